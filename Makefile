@@ -1,0 +1,82 @@
+# Set-up, checks and the demo. `make demo` and `make test` set everything up that they need.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+LOCK := .requirements.lock
+# A step's stamp is named by what it was made from, and written last: a step that was broken off runs again.
+LOCK_STAMP := $(VENV)/.done-lock-$(shell sha256sum < $(LOCK) | cut -c1-16)
+PROJECT_STAMP := $(VENV)/.done-project-$(shell cat $(LOCK) pyproject.toml | sha256sum | cut -c1-16)
+# They have to be there before a source package can be built without a download of its own.
+BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
+
+.PHONY: help install jvm demo test test-unit lint format bench-quick lock clean
+
+help:
+	@echo "make demo         run the demonstration (sets everything up the first time)"
+	@echo "make test         every test that this machine can run; names the others and why"
+	@echo "make test-unit    the tests that need neither a broker nor Spark"
+	@echo "make lint         ruff, mypy and the import contracts"
+	@echo "make format       let ruff format and mend what it can"
+	@echo "make bench-quick  speed beside Kafka Streams, in under five minutes"
+	@echo "make install      set-up only: .venv, Java, jars"
+	@echo "make lock         pin the dependencies of pyproject.toml anew"
+	@echo "make clean        remove .venv and what tools left (the jars' cache folder stays)"
+
+install: $(PROJECT_STAMP) jvm
+
+$(LOCK_STAMP):
+	@python=; for each in python3.11 python3.12 python3.13 python3; do \
+	  if "$$each" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null; \
+	  then python=$$each; break; fi; done; \
+	if [ -z "$$python" ]; then \
+	  echo "Python 3.11, 3.12 or 3.13 with its venv module was not found on PATH. Install one (Debian and Ubuntu:" \
+	    "apt-get install python3 python3-venv), then run make again." >&2; exit 1; fi; \
+	echo "python: $$("$$python" --version), environment in $(VENV)"; \
+	"$$python" -m venv $(VENV)
+	@echo "dependencies: installing what $(LOCK) names"
+	@awk '/^[^ #]/ { take = ($$0 ~ /^($(BUILD_TOOLS))==/) } take' $(LOCK) > $(VENV)/build-tools.txt
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/build-tools.txt
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation -r $(LOCK)
+	@rm -f $(VENV)/.done-*
+	@touch $@
+
+$(PROJECT_STAMP): $(LOCK_STAMP)
+	@echo "project: installing it into $(VENV), editable"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Looks each time, since the cache folder and Java are outside of this one; fetches only what is missing.
+jvm: $(PROJECT_STAMP)
+	@$(PYTHON) -m streams_runtime.jvm.setup
+
+demo: install
+	@$(PYTHON) examples/demo.py
+
+test: install
+	@$(PYTHON) -m pytest
+
+test-unit: $(PROJECT_STAMP)
+	@$(PYTHON) -m pytest tests/unit
+
+lint: $(PROJECT_STAMP)
+	@$(VENV)/bin/ruff check
+	@$(VENV)/bin/ruff format --check
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports --no-logo
+
+format: $(PROJECT_STAMP)
+	@$(VENV)/bin/ruff check --fix-only
+	@$(VENV)/bin/ruff format
+
+bench-quick: install
+	@$(PYTHON) tests/benchmarks/quick.py
+
+lock: $(LOCK_STAMP)
+	@CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/bin/pip-compile --quiet --all-extras --output-file $(LOCK) pyproject.toml
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
+	find operator runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,68 @@
+"""What tests share: one broker and one Spark session a run, and names that no other test has."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest_plugins = ["not_run", "pytester"]
+
+BOOTSTRAP_VARIABLE = "STREAMSAPP_TEST_BOOTSTRAP"
+"""The address of a broker to test against; without it a run starts its own."""
+
+_LONGEST_NAME = 40
+
+# Examples take as long as a loaded machine lets them; the run's own time limit ends a hang.
+hypothesis.settings.register_profile("project", deadline=None)
+hypothesis.settings.load_profile("project")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBroker:
+    """The run's broker. A test that stops or kills one starts its own EmbeddedBroker."""
+
+    bootstrap_servers: str
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[SharedBroker]:
+    """One real broker for all tests of the run, started by the first that asks for it."""
+    if address := os.environ.get(BOOTSTRAP_VARIABLE):
+        yield SharedBroker(address)
+        return
+    from streams_runtime.kafka.broker import EmbeddedBroker
+
+    with (
+        tempfile.TemporaryDirectory(prefix="streamsapp-test-broker-") as folder,
+        EmbeddedBroker(Path(folder)) as running,
+    ):
+        yield SharedBroker(running.bootstrap_servers)
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    """A prefix for topics, groups and application ids that no other test has, on the same broker or not."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).removeprefix("test-").strip("-")
+    return f"{words[:_LONGEST_NAME].strip('-')}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of the run, on two cores of this machine."""
+    from streams_runtime.pipeline.session import open_session
+
+    session = open_session("tests", master="local[2]")
+    yield session
+    session.stop()
