@@ -1,0 +1,169 @@
+"""The exception tree: every class is named for its remedy, and keeps Kafka's name where Kafka has one.
+
+    StreamsException
+    ├── ConfigException                         fix the setting that is named
+    │   ├── InvalidApplicationException         fix the fields that are listed
+    │   └── NotSupportedException               this version does not have it; the message names the nearest way
+    ├── TopologyException                       fix the topology, or the topics that it reads
+    ├── EnvironmentException                    install or free what is named (Java, jars, a port)
+    ├── BrokerNotAvailableException             check the address; the application retries by itself
+    ├── UnreleasedInstanceIdException           another process has this member name, or had it until its session ends
+    ├── MissingSourceTopicException             create the topic that is named
+    ├── MissingInternalTopicException           set up the internal topics again, or find out who deleted them
+    ├── MisconfiguredInternalTopicException     correct the topic's settings
+    ├── DeserializationException                repair or skip the record at topic, partition, offset
+    ├── ProducerException                       the batch was not written; the broker's reason is in the message
+    ├── LockException                           stop the process that holds the state folder
+    ├── ProcessorStateException                 the disk under the state folder: space, rights, damage
+    ├── IllegalStateException                   a call that this state does not allow
+    ├── StoreTypeMismatch                       ask for the type that the store has
+    └── InvalidStateStoreException              (never raised itself; KIP-216)
+        ├── RetryableStateStoreException
+        │   ├── StreamsNotStartedException      retry until RUNNING
+        │   ├── StreamsRebalancingException     retry, same handle
+        │   └── StateStoreMigratedException     discard the handle, look the store up again
+        └── FatalStateStoreException
+            ├── StateStoreNotAvailableException do not retry here
+            ├── UnknownStateStoreException      fix the name
+            └── InvalidStateStorePartitionException  ask the instance that has it
+
+A message says what was found and where, and ends with what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class StreamsException(Exception):
+    """Base of everything that this project raises on purpose; its text is fit to be shown to a user."""
+
+
+class ConfigException(StreamsException):
+    """A setting has a value that can't be used. Fix the setting that the message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake in a resource.
+
+    `path` is the field (`spec.topology.steps[2].where`), `found` what stands there, `remedy` what would do.
+    """
+
+    path: str
+    found: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.found}; {self.remedy}"
+
+
+class InvalidApplicationException(ConfigException):
+    """A StreamsApplication can't be accepted. `mistakes` holds all of them, in the order of the file."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+
+class NotSupportedException(ConfigException):
+    """Something that the resource may say one day but that this version does not do."""
+
+
+class TopologyException(StreamsException):
+    """The topology and the topics that it reads do not fit together (co-partitioning, unknown partition counts)."""
+
+
+class EnvironmentException(StreamsException):
+    """The machine lacks something (Java, jars, a free port). The message says what to install or to free."""
+
+
+class BrokerNotAvailableException(StreamsException):
+    """No broker answered at the address in the message. The runtime retries; a caller may do the same."""
+
+
+class UnreleasedInstanceIdException(StreamsException):
+    """The group still holds this static member for an earlier process, until that member's session ends."""
+
+
+class MissingSourceTopicException(StreamsException):
+    """A topic that the application reads is not on the brokers. Create it and start the application again."""
+
+
+class MissingInternalTopicException(StreamsException):
+    """An internal topic is not on the brokers and this application may not create it (KIP-698)."""
+
+
+class MisconfiguredInternalTopicException(StreamsException):
+    """An internal topic exists with settings that would lose data. Correct it, then start the application again."""
+
+
+class DeserializationException(StreamsException):
+    """A record can't be read with the format that the source declares. Holds where it is."""
+
+    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.reason = reason
+        super().__init__(
+            f"record {topic}-{partition}@{offset} can't be read: {reason}. Repair the producer; to go on past such"
+            " records set spec.processing.onDeserializationError to continue or to deadLetter: {topic: …}"
+        )
+
+
+class ProducerException(StreamsException):
+    """The broker refused records of a batch. Nothing of the batch was committed; it is read again after a restart."""
+
+
+class LockException(StreamsException):
+    """The state folder belongs to another live process, named in the message."""
+
+
+class ProcessorStateException(StreamsException):
+    """A store can't be read or written (disk full, not writable, damaged). Offsets and data still agree."""
+
+
+class IllegalStateException(StreamsException):
+    """The call, or the move between states, is not allowed in the present state."""
+
+
+class StoreTypeMismatch(StreamsException, TypeError):
+    """The store exists with another type than the one that was asked for."""
+
+
+class InvalidStateStoreException(StreamsException):
+    """Base of the six query exceptions of KIP-216; never raised itself."""
+
+
+class RetryableStateStoreException(InvalidStateStoreException):
+    """The query may succeed later."""
+
+
+class FatalStateStoreException(InvalidStateStoreException):
+    """The query will not succeed here, however often it is repeated."""
+
+
+class StreamsNotStartedException(RetryableStateStoreException):
+    """The client is CREATED. Retry once it is RUNNING."""
+
+
+class StreamsRebalancingException(RetryableStateStoreException):
+    """The client is REBALANCING. Retry with the same handle."""
+
+
+class StateStoreMigratedException(RetryableStateStoreException):
+    """The handle's store has left this instance. Discard the handle and look the store up again."""
+
+
+class StateStoreNotAvailableException(FatalStateStoreException):
+    """The store is closed because the client is closing, closed or in ERROR. Do not retry here."""
+
+
+class UnknownStateStoreException(FatalStateStoreException):
+    """The topology has no store of this name."""
+
+
+class InvalidStateStorePartitionException(FatalStateStoreException):
+    """This instance does not have the partition, or the key's partition. Ask the instance that has it."""
