@@ -1,0 +1,122 @@
+"""From a file, a text or a mapping to a StreamsApplication, with all mistakes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from streams_runtime.api.document import read_document
+from streams_runtime.api.expressions import SqlField, sql_fields
+from streams_runtime.api.graph import graph_mistakes
+from streams_runtime.api.kafka_spec import KafkaSpec
+from streams_runtime.api.mistakes import from_validation
+from streams_runtime.api.models import StreamsApplication
+from streams_runtime.api.parts import Parts, salvage
+from streams_runtime.api.paths import position
+from streams_runtime.api.setting_checks import setting_mistakes
+from streams_runtime.api.shape_checks import shape_mistakes
+from streams_runtime.api.stream_checks import stream_mistakes
+from streams_runtime.api.topic_checks import internal_topic_fields, topic_mistakes
+from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What came of reading a resource: `application` is None exactly when there are mistakes.
+
+    `sql` holds the expressions and schemas, and `kafka` the client properties, of what could be read.
+    """
+
+    application: StreamsApplication | None
+    mistakes: tuple[Mistake, ...]
+    sql: tuple[SqlField, ...]
+    kafka: KafkaSpec | None
+    document: Mapping[str, Any]
+
+    def with_more(self, found: Iterable[Mistake]) -> Reading:
+        """The same with what other checks found; of two mistakes in one field the first is kept."""
+        fields = {mistake.path for mistake in self.mistakes}
+        more = [mistake for mistake in found if mistake.path not in fields]
+        if not more:
+            return self
+        return replace(self, application=None, mistakes=_in_order(self.document, [*self.mistakes, *more]))
+
+
+def load_application(file: str | Path) -> StreamsApplication:
+    """The application in a YAML or JSON file.
+
+    Raises InvalidApplicationException, which lists every mistake, and ConfigException for an unreadable file.
+    """
+    return _accepted(read_application(read_text(file), str(file)))
+
+
+def parse_application(given: str | Mapping[str, Any], source: str = "application") -> StreamsApplication:
+    """The application in a text, or in a mapping as the API server gives it; mistakes call it `source`.
+
+    Raises InvalidApplicationException, which lists every mistake.
+    """
+    return _accepted(read_application(given, source))
+
+
+def read_text(file: str | Path) -> str:
+    """The file's text. Raises ConfigException: correct the file's name, its rights or its encoding."""
+    try:
+        return Path(file).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigException(f"there is no file {file}; give the path of a StreamsApplication") from None
+    except UnicodeDecodeError:
+        raise ConfigException(f"{file} is not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigException(f"{file} can't be read: {error.strerror}; give the path of a readable file") from error
+
+
+def read_application(given: str | Mapping[str, Any], source: str = "application") -> Reading:
+    """The same as `parse_application`, with the mistakes as values."""
+    try:
+        document = read_document(given, source) if isinstance(given, str) else given
+    except InvalidApplicationException as error:
+        return Reading(None, error.mistakes, (), None, {})
+    parts = salvage(document)
+    application: StreamsApplication | None = None
+    found: list[Mistake] = []
+    try:
+        application = StreamsApplication.model_validate(document)
+    except ValidationError as error:
+        found += from_validation(error, StreamsApplication)
+    found += _meaning_mistakes(parts)
+    mistakes = _in_order(document, found)
+    return Reading(
+        application=application if not mistakes else None,
+        mistakes=mistakes,
+        sql=tuple(sql_fields(parts)),
+        kafka=parts.kafka,
+        document=document,
+    )
+
+
+def sql_of(application: StreamsApplication) -> tuple[SqlField, ...]:
+    """Every expression and schema of an application, with its field."""
+    return tuple(sql_fields(salvage(application.model_dump(mode="json"))))
+
+
+def _meaning_mistakes(parts: Parts) -> Iterator[Mistake]:
+    yield from setting_mistakes(parts, internal_topic_fields(parts))
+    yield from shape_mistakes(parts)
+    yield from graph_mistakes(parts)
+    yield from topic_mistakes(parts)
+    yield from stream_mistakes(parts)
+
+
+def _in_order(document: Mapping[str, Any], mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
+    """Each once, in the order of the file."""
+    return tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: position(document, mistake.path)))
+
+
+def _accepted(reading: Reading) -> StreamsApplication:
+    if reading.application is None:
+        raise InvalidApplicationException(reading.mistakes)
+    return reading.application

@@ -1,0 +1,97 @@
+"""The StreamsApplication resource: what a user writes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from streams_runtime.api.base import Model
+from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
+from streams_runtime.api.pod_spec import StateSpec, TemplateSpec
+from streams_runtime.api.topology_spec import TopologySpec
+from streams_runtime.api.values import Property
+
+GROUP = "streamsoperator.io"
+VERSION = "v1alpha1"
+KIND = "StreamsApplication"
+
+
+class MetadataSpec(Model):
+    """Kubernetes' own metadata; only `name` matters here, the rest is let through as it is given."""
+
+    name: str = Field(description="Name of the application and of its pods (NAME-0, NAME-1, …).")
+    namespace: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    generate_name: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    self_link: str | None = None
+    creation_timestamp: Any = None
+    deletion_timestamp: Any = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[dict[str, Any]] | None = None
+    managed_fields: list[dict[str, Any]] | None = None
+
+
+class SparkSpec(Model):
+    """The Spark session of each instance."""
+
+    master: str = Field(
+        default="local[*]",
+        min_length=1,
+        description="Spark's master. local[*]: all cores of the instance, no cluster.",
+    )
+    config: dict[str, Property] = Field(
+        default_factory=dict, description="Spark properties; all names begin with spark."
+    )
+
+
+class ApplicationSpec(Model):
+    """What the application is."""
+
+    replicas: int = Field(
+        default=1,
+        ge=0,
+        le=10_000,
+        description="Instances. More than there are tasks is allowed; those stand idle.",
+    )
+    application_id: str | None = Field(
+        default=None,
+        description="Consumer group and prefix of the internal topics; immutable. Absent: metadata.name.",
+    )
+    image: str | None = Field(default=None, min_length=1, description="Image of the pods. Absent: the chart's.")
+    suspend: bool = Field(default=False, description="true: every pod closes in order and goes away; state stays.")
+    kafka: KafkaSpec = Field(default_factory=KafkaSpec, description="The Kafka cluster.")
+    internal_topics: InternalTopicsSpec = Field(
+        default_factory=InternalTopicsSpec, description="Repartition and changelog topics."
+    )
+    processing: ProcessingSpec = Field(default_factory=ProcessingSpec, description="How records are processed.")
+    state: StateSpec = Field(default_factory=StateSpec, description="The stores' storage.")
+    spark: SparkSpec = Field(default_factory=SparkSpec, description="The Spark session.")
+    topology: TopologySpec = Field(description="Sources, steps and sinks.")
+    template: TemplateSpec = Field(default_factory=TemplateSpec, description="Overrides for the pods.")
+    restart_nonce: int = Field(default=0, ge=0, description="A new number replaces pods that ended in ERROR.")
+
+
+class StreamsApplication(Model):
+    """One application. `load_application` and `parse_application` make it and check what its fields mean."""
+
+    api_version: Literal["streamsoperator.io/v1alpha1"]
+    kind: Literal["StreamsApplication"]
+    metadata: MetadataSpec
+    spec: ApplicationSpec
+    status: dict[str, Any] | None = Field(default=None, description="Written by the operator; not read here.")
+
+    @property
+    def name(self) -> str:
+        """The resource's name."""
+        return self.metadata.name
+
+    @property
+    def application_id(self) -> str:
+        """Consumer group and prefix of the internal topics."""
+        return self.spec.application_id if self.spec.application_id is not None else self.metadata.name

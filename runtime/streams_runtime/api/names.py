@@ -1,0 +1,61 @@
+"""Which names are legal: applications, sources, steps, stores, topics."""
+
+from __future__ import annotations
+
+import re
+
+MAX_TOPIC = 249
+_APPLICATION = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+# A pod is called NAME-0 to NAME-9999, and its name is its host name, of at most 63 characters.
+MAX_APPLICATION = 58
+MAX_PART = 200
+
+
+def application_name_problem(name: str) -> tuple[str, str] | None:
+    """What is wrong with a resource's name and what would do; None when it is legal (a DNS-1123 label)."""
+    if len(name) > MAX_APPLICATION:
+        return (
+            f"found a name of {len(name)} characters",
+            f"use at most {MAX_APPLICATION}: pods are called NAME-0, NAME-1, …",
+        )
+    if not _APPLICATION.fullmatch(name):
+        return f"found {name!r}", "use small letters, digits and -, with a letter or digit at both ends"
+    return None
+
+
+def part_name_problem(name: str) -> tuple[str, str] | None:
+    """The same for names that become parts of topics and folders: sources, steps, stores, application ids."""
+    if len(name) > MAX_PART:
+        return f"found a name of {len(name)} characters", f"use at most {MAX_PART}"
+    if not _PART.fullmatch(name):
+        return (
+            f"found {name!r}",
+            "use letters, digits, and . _ - between them: it becomes part of a topic's name",
+        )
+    return None
+
+
+def topic_problem(name: str) -> tuple[str, str] | None:
+    """The same for a topic, by Kafka's own rules."""
+    if name in ("", ".", "..") or not _TOPIC.fullmatch(name):
+        return f"found {name!r}, which is no name for a topic", "use letters, digits, . _ and -"
+    if len(name) > MAX_TOPIC:
+        return f"found a topic's name of {len(name)} characters", f"use at most {MAX_TOPIC}"
+    return None
+
+
+def colliding(topic: str) -> str:
+    """Kafka refuses two topics for which this is equal: in its metrics `.` and `_` are the same."""
+    return topic.replace(".", "_")
+
+
+def changelog_topic(application_id: str, store: str) -> str:
+    """The changelog of a store."""
+    return f"{application_id}-{store}-changelog"
+
+
+def repartition_topic(application_id: str, step: str) -> str:
+    """The repartition topic of a keyBy step."""
+    return f"{application_id}-{step}-repartition"

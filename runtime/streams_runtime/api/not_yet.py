@@ -1,0 +1,71 @@
+"""What the resource may say one day: each refused by name, with the nearest way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from streams_runtime.api.kafka_spec import InternalTopicsSpec, ProcessingSpec
+from streams_runtime.api.models import SparkSpec
+from streams_runtime.api.pod_spec import StateSpec
+from streams_runtime.api.topology_spec import TopologySpec
+from streams_runtime.errors import Mistake
+
+_NO_WINDOWS = "leave it out; without windows a time can be part of the key (keyBy: date_trunc('minute', ts))"
+
+NOT_YET_FIELDS: dict[tuple[str, str], str] = {
+    ("StepSpec", "window"): _NO_WINDOWS,
+    ("StepSpec", "join"): "leave it out; merge with an aggregate brings the records of two streams together",
+    ("StepSpec", "suppress"): "leave it out; every change of an aggregate is passed on",
+    ("StepSpec", "flatMap"): "leave it out; where, select, keyBy, merge and aggregate are there",
+    ("StepSpec", "reduce"): "use aggregate with count, sum, min, max or avg",
+    ("StepSpec", "cogroup"): "use merge and then aggregate",
+    ("StepSpec", "process"): "leave it out; where, select, keyBy, merge and aggregate are there",
+    ("SourceSpec", "globalTable"): "use table, which is partitioned",
+}
+"""(model, field) of the grammar that is planned, and what would do instead."""
+
+_LOCAL_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)\])?")
+
+
+def processing_limits(processing: ProcessingSpec) -> Iterator[Mistake]:
+    """What `spec.processing` asks for that is not there yet."""
+    at = "spec.processing"
+    if processing.guarantee != "at_least_once":
+        yield Mistake(f"{at}.guarantee", f"{processing.guarantee} is not there yet", "use at_least_once")
+    if processing.standby_replicas > 0:
+        found = f"found {processing.standby_replicas}; standby replicas are not there yet"
+        yield Mistake(f"{at}.standbyReplicas", found, "use 0; stores are restored from their changelogs")
+    if processing.on_uncaught_exception != "shutdownClient":
+        found = f"{processing.on_uncaught_exception} is not there yet"
+        yield Mistake(f"{at}.onUncaughtException", found, "use shutdownClient")
+
+
+def internal_topics_limits(internal: InternalTopicsSpec) -> Iterator[Mistake]:
+    """What `spec.internalTopics` asks for that is not there yet."""
+    at = "spec.internalTopics"
+    if internal.setup != "automatic":
+        yield Mistake(f"{at}.setup", f"{internal.setup} is not there yet", "use automatic")
+    if internal.init is not None:
+        yield Mistake(f"{at}.init", "an explicit init is not there yet", "leave it out; set-up is automatic")
+
+
+def state_limits(state: StateSpec) -> Iterator[Mistake]:
+    """What `spec.state` asks for that is not there yet."""
+    if state.rocksdb:
+        found = f"RocksDB options ({', '.join(state.rocksdb)}) are not there yet"
+        yield Mistake("spec.state.rocksdb", found, "leave it out; the runtime sets RocksDB's options")
+
+
+def spark_limits(spark: SparkSpec) -> Iterator[Mistake]:
+    """What `spec.spark` asks for that is not there yet."""
+    if not _LOCAL_MASTER.fullmatch(spark.master):
+        remedy = "use local[*] or local[N]: Spark runs on the cores of each instance"
+        yield Mistake("spec.spark.master", f"found {spark.master!r}; a Spark cluster is not there yet", remedy)
+
+
+def topology_limits(topology: TopologySpec) -> Iterator[Mistake]:
+    """What `spec.topology` asks for that is not there yet."""
+    if topology.python is not None:
+        remedy = "declare sources, steps and sinks"
+        yield Mistake("spec.topology.python", "a topology in Python is not there yet", remedy)

@@ -1,0 +1,52 @@
+"""Field paths as users read them: `spec.topology.steps[2].select["a b"]`, and their order in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_TOKEN = re.compile(r'\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|\.?([A-Za-z_][A-Za-z0-9_-]*)')
+_AFTER_ALL = 1 << 30
+
+
+def path(*tokens: object) -> str:
+    """The text of a path; integers are positions in a list, everything else is the name of a field."""
+    text = ""
+    for token in tokens:
+        if isinstance(token, int) and not isinstance(token, bool):
+            text += f"[{token}]"
+        elif _PLAIN.fullmatch(str(token)):
+            text += f".{token}" if text else str(token)
+        else:
+            quoted = str(token).replace("\\", "\\\\").replace('"', '\\"')
+            text += f'["{quoted}"]'
+    return text
+
+
+def under(parent: str, *tokens: object) -> str:
+    """The path of something inside the field `parent`."""
+    inner = path(*tokens)
+    return parent + inner if inner.startswith("[") else f"{parent}.{inner}"
+
+
+def position(document: Any, field: str) -> tuple[int, ...]:
+    """Where the field stands in the document: sorting by it gives the order of the file.
+
+    A field that is not there comes after those of its parent that are.
+    """
+    places: list[int] = []
+    for match in _TOKEN.finditer(field):
+        index, quoted, plain = match.groups()
+        if index is not None and isinstance(document, Sequence) and not isinstance(document, str):
+            places.append(int(index))
+            document = document[int(index)] if int(index) < len(document) else None
+            continue
+        name = plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted or "")
+        if isinstance(document, Mapping) and name in document:
+            places.append(list(document).index(name))
+            document = document[name]
+        else:
+            return (*places, _AFTER_ALL)
+    return tuple(places)

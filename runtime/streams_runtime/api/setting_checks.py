@@ -1,0 +1,101 @@
+"""Checks of settings that have to agree with each other or with what the runtime does by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec
+from streams_runtime.api.models import SparkSpec
+from streams_runtime.api.not_yet import (
+    internal_topics_limits,
+    processing_limits,
+    spark_limits,
+    state_limits,
+    topology_limits,
+)
+from streams_runtime.api.parts import Parts
+from streams_runtime.api.paths import under
+from streams_runtime.api.pod_spec import TemplateSpec
+from streams_runtime.errors import Mistake
+
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
+_COMPACTED = ("compact",)
+_REPARTITION_FIXED = {"cleanup.policy": ("delete",), "retention.ms": ("-1",), "retention.bytes": ("-1",)}
+_CHANGELOG_FIXED = {"cleanup.policy": _COMPACTED}
+_ALL_FIXED = {"message.timestamp.type": ("CreateTime",)}
+
+
+def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]:
+    """Everything outside the topology; `internal`: the internal topics' names without the application's."""
+    checks: list[Iterator[Mistake]] = []
+    if parts.kafka:
+        checks.append(_kafka(parts.kafka))
+    if parts.internal_topics:
+        checks += [
+            internal_topics_limits(parts.internal_topics),
+            _topic_properties(parts.internal_topics, list(internal)),
+        ]
+    if parts.processing:
+        checks.append(processing_limits(parts.processing))
+    if parts.state:
+        checks.append(state_limits(parts.state))
+    if parts.spark:
+        checks += [spark_limits(parts.spark), _spark_properties(parts.spark)]
+    if parts.template:
+        checks.append(_template(parts.template))
+    if parts.topology:
+        checks.append(topology_limits(parts.topology))
+    yield from chain.from_iterable(checks)
+
+
+def _kafka(kafka: KafkaSpec) -> Iterator[Mistake]:
+    for address in kafka.bootstrap_servers.split(",") if kafka.bootstrap_servers is not None else ():
+        match = _ADDRESS.fullmatch(address.strip())
+        if match is None or not 0 < int(match[2]) < 65536:
+            found = f"found {address.strip()!r}, which is no address"
+            yield Mistake("spec.kafka.bootstrapServers", found, "write host:port, several joined by commas")
+
+
+def _topic_properties(internal: InternalTopicsSpec, topics: list[str]) -> Iterator[Mistake]:
+    at = "spec.internalTopics"
+    if internal.replication_factor == 0:
+        yield Mistake(f"{at}.replicationFactor", "found 0", "give at least 1, or -1 for the brokers' default")
+    for topic in topics or ["-changelog", "-repartition"]:
+        yield from _unsafe(internal.config, topic, f"{at}.config")
+    for topic, config in internal.overrides.items():
+        yield from _unsafe(config, topic, under(f"{at}.overrides", topic))
+
+
+def _unsafe(config: Mapping[str, str], topic: str, path: str) -> Iterator[Mistake]:
+    fixed = {**_ALL_FIXED, **(_CHANGELOG_FIXED if topic.endswith("-changelog") else _REPARTITION_FIXED)}
+    for name, allowed in fixed.items():
+        if name in config and config[name].replace(" ", "") not in allowed:
+            what = topic.removeprefix("-") if topic.startswith("-") else topic
+            found = f"found {config[name]!r}, with which {what} would lose records or their times"
+            yield Mistake(under(path, name), found, f"leave it out; it has to be {allowed[0]} there")
+
+
+def _spark_properties(spark: SparkSpec) -> Iterator[Mistake]:
+    for name in spark.config:
+        if name == "spark.master":
+            yield Mistake(under("spec.spark.config", name), "the master among the properties", "set spec.spark.master")
+        elif not name.startswith("spark."):
+            yield Mistake(under("spec.spark.config", name), "not a Spark property", f"did you mean 'spark.{name}'?")
+
+
+def _template(template: TemplateSpec) -> Iterator[Mistake]:
+    at, seen = "spec.template", set()
+    for index, variable in enumerate(template.env):
+        field = f"{at}.env[{index}]"
+        if variable.value is not None and variable.value_from is not None:
+            yield Mistake(field, "value beside valueFrom", "keep one of the two")
+        if variable.name in seen:
+            yield Mistake(f"{field}.name", f"the variable {variable.name!r} is given twice", "keep one of the two")
+        seen.add(variable.name)
+    for index, toleration in enumerate(template.tolerations):
+        if toleration.operator == "Exists" and toleration.value is not None:
+            yield Mistake(f"{at}.tolerations[{index}].value", "a value beside operator Exists", "leave the value out")
+        if toleration.operator == "Equal" and toleration.key is None:
+            yield Mistake(f"{at}.tolerations[{index}].key", "is missing", "name the taint, or use operator Exists")

@@ -1,0 +1,94 @@
+"""Checks of one source, step or sink by itself: do its fields belong together?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streams_runtime.api.ddl import name_problems, parse_schema
+from streams_runtime.api.parts import Part, Parts
+from streams_runtime.api.paths import under
+from streams_runtime.api.topology_spec import FormatSpec, SourceSpec, StepSpec
+from streams_runtime.errors import Mistake
+
+
+def shape_mistakes(parts: Parts) -> Iterator[Mistake]:
+    """What can be said of each source, step and sink without looking at the others."""
+    if parts.topology is not None and parts.topology.python is None and not parts.sources:
+        yield Mistake("spec.topology.sources", "no source", "name at least one topic to read")
+    for source in parts.sources:
+        if source.model:
+            yield from _source(source.model, source.path)
+    for step in parts.steps:
+        if step.model:
+            yield from _column_names(step.model, step.path)
+            if step.clean:
+                yield from _step(step, step.model)
+            yield from _aggregate_names(step.model, step.path)
+    for sink in parts.sinks:
+        for field, spec in (("key", sink.model.key), ("value", sink.model.value)) if sink.model else ():
+            if spec is not None and spec.schema_ is not None:
+                found = "a schema for what is written"
+                yield Mistake(under(sink.path, field, "schema"), found, "leave it out; columns are written as they are")
+
+
+def _source(source: SourceSpec, path: str) -> Iterator[Mistake]:
+    yield from _read_format(source.value, under(path, "value"))
+    if source.key is not None:
+        yield from _read_format(source.key, under(path, "key"))
+
+
+def _read_format(spec: FormatSpec, path: str) -> Iterator[Mistake]:
+    field = under(path, "schema")
+    if spec.format != "json":
+        if spec.schema_ is not None:
+            yield Mistake(field, f"a schema for {spec.format}, which has none", "leave it out, or use format json")
+    elif spec.schema_ is None:
+        remedy = 'give the columns as Spark DDL, such as "user STRING, amount DOUBLE"'
+        yield Mistake(field, "is missing; json that is read needs one", remedy)
+    else:
+        for problem in parse_schema(spec.schema_)[1]:
+            yield Mistake(field, problem.found, problem.remedy)
+
+
+def _column_names(step: StepSpec, path: str) -> Iterator[Mistake]:
+    for field, columns in (("select", step.select), ("aggregate", step.aggregate)):
+        for problem in name_problems(tuple(columns or ())):
+            yield Mistake(under(path, field), problem.found, problem.remedy)
+
+
+def _aggregate_names(step: StepSpec, path: str) -> Iterator[Mistake]:
+    for name in step.aggregate or ():
+        if "." in name:
+            yield Mistake(under(path, "aggregate", name), f"the column {name!r} has a dot in its name", "use _ or -")
+
+
+def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
+    path = part.path
+    fields = (
+        ("where", step.where),
+        ("select", step.select),
+        ("keyBy", step.key_by),
+        ("merge", step.merge),
+        ("aggregate", step.aggregate),
+    )
+    given = [name for name, value in fields if value is not None]
+    if not given:
+        yield Mistake(path, "a step that does nothing", "give it where, select, keyBy, merge or aggregate")
+    elif len(given) > 1 and set(given) != {"where", "select"}:
+        remedy = "make a step of each; only where and select go together"
+        yield Mistake(path, f"{' and '.join(given)} in one step", remedy)
+    if step.merge is None and step.from_ is None:
+        yield Mistake(under(path, "from"), "is missing", "name the source or step whose records this step takes")
+    if step.merge is not None and step.from_ is not None:
+        yield Mistake(under(path, "from"), "from beside merge", "leave from out; merge names all inputs")
+    for index, name in enumerate(step.merge or ()):
+        if step.merge and name in step.merge[:index]:
+            yield Mistake(under(path, "merge", index), f"{name!r} is listed twice", "list each input once")
+    if step.aggregate is not None and step.store is None:
+        yield Mistake(under(path, "store"), "is missing", f"name the store of this aggregate, such as {step.name!r}")
+    if step.aggregate is None and step.store is not None:
+        yield Mistake(
+            under(path, "store"),
+            "a store for a step without state",
+            "leave it out; only aggregate has a store",
+        )

@@ -1,0 +1,111 @@
+"""Spark SQL text to a syntax tree, without Spark; problems say where in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+_DIALECT = "spark"
+_CLOSING = {")": "(", "]": "["}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What was found in a text and what would do; becomes a Mistake once the field is known."""
+
+    found: str
+    remedy: str
+
+
+class SqlSyntaxError(ValueError):
+    """The text can't be parsed; `problem` says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"{problem.found}; {problem.remedy}")
+        self.problem = problem
+
+
+def parse_expression(text: str) -> exp.Expr:
+    """The tree of one expression. Raises SqlSyntaxError: show its problem beside the field."""
+    return _parse(text, exp.Expr, "", "write one Spark SQL expression")
+
+
+def parse_struct(ddl: str) -> exp.Expr:
+    """The tree of `STRUCT<ddl>`. Raises SqlSyntaxError, with positions inside `ddl`."""
+    return _parse(ddl, exp.DataType, "STRUCT<", 'write columns as "name TYPE, name TYPE" with types that Spark has')
+
+
+def tokens_of(text: str) -> list[tuple[str, int, int]]:
+    """(text, first position, last position) of each token, quotes included; comments are left out."""
+    tokens = sqlglot.tokenize(text, dialect=_DIALECT)
+    return [(text[token.start : token.end + 1], token.start, token.end) for token in tokens]
+
+
+def _parse(text: str, into: type[exp.Expr], before: str, remedy: str) -> exp.Expr:
+    if not text.strip():
+        raise SqlSyntaxError(Problem("is empty", remedy))
+    whole = f"{before}{text}\n>" if before else text
+    try:
+        _check_brackets_and_commas(text, remedy)
+        tree = sqlglot.parse_one(whole, dialect=_DIALECT, into=into)
+    except ParseError as error:
+        raise SqlSyntaxError(Problem(_where_and_why(error, text, len(before)), remedy)) from error
+    except TokenError as error:
+        found = f"{text!r} has a quote or a comment that is not closed, or a character that SQL does not know"
+        raise SqlSyntaxError(Problem(found, remedy)) from error
+    except RecursionError as error:
+        raise SqlSyntaxError(
+            Problem("an expression that is nested too deeply", "split it over several steps")
+        ) from error
+    except SqlglotError as error:
+        raise SqlSyntaxError(Problem(f"{text!r} can't be read: {error}", remedy)) from error
+    return tree
+
+
+def _check_brackets_and_commas(text: str, remedy: str) -> None:
+    """What the parser forgives and Spark does not: `cast(a as int` and `f(a,,b)`."""
+    opened: list[tuple[str, int]] = []
+    previous, found = ",", None
+    for token, start, _ in tokens_of(text):
+        if token in _CLOSING.values():
+            opened.append((token, start))
+        elif token in _CLOSING and (not opened or opened.pop()[0] != _CLOSING[token]):
+            found = f"{text!r} has a {token!r} too many at {_at(text, start)}"
+        if (token == "," and previous in (",", "(", "[")) or (token in _CLOSING and previous == ","):
+            found = found or f"{text!r} has nothing before the {token!r} at {_at(text, start)}"
+        previous = token
+    if opened:
+        found = found or f"{text!r} does not close the {opened[-1][0]!r} at {_at(text, opened[-1][1])}"
+    elif previous == ",":
+        found = found or (f"{text!r} ends with a comma" if text.strip().endswith(",") else "is empty")
+    if found:
+        raise SqlSyntaxError(Problem(found, remedy))
+
+
+def _at(text: str, index: int) -> str:
+    line, column = text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+    return f"line {line}, character {column}" if "\n" in text else f"character {column}"
+
+
+def _where_and_why(error: ParseError, text: str, offset: int) -> str:
+    if not error.errors:
+        return f"{text!r} can't be read"
+    details = error.errors[0]
+    description, token = str(details.get("description") or ""), str(details.get("highlight") or "")
+    if description.startswith(("Required keyword", "Expected")):
+        reason = "something is missing after"
+    elif description == "Expecting >" and offset:
+        reason = "expected a comma or a type that Spark has after"
+    elif description.startswith("Expecting"):
+        reason = f"expected {description.removeprefix('Expecting').strip()} after"
+    else:
+        reason = "unexpected"
+    line, column = int(details.get("line") or 1), int(details.get("col") or len(token)) - len(token) + 1
+    if line == 1:
+        column -= offset
+    at = f"line {line}, character {max(column, 1)}" if "\n" in text else f"character {max(column, 1)}"
+    token = " ".join(token.split())
+    return f"{text!r} has a mistake at {at}: {reason} {token!r}"

@@ -1,0 +1,157 @@
+"""What flows out of each source and step: columns, key, stream or table, where known without running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from streams_runtime.api.aggregates import parse_aggregate
+from streams_runtime.api.columns import Column, Columns, Type, primitive_type, type_named
+from streams_runtime.api.ddl import parse_schema
+from streams_runtime.api.graph import inputs_of_step, ordered_steps
+from streams_runtime.api.parts import Parts
+from streams_runtime.api.sql import SqlSyntaxError, parse_expression, parse_struct
+from streams_runtime.api.topology_spec import FormatSpec, SourceSpec, StepSpec
+
+# What a record has beside its value. After an aggregate a row stands for many records; only these two remain.
+_ALWAYS = (("_key", None), ("_timestamp", "TIMESTAMP"))
+_OF_A_RECORD = (("_topic", "STRING"), ("_partition", "INT"), ("_offset", "BIGINT"), ("_headers", None))
+METADATA_NAMES = tuple(name for name, _ in (*_ALWAYS, *_OF_A_RECORD))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The output of a source or step.
+
+    `columns` is None where they are not known. `unkeyed` names the sources without a declared key that no
+    keyBy follows; empty means keyed. With `aggregated` a row is no longer one record.
+    """
+
+    columns: Columns | None
+    key: Type | None
+    unkeyed: tuple[str, ...]
+    table: bool
+    aggregated: bool
+
+    @property
+    def visible(self) -> Columns | None:
+        """All columns that an expression over this stream may name, metadata included."""
+        if self.columns is None:
+            return None
+        metadata = _ALWAYS if self.aggregated else (*_ALWAYS, *_OF_A_RECORD)
+        typed = (Column(name, self.key if name == "_key" else _typed(ddl)) for name, ddl in metadata)
+        return Columns((*self.columns.all, *typed))
+
+
+UNKNOWN = Stream(None, None, (), table=False, aggregated=False)
+
+
+def streams_of(parts: Parts) -> dict[str, Stream]:
+    """The output of every source and step that can be read, by name. What rests on a mistake is `UNKNOWN`."""
+    streams: dict[str, Stream] = {}
+    for source in parts.sources:
+        if source.name is not None:
+            streams[source.name] = _source_stream(source.model) if source.model else UNKNOWN
+    for step in ordered_steps(parts):
+        if step.name is not None and step.model:
+            streams.setdefault(step.name, _step_stream(step.model, streams) if step.clean else UNKNOWN)
+    return streams
+
+
+def value_columns(spec: FormatSpec) -> Columns | None:
+    """The columns that a value of this format has; None where the schema can't be read."""
+    kind = primitive_type(spec.format)
+    if kind is not None:
+        return Columns((Column("value", kind),))
+    return parse_schema(spec.schema_)[0] if spec.schema_ else None
+
+
+def merged_streams(step: StepSpec, streams: Mapping[str, Stream]) -> list[tuple[str, Stream]]:
+    """The inputs of a merge that are known, by name."""
+    return [(name, streams[name]) for name in step.merge or () if name in streams]
+
+
+def _source_stream(source: SourceSpec) -> Stream:
+    unkeyed = () if source.key is not None else (source.name,)
+    return Stream(
+        value_columns(source.value),
+        _key_type(source.key),
+        unkeyed,
+        source.table is not None,
+        aggregated=False,
+    )
+
+
+def _key_type(spec: FormatSpec | None) -> Type | None:
+    if spec is None:
+        return type_named("BINARY")
+    if spec.format != "json":
+        return primitive_type(spec.format)
+    try:
+        struct = parse_struct(spec.schema_ or "")
+    except SqlSyntaxError:
+        return None
+    return struct if isinstance(struct, Type) else None
+
+
+def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
+    if step.merge is not None:
+        return _merged(step, streams)
+    inputs = inputs_of_step(step)
+    before = streams.get(inputs[0], UNKNOWN) if inputs else UNKNOWN
+    if step.aggregate is not None:
+        columns = _aggregated_columns(step.aggregate, before.visible)
+        return Stream(columns, before.key, (), table=True, aggregated=True)
+    if step.key_by is not None:
+        return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=())
+    if step.select is not None:
+        return replace(before, columns=_selected_columns(step.select, before.visible))
+    return before
+
+
+def _merged(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
+    inputs = [streams.get(name, UNKNOWN) for name in step.merge or ()]
+    known = [each for each in inputs if each.columns is not None]
+    unkeyed = tuple(dict.fromkeys(name for each in inputs for name in each.unkeyed))
+    return Stream(
+        columns=_common_columns(each.columns for each in known if each.columns is not None),
+        key=next((each.key for each in inputs if each.key is not None), None),
+        unkeyed=unkeyed,
+        table=False,
+        aggregated=False,
+    )
+
+
+def _common_columns(all_columns: Iterable[Columns]) -> Columns | None:
+    """The first input's columns, with every input's knowledge of their types."""
+    several = list(all_columns)
+    if not several:
+        return None
+    typed = ((column.name, [each.get(column.name) for each in several]) for column in several[0])
+    return Columns(tuple(Column(name, next((c.type for c in same if c and c.type), None)) for name, same in typed))
+
+
+def _selected_columns(select: Mapping[str, str], visible: Columns | None) -> Columns:
+    return Columns(tuple(Column(name, _static_type(text, visible)) for name, text in select.items()))
+
+
+def _aggregated_columns(aggregate: Mapping[str, str], visible: Columns | None) -> Columns:
+    return Columns(tuple(Column(name, _aggregate_type(text, visible)) for name, text in aggregate.items()))
+
+
+def _aggregate_type(text: str, visible: Columns | None) -> Type | None:
+    try:
+        return parse_aggregate(text).result_type(visible or Columns(()))
+    except SqlSyntaxError:
+        return None
+
+
+def _static_type(text: str, visible: Columns | None) -> Type | None:
+    try:
+        return (visible or Columns(())).type_of(parse_expression(text))
+    except SqlSyntaxError:
+        return None
+
+
+def _typed(ddl: str | None) -> Type | None:
+    return type_named(ddl) if ddl else None

@@ -1,0 +1,88 @@
+"""Durations, quantities and property maps: the small values that fields are made of."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+_UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+DURATION_PATTERN = r"^(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?(\d{1,9}ms)?$"
+_DURATION = re.compile(DURATION_PATTERN)
+QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E|[eE][0-9]+)?$"
+_QUANTITY = re.compile(QUANTITY_PATTERN)
+
+
+def refusal(found: str, remedy: str) -> PydanticCustomError:
+    """An error for a validator to raise: what stands there, and what would do."""
+    return PydanticCustomError("refused", "{found}; {remedy}", {"found": found, "remedy": remedy})
+
+
+def parse_duration(text: str) -> timedelta:
+    """`100ms`, `1m`, `1h30m` as a timedelta. Raises ValueError for anything else, a bare number included."""
+    match = _DURATION.match(text)
+    if match is None or not any(match.groups()):
+        raise ValueError(f"{text!r} is not a duration")
+    parts = (re.fullmatch(r"(\d+)([a-z]+)", part) for part in match.groups() if part)
+    return timedelta(milliseconds=sum(int(part[1]) * _UNITS_MS[part[2]] for part in parts if part))
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shortest text that `parse_duration` reads back as the same whole milliseconds."""
+    left = duration // timedelta(milliseconds=1)
+    text = ""
+    for unit, size in _UNITS_MS.items():
+        count, left = divmod(left, size)
+        text += f"{count}{unit}" if count else ""
+    return text or "0ms"
+
+
+def _duration(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    # A bare number is refused: 100 could be milliseconds (Kafka's habit) or seconds (everybody else's).
+    try:
+        return parse_duration(value)
+    except (ValueError, TypeError):
+        raise refusal(
+            f"found {value!r}, which is not a duration",
+            "write numbers with their units d, h, m, s, ms from large to small, such as 100ms, 30s or 1h30m",
+        ) from None
+
+
+def _quantity(value: Any) -> str:
+    if isinstance(value, str) and _QUANTITY.match(value):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        return str(value)
+    raise refusal(f"found {value!r}, which is not a quantity", "write it as Kubernetes does, such as 10Gi or 500m")
+
+
+def _property(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise refusal(f"found {value!r}, which is not the value of a property", "give text, a number, true or false")
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
+]
+"""A length of time, to the millisecond."""
+
+Quantity = Annotated[
+    str,
+    BeforeValidator(_quantity),
+    WithJsonSchema({"type": "string", "pattern": QUANTITY_PATTERN}),
+]
+"""A Kubernetes quantity, kept as it is written."""
+
+Property = Annotated[str, BeforeValidator(_property), WithJsonSchema({"type": "string"})]
+"""The value of a client's, topic's or Spark's property; numbers and booleans become their text."""

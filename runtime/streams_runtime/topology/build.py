@@ -1,0 +1,182 @@
+"""From a declared topology to sub-topologies that are split at repartition topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from streams_runtime.api import StreamsApplication
+from streams_runtime.api.aggregates import parse_aggregate
+from streams_runtime.api.graph import repartitioned
+from streams_runtime.api.names import changelog_topic, repartition_topic
+from streams_runtime.api.paths import under
+from streams_runtime.api.sql import SqlSyntaxError
+from streams_runtime.api.topology_spec import FormatSpec, SinkSpec, SourceSpec, StepSpec
+from streams_runtime.errors import TopologyException
+from streams_runtime.topology.order import needed_first
+from streams_runtime.topology.plan import (
+    Aggregate,
+    AggregateNode,
+    Format,
+    KeyByNode,
+    MergeNode,
+    Node,
+    RepartitionSinkNode,
+    RepartitionSourceNode,
+    SinkNode,
+    SourceNode,
+    StoreSpec,
+    SubTopology,
+    TableSourceNode,
+    Topology,
+    TransformNode,
+    inputs_of,
+    needed_by,
+)
+
+# Without a declared format a key is bytes that are only carried along.
+_UNDECLARED_KEY = Format("bytes")
+
+
+def build_topology(application: StreamsApplication) -> Topology:
+    """The plan of an application that `load_application` or `parse_application` accepted.
+
+    Raises TopologyException for what they would have refused: references to nothing, circles, aggregates that
+    can't be read.
+    """
+    nodes = {node.name: node for node in _nodes(application)}
+    ordered = [nodes[name] for name in needed_first({node.name: needed_by(node) for node in nodes.values()})]
+    groups = _upstream_first(_connected(ordered), list(nodes))
+    application_id = application.application_id
+    return Topology(application_id, tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups)))
+
+
+def _nodes(application: StreamsApplication) -> list[Node]:
+    """All nodes in the order of the file; consumers of a repartitioned step read its repartition topic."""
+    spec = application.spec.topology
+    moved = repartitioned(spec.steps)
+    rename = {step: f"{step}-repartition-source" for step in moved}
+    nodes: list[Node] = []
+    for index, source in enumerate(spec.sources):
+        nodes.append(_source(source, under("spec.topology.sources", index)))
+    for index, step in enumerate(spec.steps):
+        nodes.append(_step(step, under("spec.topology.steps", index), rename))
+        if step.name in moved:
+            topic = repartition_topic(application.application_id, step.name)
+            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", step.name, topic))
+            nodes.append(RepartitionSourceNode(rename[step.name], topic, step.name))
+    taken = {node.name for node in nodes}
+    for index, sink in enumerate(spec.sinks):
+        nodes.append(_sink(sink, under("spec.topology.sinks", index), rename, taken))
+    return nodes
+
+
+def _source(source: SourceSpec, path: str) -> Node:
+    key = _read_format(source.key) if source.key is not None else _UNDECLARED_KEY
+    value = _read_format(source.value)
+    if source.table is not None:
+        store = source.table.store
+        return TableSourceNode(source.name, source.topic, key, value, source.timestamp, store, path)
+    return SourceNode(source.name, source.topic, key, value, source.timestamp, path)
+
+
+def _step(step: StepSpec, path: str, rename: Mapping[str, str]) -> Node:
+    if step.merge is not None:
+        return MergeNode(step.name, tuple(rename.get(name, name) for name in step.merge), path)
+    before = rename.get(step.from_ or "", step.from_ or "")
+    if step.key_by is not None:
+        return KeyByNode(step.name, before, step.key_by, path)
+    if step.aggregate is not None:
+        columns = tuple(_aggregate(name, text, path) for name, text in step.aggregate.items())
+        return AggregateNode(step.name, before, columns, step.store or "", path)
+    select = tuple(step.select.items()) if step.select is not None else None
+    return TransformNode(step.name, before, step.where, select, path)
+
+
+def _aggregate(column: str, text: str, path: str) -> Aggregate:
+    field = under(path, "aggregate", column)
+    try:
+        call = parse_aggregate(text)
+    except SqlSyntaxError as error:
+        raise TopologyException(f"{field}: {error}") from error
+    return Aggregate(column, call.function, call.argument, field)
+
+
+def _sink(sink: SinkSpec, path: str, rename: Mapping[str, str], taken: set[str]) -> Node:
+    base = name = f"sink-{sink.topic}"
+    number = 2
+    while name in taken:
+        name, number = f"{base}-{number}", number + 1
+    taken.add(name)
+    key = Format(sink.key.format) if sink.key is not None else None
+    value = Format(sink.value.format) if sink.value is not None else None
+    return SinkNode(name, rename.get(sink.from_, sink.from_), sink.topic, key, value, path)
+
+
+def _read_format(spec: FormatSpec) -> Format:
+    return Format(spec.format, spec.schema_)
+
+
+def _connected(nodes: Iterable[Node]) -> list[list[Node]]:
+    """The nodes in groups that records pass through without a repartition topic in between."""
+    group_of: dict[str, list[str]] = {}
+    for node in nodes:
+        joined = [node.name]
+        for name in inputs_of(node):
+            if group_of[name] is not joined:
+                joined += [each for each in group_of[name] if each not in joined]
+        group_of.update(dict.fromkeys(joined, joined))
+    # In the given order, which the joining has mixed up.
+    groups: dict[int, list[Node]] = {}
+    for node in nodes:
+        groups.setdefault(id(group_of[node.name]), []).append(node)
+    return list(groups.values())
+
+
+def _upstream_first(groups: Sequence[Sequence[Node]], names: Sequence[str]) -> list[list[Node]]:
+    """The groups in the order of their ids: those that feed others first, else in the order of the file.
+
+    Groups that feed each other through repartition topics can't all come first; the file decides among them.
+    """
+    in_file = sorted(groups, key=lambda group: min(names.index(node.name) for node in group))
+    group_of = {node.name: index for index, group in enumerate(in_file) for node in group}
+    feeds: dict[int, set[int]] = {index: set() for index in range(len(in_file))}
+    for group in in_file:
+        for node in group:
+            if isinstance(node, RepartitionSourceNode):
+                feeds[group_of[node.origin]].add(group_of[node.name])
+    after = {index: _reachable(index, feeds) for index in feeds}
+    before = {i: {j for j in feeds if i in after[j] and j not in after[i]} for i in feeds}
+    ordered: list[int] = []
+    while len(ordered) < len(in_file):
+        ordered.append(min(i for i in before if i not in ordered and before[i] <= set(ordered)))
+    return [list(in_file[index]) for index in ordered]
+
+
+def _reachable(start: int, feeds: Mapping[int, set[int]]) -> set[int]:
+    found: set[int] = set()
+    waiting = [start]
+    while waiting:
+        for index in feeds[waiting.pop()] - found:
+            found.add(index)
+            waiting.append(index)
+    return found
+
+
+def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubTopology:
+    stores: list[StoreSpec] = []
+    for node in nodes:
+        if isinstance(node, TableSourceNode):
+            stores.append(StoreSpec(node.store, "key-value", node.topic, source_changelog=True, node=node.name))
+        if isinstance(node, AggregateNode):
+            topic = changelog_topic(application_id, node.store)
+            stores.append(StoreSpec(node.store, "key-value", topic, source_changelog=False, node=node.name))
+    return SubTopology(
+        id=index,
+        nodes=tuple(nodes),
+        source_topics=tuple(
+            n.topic for n in nodes if isinstance(n, SourceNode | TableSourceNode | RepartitionSourceNode)
+        ),
+        sink_topics=tuple(dict.fromkeys(n.topic for n in nodes if isinstance(n, SinkNode))),
+        repartition_sinks=tuple(n.topic for n in nodes if isinstance(n, RepartitionSinkNode)),
+        stores=tuple(stores),
+    )
