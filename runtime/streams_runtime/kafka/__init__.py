@@ -1,0 +1,1 @@
+"""Everything that touches Kafka: the only package that imports confluent_kafka."""

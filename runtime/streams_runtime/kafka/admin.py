@@ -1,0 +1,265 @@
+"""Questions and orders to the brokers, each with a deadline, in and out as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from streams_runtime.errors import StreamsException
+from streams_runtime.kafka.answers import ABSENT_PARTITION, ABSENT_TOPIC, Answers
+from streams_runtime.kafka.connection import (
+    FailedAttempt,
+    log_failed_attempt,
+    unreachable_reason,
+    wait_until_answered,
+)
+from streams_runtime.kafka.foreign import (
+    QuietLog,
+    error_of,
+    from_confluent,
+    reason_of,
+    to_confluent,
+    translated,
+)
+from streams_runtime.kafka.group_offsets import GroupOffsets
+from streams_runtime.kafka.types import GroupMember, TopicDescription, TopicPartition, TopicSpec
+
+# Seconds that a broker which accepts connections has to answer the first question.
+_ANSWER_TIMEOUT = 5.0
+
+_EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopics:
+    """What became of topics that were to be made: made by this call, there before it, or refused and why."""
+
+    created: frozenset[str]
+    existed: frozenset[str]
+    refused: Mapping[str, StreamsException]
+
+
+class Admin:
+    """The brokers' administrative side. Safe to use from several threads.
+
+    Every method blocks for at most about `timeout` seconds a request and raises BrokerNotAvailableException
+    when the brokers do not answer (try again), ConfigException when they refuse the login or the right
+    (correct the settings), StreamsException for anything else. All of them may be repeated.
+    """
+
+    def __init__(self, properties: Mapping[str, str], timeout: float = 30.0) -> None:
+        """`properties` come from `client_properties`; `timeout` is in seconds. Does not connect yet."""
+        self.address = properties["bootstrap.servers"]
+        self._timeout = timeout
+        self._last_error: KafkaError | None = None
+        config: dict[str, Any] = {
+            "reconnect.backoff.max.ms": "1000",
+            **properties,
+            "error_cb": self._note_error,
+        }
+        self._client = AdminClient(config, logger=QuietLog())
+        self._answers = Answers(self, timeout)
+        self._group_offsets = GroupOffsets(properties, timeout)
+
+    def close(self) -> None:
+        """Closes the connections that were opened for reading groups' offsets; may be called twice."""
+        self._group_offsets.close()
+
+    def wait_for_broker(
+        self,
+        on_failure: Callable[[FailedAttempt], None] = log_failed_attempt,
+        should_stop: Callable[[], bool] = lambda: False,
+        timeout: float | None = None,
+    ) -> bool:
+        """Returns True when a broker answers, False when `should_stop` says so first.
+
+        Tries for ever, or for `timeout` seconds and then raises BrokerNotAvailableException. Each failed
+        attempt is given to `on_failure`, whose default logs a warning with the address.
+        """
+        return wait_until_answered(self._ask_for_a_broker, self.address, on_failure, should_stop, timeout)
+
+    def describe_topics(self, names: Collection[str], config: bool = True) -> dict[str, TopicDescription]:
+        """The topics of `names` that the brokers have; absent ones are left out.
+
+        With `config` False their configuration is not asked for and stays empty.
+        """
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return {}
+        doing = f"looking up the topics {_listed(wanted)}"
+        ask = self._answers.question(doing, self._client.describe_topics, TopicCollection(wanted))
+        found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
+        configs = self._topic_configs(list(found)) if config and found else {}
+        return {
+            name: TopicDescription(
+                name, len(it.partitions), len(it.partitions[0].replicas), configs.get(name, {})
+            )
+            for name, it in found.items()
+            # A topic that was deleted between the two questions is absent as well.
+            if not config or name in configs
+        }
+
+    def create_topics(self, topics: Sequence[TopicSpec], validate_only: bool = False) -> CreatedTopics:
+        """Makes topics, or with `validate_only` asks the brokers whether they would.
+
+        A topic that exists is reported, not compared. A refusal (a property that Kafka does not know, a
+        replication factor above the number of brokers, a missing right) is in the result and not raised; no
+        answer is raised, and topics may then have been made or not.
+        """
+        if not topics:
+            return CreatedTopics(frozenset(), frozenset(), {})
+        doing = f"creating the topics {_listed([topic.name for topic in topics])}"
+        new = [NewTopic(t.name, t.partitions, t.replication_factor, config=dict(t.config)) for t in topics]
+        ask = self._answers.question(
+            doing,
+            self._client.create_topics,
+            new,
+            operation_timeout=self._timeout,
+            validate_only=validate_only,
+        )
+        done, failed = self._answers.once(ask, doing)
+        existed = {name for name, error in failed.items() if error.code() == KafkaError.TOPIC_ALREADY_EXISTS}
+        refused = {
+            name: translated(error, f"creating the topic {name}", self.address)
+            for name, error in failed.items()
+            if name not in existed
+        }
+        return CreatedTopics(frozenset(done), frozenset(existed), refused)
+
+    def delete_topics(self, names: Collection[str]) -> None:
+        """Deletes topics; those that are not there are left as they are. Returns before the last trace is
+        gone.
+        """
+        wanted = list(dict.fromkeys(names))
+        if wanted:
+            doing = f"deleting the topics {_listed(wanted)}"
+            ask = self._answers.question(
+                doing, self._client.delete_topics, wanted, operation_timeout=self._timeout
+            )
+            self._answers.all(ask, doing, absent=ABSENT_TOPIC)
+
+    def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset that each partition still has; partitions that the brokers do not have are left
+        out.
+        """
+        return self._offsets(partitions, _EARLIEST, IsolationLevel.READ_UNCOMMITTED, "start")
+
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        """The offset after each partition's last record; partitions that the brokers do not have are left
+        out.
+
+        With `read_committed` it is the last stable offset: where the oldest open transaction begins.
+        """
+        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        return self._offsets(partitions, _LATEST, level, "end")
+
+    def committed_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """The offsets that the group has committed; partitions without one are left out, as for an unknown
+        group.
+        """
+        return self._group_offsets.committed(group, partitions) if partitions else {}
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Deletes each partition's records before the offset given; returns the new first offsets.
+
+        Partitions that the brokers do not have are left out of the answer.
+        """
+        if not before:
+            return {}
+        doing = f"deleting processed records of {_listed([str(partition) for partition in before])}"
+        request = [to_confluent(partition, offset) for partition, offset in before.items()]
+        ask = self._answers.question(
+            doing, self._client.delete_records, request, operation_timeout=self._timeout
+        )
+        done = self._answers.all(ask, doing, absent=ABSENT_PARTITION)
+        return {from_confluent(each): result.low_watermark for each, result in done.items()}
+
+    def group_members(self, group: str) -> tuple[GroupMember, ...]:
+        """The group's live members with what is assigned to each, by client id; none for an unknown group."""
+        doing = f"looking up the members of the group {group}"
+        ask = self._answers.question(doing, self._client.describe_consumer_groups, [group])
+        answers = self._answers.all(ask, doing, absent=frozenset({KafkaError.GROUP_ID_NOT_FOUND}))
+        members = (
+            GroupMember(
+                member_id=member.member_id,
+                instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                host=member.host.removeprefix("/"),
+                assignment=tuple(sorted(from_confluent(each) for each in member.assignment.topic_partitions)),
+            )
+            for answer in answers.values()
+            for member in answer.members
+        )
+        return tuple(sorted(members, key=lambda member: (member.client_id, member.member_id)))
+
+    def _topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        doing = f"reading the configuration of the topics {_listed(names)}"
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        ask = self._answers.question(doing, self._client.describe_configs, resources)
+        found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
+        return {
+            resource.name: {name: entry.value for name, entry in entries.items() if entry.value is not None}
+            for resource, entries in found.items()
+        }
+
+    def _offsets(
+        self, partitions: Collection[TopicPartition], spec: Any, level: IsolationLevel, which: str
+    ) -> dict[TopicPartition, int]:
+        if not partitions:
+            return {}
+        doing = f"reading the {which} offsets of {_listed([str(partition) for partition in partitions])}"
+        request = {to_confluent(partition): spec for partition in partitions}
+        ask = self._answers.question(doing, self._client.list_offsets, request, isolation_level=level)
+        found = self._answers.all(ask, doing, absent=ABSENT_PARTITION)
+        return {from_confluent(each): result.offset for each, result in found.items()}
+
+    def refresh(self) -> None:
+        """Asks anew who leads what. Called between attempts; of no use to others."""
+        try:
+            self._client.list_topics(timeout=_ANSWER_TIMEOUT)
+        except KafkaException as failure:
+            raise self._answers.translated(failure, "looking for the leaders of partitions") from failure
+
+    def connection_error(self) -> KafkaError | None:
+        """Why connections failed since the last call, None if they did not."""
+        self._client.poll(0)
+        error, self._last_error = self._last_error, None
+        return error
+
+    def _ask_for_a_broker(self) -> str | None:
+        reason = unreachable_reason(self.address)
+        if reason is not None:
+            return reason
+        self.connection_error()
+        try:
+            self._client.list_topics(timeout=_ANSWER_TIMEOUT)
+        except KafkaException as failure:
+            error = self.connection_error() or error_of(failure)
+            return reason_of(error) if error else str(failure)
+        return None
+
+    def _note_error(self, error: KafkaError) -> None:
+        # Every broker being down is what the caller finds out anyway; the reason before it is the
+        # interesting one.
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last_error = error
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,255 @@
+"""A real Apache Kafka in one child process: for `streamsapp` without an address, for tests and the demo."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from streams_runtime.errors import BrokerNotAvailableException, EnvironmentException
+from streams_runtime.jvm.child import TiedProcess
+from streams_runtime.jvm.jars import broker_jars
+from streams_runtime.jvm.java import find_java
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.broker_config import (
+    HOST,
+    as_properties_file,
+    logging_properties,
+    server_properties,
+)
+from streams_runtime.kafka.broker_folder import BrokerFolder, without_stack
+
+_STOP_GRACE = 30.0
+_FORMAT_TIMEOUT = 60.0
+_TICK = 0.05
+_JVM_OPTIONS = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
+
+
+class EmbeddedBroker:
+    """Broker and controller in one JVM, on the loopback address, with all of its data in one folder.
+
+    `start`, `stop` and `start` again work on one object, at one port, and a later object goes on with the
+    same folder's topics. The JVM dies with this process, however that ends. Use it in `with`, or call `stop`.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        port: int | None = None,
+        config: Mapping[str, str] | None = None,
+        heap: str = "512m",
+        timeout: float = 60.0,
+    ) -> None:
+        """Does not start anything.
+
+        `port` None takes a free one at the first start. `config` holds broker properties. `heap` is the JVM's
+        upper limit, as -Xmx takes it. `timeout` is in seconds, for the broker to answer after its start.
+        """
+        self._folder = BrokerFolder(data_dir)
+        self._port = port
+        self._config = dict(config or {})
+        self._heap = heap
+        self._timeout = timeout
+        self._process: TiedProcess | None = None
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder with the broker's data (`kafka/`), settings and logs (`logs/server.log`)."""
+        return self._folder.root
+
+    @property
+    def port(self) -> int:
+        """The port for clients. Raises EnvironmentException while none was given and none taken yet."""
+        if self._port is None:
+            raise EnvironmentException("the embedded broker has no port before it is started. Start it first")
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for clients, `host:port`. Raises what `port` raises."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The JVM's process id; None when it does not run."""
+        return self._process.pid if self._process is not None and self.running else None
+
+    @property
+    def running(self) -> bool:
+        """Whether the JVM is alive."""
+        return self._process is not None and self._process.exit_code is None
+
+    def start(self) -> None:
+        """Start, and return when the broker answers clients. Does nothing when it runs already.
+
+        Raises EnvironmentException: no Java or jars; the port or the folder is in use; the folder can't be
+        written; the broker ended by itself, or did not answer in time (with its last log lines). Nothing is
+        left running then.
+        """
+        if self.running:
+            return
+        # A broker that died by itself still holds its folder here.
+        self._folder.release()
+        try:
+            self._start()
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self, grace: float = _STOP_GRACE) -> bool:
+        """Stop in order (SIGTERM) and wait; after `grace` seconds, kill. May be called twice.
+
+        True when the broker ended by itself. Its data is whole either way: after a kill the next start reads
+        the last segments again.
+        """
+        in_order = self._process is None or self._process.stop(grace)
+        self._process = None
+        self._folder.release()
+        return in_order
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash would be. May be called twice."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+        self._folder.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether the broker ended within `timeout` seconds (None: wait as long as it takes)."""
+        return self._process is None or self._process.wait(timeout)
+
+    def why_it_ended(self) -> str:
+        """For a broker that ended by itself: the exit code and its last log lines."""
+        words = self._folder.last_words()
+        if "Address already in use" in words:
+            return (
+                f"port {self.port} of {HOST} was taken while the broker started."
+                " Start it again, or give another port (--port)"
+            )
+        code = self._process.exit_code if self._process is not None else None
+        return (
+            f"the embedded broker ended by itself (exit code {code})."
+            f" Its last log lines, of {self._folder.log}:\n{words}"
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start(self) -> None:
+        folder = self._folder
+        folder.acquire()
+        java, classpath = find_java(), os.pathsep.join(map(str, broker_jars()))
+        if self._port is None:
+            self._port = _free_port()
+        else:
+            _require_free(self._port)
+        properties = server_properties(folder.data, self._port, _free_port(), self._config)
+        folder.settings.write_text(as_properties_file(properties))
+        folder.logging.write_text(logging_properties(folder.logs))
+        command = [
+            *(str(java), f"-Xmx{self._heap}", *_JVM_OPTIONS),
+            *(f"-Dlog4j2.configurationFile={folder.logging.as_uri()}", "-cp", classpath),
+        ]
+        if folder.needs_format():
+            _format(command, folder)
+        self._process = TiedProcess(
+            [*command, "kafka.Kafka", str(folder.settings)], folder.console, folder.root
+        )
+        self._wait_until_ready(self._process)
+
+    def _wait_until_ready(self, process: TiedProcess) -> None:
+        end = time.monotonic() + self._timeout
+        admin: Admin | None = None
+        while not process.wait(_TICK):
+            if time.monotonic() > end:
+                raise EnvironmentException(
+                    f"the embedded broker did not answer at {self.bootstrap_servers}"
+                    f" within {self._timeout:g} s. Its last log lines, of"
+                    f" {self._folder.log}:\n{self._folder.last_words()}"
+                )
+            if not _accepts(self.port):
+                continue
+            # A broker answers only once it may lead partitions, so an answer means that it is ready.
+            admin = admin or Admin({"bootstrap.servers": self.bootstrap_servers}, timeout=5.0)
+            with contextlib.suppress(BrokerNotAvailableException):
+                if admin.wait_for_broker(lambda _: None, lambda: process.wait(0), timeout=1.0):
+                    return
+        raise EnvironmentException(self.why_it_ended())
+
+
+def _format(command: list[str], folder: BrokerFolder) -> None:
+    """Give new storage its identity."""
+    tool = [
+        "kafka.tools.StorageTool",
+        "format",
+        "--cluster-id",
+        _cluster_id(),
+        "--config",
+        str(folder.settings),
+    ]
+    try:
+        done = subprocess.run(
+            [*command, *tool],
+            capture_output=True,
+            text=True,
+            timeout=_FORMAT_TIMEOUT,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise EnvironmentException(
+            f"the storage in {folder.data} was not formatted within {_FORMAT_TIMEOUT:.0f} s."
+            " Look at the machine's load and at the disk, then try again"
+        ) from late
+    if done.returncode != 0:
+        words = without_stack(done.stdout + done.stderr)
+        raise EnvironmentException(
+            f"the broker's storage in {folder.data} can't be formatted: {' '.join(words[-3:])}."
+            " Correct the setting that is named, or give another folder (--data-dir)"
+        )
+
+
+def _cluster_id() -> str:
+    # Kafka's ids are 22 characters of base64; one that begins with a dash would read as an option.
+    while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        # As the JVM does: connections of an earlier broker that are still closing do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as failure:
+            raise EnvironmentException(
+                f"port {port} of {HOST} can't be used: {(failure.strerror or str(failure)).lower()}."
+                " Stop what listens there, or give another port (--port)"
+            ) from failure
+
+
+def _accepts(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1.0):
+        return True
+    return False

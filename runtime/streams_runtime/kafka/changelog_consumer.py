@@ -1,0 +1,121 @@
+"""The restore consumer: reads assigned partitions from given offsets, outside of any group."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
+
+from streams_runtime.kafka.foreign import QuietLog, reason_of, to_confluent, translated
+from streams_runtime.kafka.types import TopicPartition
+
+_LOGGER = logging.getLogger("streams_runtime.kafka")
+
+
+class InvalidOffsetException(Exception):
+    """A partition no longer has, or never had, the offset that was asked for. Restore it from the
+    beginning.
+    """
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        super().__init__(f"{partition}: the offset is out of range")
+
+
+class ChangelogConsumer:
+    """Reads partitions that it is told to; knows the *position* of each, not only the last record. One
+    thread uses it.
+
+    The position is where the next fetch begins. It passes transaction markers and the gaps of compaction,
+    which the last record's offset does not; completion judged by that record would wait for ever
+    (quix-streams #1017).
+    """
+
+    def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
+        self.address = properties["bootstrap.servers"]
+        config: dict[str, Any] = {
+            **properties,
+            "group.id": client_id,  # librdkafka wants one; it is never joined and nothing is committed
+            "client.id": client_id,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "queued.max.messages.kbytes": "131072",
+            "queued.min.messages": "1000000",
+            "fetch.max.bytes": "52428800",
+            "max.partition.fetch.bytes": "10485760",
+        }
+        self._consumer = Consumer(config, logger=QuietLog())
+        self._positions: dict[TopicPartition, int] = {}
+
+    def add(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Read these partitions as well, from the given offsets; None is the beginning."""
+        if offsets:
+            at = {each: OFFSET_BEGINNING if offset is None else offset for each, offset in offsets.items()}
+            self._consumer.incremental_assign([to_confluent(each, offset) for each, offset in at.items()])
+            self._positions |= {each: offset for each, offset in offsets.items() if offset is not None}
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        """Stop reading these partitions."""
+        gone = list(partitions)
+        if gone:
+            self._consumer.incremental_unassign([to_confluent(each) for each in gone])
+            for each in gone:
+                self._positions.pop(each, None)
+
+    def unsubscribe(self) -> None:
+        """Stop reading everything."""
+        self._consumer.unassign()
+        self._positions.clear()
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Offset at which the next fetch of the partition begins; None before the first answer."""
+        return self._positions.get(partition)
+
+    def poll(self, limit: int, wait: float) -> dict[TopicPartition, list[Message]]:
+        """Up to `limit` records by partition, in offset order; waits up to `wait` seconds for them.
+
+        Raises:
+            InvalidOffsetException: a partition's offset is out of range.
+            StreamsException: the broker refuses to be read. While it is away nothing comes, and nothing is
+            raised.
+        """
+        records: dict[TopicPartition, list[Message]] = {}
+        for message in self._consumer.consume(limit, wait):
+            partition = from_confluent_message(message)
+            error = message.error()
+            if error is None:
+                records.setdefault(partition, []).append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._positions[partition] = _offset(message)
+            else:
+                self._judge(error, partition)
+        for partition, messages in records.items():
+            self._positions[partition] = max(self._positions.get(partition, 0), _offset(messages[-1]) + 1)
+        return records
+
+    def close(self) -> None:
+        """Free everything. May be called twice."""
+        self._consumer.close()
+
+    def _judge(self, error: KafkaError, partition: TopicPartition) -> None:
+        if error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
+            raise InvalidOffsetException(partition)
+        if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            _LOGGER.debug("restore consumer: %s", reason_of(error))
+            return
+        raise translated(error, f"reading the changelog {partition}", self.address)
+
+
+def from_confluent_message(message: Message) -> TopicPartition:
+    """The partition that a message, or an event about a partition, belongs to."""
+    topic, partition = message.topic(), message.partition()
+    return TopicPartition(topic or "", -1 if partition is None else partition)
+
+
+def _offset(message: Message) -> int:
+    offset = message.offset()
+    return -1 if offset is None else offset

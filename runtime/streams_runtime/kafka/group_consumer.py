@@ -1,0 +1,189 @@
+"""A thread's membership in the application's consumer group, and the records that it fetches."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+
+from streams_runtime.errors import BrokerNotAvailableException, UnreleasedInstanceIdException
+from streams_runtime.kafka.foreign import (
+    QuietLog,
+    error_of,
+    from_confluent,
+    reason_of,
+    to_confluent,
+    translated,
+)
+from streams_runtime.kafka.types import TopicPartition
+
+_LOGGER = logging.getLogger("streams_runtime.kafka")
+_COMMIT_PATIENCE = 10.0  # seconds of failed commits after which a line says so
+_COMPANY = 0.01  # seconds that a first record waits for more
+_RETRY = 0.5  # seconds between attempts to commit
+# The member's epoch moved on while it was busy: a poll brings it up to date, then the commit holds.
+_STALE = frozenset({KafkaError.STALE_MEMBER_EPOCH, KafkaError.REBALANCE_IN_PROGRESS})
+_REJOIN = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH, KafkaError.ILLEGAL_GENERATION})
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Who a member is: the group, its static name, and the client id that other instances read from the
+    group.
+    """
+
+    group: str
+    instance_id: str
+    client_id: str
+
+
+class GroupConsumer:
+    """Member of a KIP-848 consumer group with the range assignor. One thread uses it.
+
+    Rebalances arrive inside `fetch` and `poll`: first `on_revoked`, then `on_assigned`, each with what
+    changed. Partitions start paused; `resume` gives where to go on from.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        membership: Membership,
+        on_assigned: Callable[[frozenset[TopicPartition]], None],
+        on_revoked: Callable[[frozenset[TopicPartition]], None],
+    ) -> None:
+        self.address = properties["bootstrap.servers"]
+        self._on_assigned = on_assigned
+        self._on_revoked = on_revoked
+        self._fatal: KafkaError | None = None
+        self._unprocessed: list[Message] = []
+        self._membership = membership
+        config: dict[str, Any] = {
+            **properties,
+            "group.id": membership.group,
+            "group.protocol": "consumer",
+            "group.remote.assignor": "range",
+            "group.instance.id": membership.instance_id,
+            "client.id": membership.client_id,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "error_cb": self._note_error,
+        }
+        self._consumer = Consumer(config, logger=QuietLog())
+
+    def subscribe(self, topics: Collection[str]) -> None:
+        """Join the group for these topics; the assignment comes with a later `poll`."""
+        self._consumer.subscribe(
+            sorted(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+        )
+
+    def poll(self) -> None:
+        """Take part in the group without waiting; a record that comes with it is kept for the next `fetch`.
+
+        Raises:
+            UnreleasedInstanceIdException: the static name still belongs to an earlier process; join again
+            later.
+        """
+        self._raise_fatal()
+        message = self._consumer.poll(0)
+        if message is not None and self._check(message):
+            self._unprocessed.append(message)
+
+    def fetch(self, limit: int, wait: float) -> list[Message]:
+        """Records of resumed partitions: waits up to `wait` seconds for the first, takes at most `limit`."""
+        self._raise_fatal()
+        messages, self._unprocessed = self._unprocessed, []
+        if not messages:
+            messages = self._consumer.consume(1, wait)
+        if messages and limit > len(messages):
+            messages += self._consumer.consume(limit - len(messages), _COMPANY)
+        return [message for message in messages if self._check(message)]
+
+    def resume(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Fetch these partitions from the given offsets on."""
+        self._unprocessed.clear()
+        for partition, offset in positions.items():
+            self._consumer.seek(to_confluent(partition, offset))
+        self._consumer.resume([to_confluent(partition) for partition in positions])
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Stop fetching these partitions; what was fetched of them and not handed out is dropped."""
+        self._unprocessed.clear()
+        self._consumer.pause([to_confluent(partition) for partition in partitions])
+
+    def commit(self, offsets: Mapping[TopicPartition, int], should_stop: Callable[[], bool]) -> bool:
+        """Commit the offsets that come next; waits while the broker is away.
+
+        False when the group has given the partitions to others, or `should_stop` said so first: then
+        whoever has them now reads the records again.
+
+        Raises:
+            StreamsException: the broker refuses the commit for another reason.
+        """
+        request = [to_confluent(partition, offset) for partition, offset in offsets.items()]
+        since = time.monotonic()
+        while True:
+            try:
+                self._consumer.commit(offsets=request, asynchronous=False)
+                return True
+            except KafkaException as failure:
+                error = error_of(failure)
+                if error is not None and error.code() in _REJOIN:
+                    return False
+                failed = translated(failure, f"committing the offsets of {len(request)} partitions", self.address)
+                stale = error is not None and error.code() in _STALE
+                if not stale and not isinstance(failed, BrokerNotAvailableException):
+                    raise failed from failure
+                if time.monotonic() - since > _COMMIT_PATIENCE:
+                    since = time.monotonic()
+                    _LOGGER.warning("%s", failed)
+            if should_stop():
+                return False
+            time.sleep(_RETRY)
+            self.poll()
+
+    def close(self) -> None:
+        """Leave the group as a static member: the partitions wait for this member until its session ends."""
+        self._consumer.close()
+
+    def _assigned(self, consumer: Consumer, partitions: list[Any]) -> None:
+        consumer.incremental_assign(partitions)
+        consumer.pause(partitions)
+        self._on_assigned(frozenset(from_confluent(each) for each in partitions))
+
+    def _revoked(self, consumer: Consumer, partitions: list[Any]) -> None:
+        self._on_revoked(frozenset(from_confluent(each) for each in partitions))
+        consumer.incremental_unassign(partitions)
+
+    def _note_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = error
+        else:
+            _LOGGER.debug("consumer %s: %s", self._membership.client_id, reason_of(error))
+
+    def _check(self, message: Message) -> bool:
+        """Whether the message is a record; raises what ends the membership."""
+        error = message.error()
+        if error is None:
+            return True
+        if error.fatal() or error.code() == KafkaError._FATAL:
+            self._fatal = error
+            self._raise_fatal()
+        _LOGGER.debug("consumer %s: %s", self._membership.client_id, reason_of(error))
+        return False
+
+    def _raise_fatal(self) -> None:
+        error = self._fatal
+        if error is None:
+            return
+        text = error.str() or ""
+        if error.code() == KafkaError.UNRELEASED_INSTANCE_ID or "instance ID is still used" in text:
+            raise UnreleasedInstanceIdException(
+                f"the group {self._membership.group} still counts {self._membership.instance_id} as a member: an"
+                " earlier process ended without leaving, or another one runs under this name. Joining again until"
+                " the session of that member has ended"
+            )
+        raise translated(error, f"taking part in the group {self._membership.group}", self.address)
