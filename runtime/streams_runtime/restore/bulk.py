@@ -1,0 +1,176 @@
+"""BulkLoader: large restorations in worker processes, which turn a changelog into SST files.
+
+RocksDB calls from Python hold the interpreter's lock, and so does looking at each record; a worker has its own
+interpreter. It reads its partitions, keeps the last record of each key, and writes sorted files; this process only
+takes the files over.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.restorer import StateRestorer
+
+_LOGGER = logging.getLogger("streams_runtime.restore")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a worker has ready of one partition: `records` records in `files`, all before `position`.
+
+    `last`: nothing more comes; the consumer goes on at `position`.
+    """
+
+    partition: TopicPartition
+    files: tuple[Path, ...]
+    records: int
+    position: int
+    last: bool
+
+
+@dataclass(slots=True)
+class _Job:
+    restorer: StateRestorer
+    position: int
+    end: int
+    folder: Path
+
+
+@dataclass(slots=True)
+class _Worker:
+    process: subprocess.Popen[str]
+    jobs: dict[TopicPartition, _Job] = field(default_factory=dict)
+
+
+class BulkLoader:
+    """Starts at most `workers` processes at a time and hands out what they have ready. One thread uses it."""
+
+    def __init__(self, properties: Mapping[str, str], workers: int | None = None) -> None:
+        """`properties` are client properties (kafka.properties.client_properties)."""
+        self._properties = dict(properties)
+        self._limit = workers or os.cpu_count() or 1
+        self._workers: list[_Worker] = []
+        self._ready: queue.SimpleQueue[tuple[_Worker, dict[str, Any] | None]] = queue.SimpleQueue()
+        self._put_back: list[tuple[_Worker, dict[str, Any] | None]] = []
+
+    def start(self, ranges: Mapping[StateRestorer, tuple[int, int]]) -> None:
+        """Load each restorer's records start <= offset < end; the partitions are shared out evenly."""
+        jobs = sorted(ranges.items(), key=lambda item: item[1][0] - item[1][1])  # the longest first
+        shares: list[list[_Job]] = [[] for _ in range(min(self._limit, len(jobs)))]
+        for restorer, (start, end) in jobs:
+            folder = restorer.store.folder.with_name(restorer.store.folder.name + ".bulk")
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            share = min(shares, key=lambda each: sum(job.end - job.position for job in each))
+            share.append(_Job(restorer, start, end, folder))
+        for share in shares:
+            self._start_worker(share)
+
+    def loaded(self) -> Iterable[Load]:
+        """What has become ready since the last call, in order within a partition."""
+        found = self._put_back
+        self._put_back = []
+        while not self._ready.empty():
+            found.append(self._ready.get())
+        for worker, event in found:
+            yield from self._ended(worker) if event is None else self._loads(worker, event)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something is ready, at most `seconds`."""
+        try:
+            self._put_back.append(self._ready.get(timeout=seconds))
+        except queue.Empty:
+            return
+
+    def cancel(self, partition: TopicPartition) -> None:
+        """Drop what is still to come of the partition; a worker without any other ends."""
+        for worker in list(self._workers):
+            job = worker.jobs.pop(partition, None)
+            if job is not None:
+                if not worker.jobs:
+                    worker.process.kill()
+                    worker.process.wait()
+                shutil.rmtree(job.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """End all workers and drop what they wrote."""
+        for worker in self._workers:
+            for partition in list(worker.jobs):
+                self.cancel(partition)
+        self._workers.clear()
+
+    def _start_worker(self, jobs: list[_Job]) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streams_runtime.restore.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        worker = _Worker(process, {job.restorer.partition: job for job in jobs})
+        order = {
+            "parent": os.getpid(),
+            "properties": self._properties,
+            "jobs": [
+                {
+                    "topic": job.restorer.partition.topic,
+                    "partition": job.restorer.partition.partition,
+                    "start": job.position,
+                    "end": job.end,
+                    "folder": str(job.folder),
+                }
+                for job in jobs
+            ],
+        }
+        assert process.stdin is not None and process.stdout is not None  # noqa: PT018
+        # Settings may hold secrets: they go through the pipe, not through the command line.
+        json.dump(order, process.stdin)
+        process.stdin.close()
+        self._workers.append(worker)
+        threading.Thread(target=self._listen, args=(worker, process.stdout), daemon=True, name="bulk-restore").start()
+
+    def _listen(self, worker: _Worker, output: IO[str]) -> None:
+        for line in output:
+            self._ready.put((worker, json.loads(line)))
+        worker.process.wait()
+        output.close()
+        self._ready.put((worker, None))
+
+    def _loads(self, worker: _Worker, event: dict[str, Any]) -> Iterable[Load]:
+        partition = TopicPartition(event["topic"], event["partition"])
+        job = worker.jobs.get(partition)
+        if job is None:
+            return
+        job.position = event["position"]
+        files = tuple(Path(file) for file in event["files"])
+        yield Load(partition, files, event["records"], job.position, event["last"])
+        if event["last"]:
+            del worker.jobs[partition]
+            shutil.rmtree(job.folder, ignore_errors=True)
+
+    def _ended(self, worker: _Worker) -> Iterable[Load]:
+        """A worker's process is gone; what it has not finished, the consumer restores."""
+        if worker in self._workers:
+            self._workers.remove(worker)
+        for partition, job in worker.jobs.items():
+            _LOGGER.warning(
+                "The worker that loads %s in bulk ended with code %s before it was through; going on at offset %d"
+                " without it, which is slower",
+                partition,
+                worker.process.returncode,
+                job.position,
+            )
+            shutil.rmtree(job.folder, ignore_errors=True)
+            yield Load(partition, (), 0, job.position, last=True)
+        worker.jobs.clear()

@@ -1,0 +1,120 @@
+"""StateRestorer: one store's partition on its way from a checkpoint to the end of its changelog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.listener import NullListener, StateRestoreListener
+from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.topology.plan import TaskId
+
+
+class StateRestorer:
+    """Applies changelog records to a store and tells the user's listener.
+
+    `readable` is given for a changelog that is a user's topic: records whose value it refuses were not put into the
+    store when they were processed, so restoring leaves them out too.
+    """
+
+    def __init__(
+        self,
+        task: TaskId,
+        store: KeyValueStore,
+        source_changelog: bool = False,
+        readable: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        self.task = task
+        self.store = store
+        self.source_changelog = source_changelog
+        self._readable = readable
+        self._listener: StateRestoreListener = NullListener()
+        self._started = False
+        self.start = 0
+        self.end = 0
+        self.position = 0
+        self.restored = 0
+
+    @property
+    def partition(self) -> TopicPartition:
+        """The changelog partition."""
+        return self.store.changelog
+
+    @property
+    def store_name(self) -> str:
+        """The store's name in the topology."""
+        return self.store.name
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the store survives the process, so that its checkpoint means something."""
+        return self.store.persistent
+
+    @property
+    def checkpoint(self) -> int | None:
+        """The changelog offset that comes next, as the store has it; None when it is not known."""
+        return self.store.offset()
+
+    @property
+    def restored_offset(self) -> int:
+        """The changelog offset up to which the store is complete."""
+        return self.position
+
+    def set_user_restore_listener(self, listener: StateRestoreListener) -> None:
+        """Tell this listener from now on."""
+        self._listener = listener
+
+    def restore_started(self, start: int, end: int) -> None:
+        """Restoration begins at `start` and is complete at `end`."""
+        self.start = self.position = start
+        self.end = end
+        self._started = True
+        self._listener.on_restore_start(self.partition, self.store_name, start, end)
+
+    def apply(self, messages: Sequence[Any], next_offset: int) -> None:
+        """Apply records in order: the last one of a key wins, null keys are skipped, null values delete."""
+        latest: dict[bytes, Any] = {}
+        for message in messages:
+            latest[message.key()] = message
+        latest.pop(None, None)  # type: ignore[call-overload]
+        keys = sorted(latest)
+        values = [latest[key].value() for key in keys]
+        if self._readable is not None:
+            fit = [at for at, value in enumerate(values) if value is None or self._readable(value)]
+            keys, values = [keys[at] for at in fit], [values[at] for at in fit]
+        timestamps = [latest[key].timestamp()[1] for key in keys]
+        self.store.write(Updates(keys, values, timestamps), next_offset)
+        self._advanced(len(messages), next_offset)
+
+    def ingest(self, files: Sequence[Path], records: int, next_offset: int) -> None:
+        """Take over SST files that hold `records` records of the changelog."""
+        self.store.ingest(files, next_offset)
+        self._advanced(records, next_offset)
+
+    def reached(self, offset: int) -> None:
+        """The changelog is applied up to `offset`, which may lie beyond its last record."""
+        if offset != self.position:
+            self.position = offset
+            self.store.write(Updates([], [], []), offset)
+
+    def restore_done(self) -> None:
+        """The store is complete."""
+        if self._started:
+            self._listener.on_restore_end(self.partition, self.store_name, self.restored)
+
+    def restore_suspended(self) -> None:
+        """The task goes away before the store is complete."""
+        if self._started:
+            self._listener.on_restore_suspended(self.partition, self.store_name, self.restored)
+
+    @property
+    def bulk_loadable(self) -> bool:
+        """Whether all records count, so that they need not be looked at one by one."""
+        return self._readable is None
+
+    def _advanced(self, records: int, next_offset: int) -> None:
+        self.position = next_offset
+        self.restored += records
+        self._listener.on_batch_restored(self.partition, self.store_name, next_offset, records)

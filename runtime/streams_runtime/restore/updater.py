@@ -1,0 +1,190 @@
+"""The state updater: the thread that restores the stores of a stream thread's tasks while that one goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.listener import NullListener, StateRestoreListener
+from streams_runtime.restore.reader import RestoringTask, StoreChangelogReader
+from streams_runtime.restore.restorer import StateRestorer
+
+_LOGGER = logging.getLogger("streams_runtime.restore")
+_RETRY = 1.0  # seconds until the broker is asked again
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far one store's restoration is: offsets of its changelog partition, times in seconds since 1970."""
+
+    store: str
+    topic: str
+    partition: int
+    start: int
+    position: int
+    end: int
+    restored: int
+    started_at: float
+    ended_at: float | None = None
+
+
+class ProgressListener:
+    """Keeps each restoration's progress for `/state`, and passes every call on to the user's listener."""
+
+    def __init__(self, user: StateRestoreListener | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._user = user or NullListener()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._progress: dict[TopicPartition, Progress] = {}
+        self.restored_total = 0
+
+    def snapshot(self) -> list[dict[str, Any]]:
+        """All restorations of this instance that go on or have ended, by partition."""
+        with self._lock:
+            return [asdict(self._progress[each]) for each in sorted(self._progress)]
+
+    def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
+        """StateRestoreListener."""
+        with self._lock:
+            self._progress[partition] = Progress(
+                store, partition.topic, partition.partition, start, start, end, 0, self._clock()
+            )
+        _LOGGER.info("restore start", extra={"partition": str(partition), "store": store, "start": start, "end": end})
+        self._user.on_restore_start(partition, store, start, end)
+
+    def on_batch_restored(self, partition: TopicPartition, store: str, batch_end: int, records: int) -> None:
+        """StateRestoreListener."""
+        with self._lock:
+            progress = self._progress[partition]
+            progress.position = batch_end
+            progress.restored += records
+            self.restored_total += records
+        self._user.on_batch_restored(partition, store, batch_end, records)
+
+    def on_restore_end(self, partition: TopicPartition, store: str, total: int) -> None:
+        """StateRestoreListener."""
+        with self._lock:
+            progress = self._progress[partition]
+            progress.position, progress.ended_at = progress.end, self._clock()
+        _LOGGER.info("restore end", extra={"partition": str(partition), "store": store, "records": total})
+        self._user.on_restore_end(partition, store, total)
+
+    def on_restore_suspended(self, partition: TopicPartition, store: str, total: int) -> None:
+        """StateRestoreListener."""
+        with self._lock:
+            self._progress.pop(partition, None)
+        _LOGGER.info("restore suspended", extra={"partition": str(partition), "store": store, "records": total})
+        self._user.on_restore_suspended(partition, store, total)
+
+
+class StateUpdater:
+    """Owns a StoreChangelogReader and the thread that turns it.
+
+    The stream thread calls everything; `remove` returns only when the updater no longer touches those stores.
+    """
+
+    def __init__(self, name: str, make_reader: Callable[[], tuple[StoreChangelogReader, Callable[[], None]]]) -> None:
+        """`make_reader` gives the reader and what frees it; both are called on the updater's own thread."""
+        self._make_reader = make_reader
+        self._changed = threading.Condition()
+        self._new: list[StateRestorer] = []
+        self._gone: set[TopicPartition] = set()
+        self._tasks: dict[TopicPartition, RestoringTask] = {}
+        self._completed: set[TopicPartition] = set()
+        self._stopping = False
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def add(self, task: RestoringTask, restorers: Collection[StateRestorer]) -> None:
+        """Restore these stores of a task."""
+        with self._changed:
+            self._tasks |= {restorer.partition: task for restorer in restorers}
+            self._new += restorers
+            self._changed.notify_all()
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        """Let go of these changelog partitions; returns when that is done."""
+        with self._changed:
+            self._new = [restorer for restorer in self._new if restorer.partition not in partitions]
+            self._gone |= set(partitions)
+            self._completed -= set(partitions)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._gone or not self._thread.is_alive())
+            self._completed -= set(partitions)
+
+    def completed(self) -> set[TopicPartition]:
+        """Changelog partitions that are complete since the last call.
+
+        Raises whatever ended the updater: the caller's own thread can't go on without it.
+        """
+        with self._changed:
+            if self._failure is not None:
+                raise self._failure
+            done, self._completed = self._completed, set()
+            return done
+
+    def stop(self) -> None:
+        """End the thread; returns when it is gone. May be called twice, and before `start`."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            reader, free = self._make_reader()
+            try:
+                while self._take_orders(reader):
+                    self._turn(reader)
+            finally:
+                reader.clear()
+                free()
+        except BaseException as error:
+            with self._changed:
+                self._failure = error
+                self._gone.clear()
+                self._changed.notify_all()
+
+    def _take_orders(self, reader: StoreChangelogReader) -> bool:
+        """Wait until there is something to do, and take it over; False when the thread has to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or self._new or self._gone or reader.busy)
+            if self._gone:
+                reader.unregister(self._gone)
+                for partition in self._gone:
+                    self._tasks.pop(partition, None)
+                self._gone.clear()
+                self._changed.notify_all()
+            for restorer in self._new:
+                reader.register(restorer)
+            self._new.clear()
+            return not self._stopping
+
+    def _turn(self, reader: StoreChangelogReader) -> None:
+        if not reader.busy:
+            return
+        tasks: Mapping[TopicPartition, RestoringTask] = dict(self._tasks)
+        try:
+            done = reader.restore(tasks)
+        except BrokerNotAvailableException as error:
+            _LOGGER.warning("%s. Restoration waits", error)
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopping or bool(self._gone), timeout=_RETRY)
+            return
+        if done:
+            with self._changed:
+                # A partition that was removed meanwhile is not reported.
+                self._completed |= done - self._gone
+                reader.unregister(done)
+                self._changed.notify_all()

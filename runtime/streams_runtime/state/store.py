@@ -1,0 +1,123 @@
+"""A key-value store's partition: values with their timestamps (KIP-258), over RocksDB."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams_runtime.errors import ProcessorStateException
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.state.rocksdb import RocksDB
+
+_TIMESTAMP_BYTES = 8
+
+
+def stamp(timestamp: int, value: bytes) -> bytes:
+    """The stored form of a value: 8 bytes of timestamp (ms, big-endian), then the value."""
+    return timestamp.to_bytes(_TIMESTAMP_BYTES, "big", signed=True) + value
+
+
+def unstamp(stored: bytes) -> tuple[int, bytes]:
+    """Timestamp (ms) and value of a stored form."""
+    return int.from_bytes(stored[:_TIMESTAMP_BYTES], "big", signed=True), stored[_TIMESTAMP_BYTES:]
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """New contents for some keys of one partition: keys once each, None deletes, timestamps in ms."""
+
+    keys: Sequence[bytes]
+    values: Sequence[bytes | None]
+    timestamps: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def stored(self) -> list[bytes | None]:
+        """The values as they are stored."""
+        return [
+            None if value is None else timestamp.to_bytes(8, "big", signed=True) + value
+            for value, timestamp in zip(self.values, self.timestamps, strict=True)
+        ]
+
+
+class KeyValueStore:
+    """One partition of a key-value store, with the changelog partition that it can be restored from.
+
+    Reads may come from any thread and raise rocksdb.StoreClosed once the store is closed; everything that writes is
+    called by the thread that has the task. All may raise ProcessorStateException: the disk is full or damaged.
+    """
+
+    persistent = True
+
+    def __init__(self, name: str, changelog: TopicPartition, folder: Path) -> None:
+        self.name = name
+        self.changelog = changelog
+        self.folder = folder
+        self._database = RocksDB(folder)
+
+    @property
+    def partition(self) -> int:
+        """The task's partition, which is the changelog's."""
+        return self.changelog.partition
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the store can be read."""
+        return not self._database.closed
+
+    def offset(self) -> int | None:
+        """The changelog offset that comes next; None when the store has no checkpoint."""
+        return self._database.offset()
+
+    def get(self, key: bytes) -> bytes | None:
+        """The key's value, without its timestamp."""
+        stored = self._database.get([key])[0]
+        return None if stored is None else stored[_TIMESTAMP_BYTES:]
+
+    def get_stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Stored forms (see `stamp`) of many keys, in their order; sorted keys are read faster."""
+        return self._database.get(keys)
+
+    def scan(self, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values with start <= key <= end in byte order, or in reverse."""
+        for key, stored in self._database.scan(start, end, reverse=reverse):
+            yield key, stored[_TIMESTAMP_BYTES:]
+
+    def approximate_num_entries(self) -> int:
+        """RocksDB's estimate of the number of keys."""
+        return self._database.approximate_num_entries()
+
+    def is_empty(self) -> bool:
+        """Whether no key is stored."""
+        return self._database.is_empty()
+
+    def write(self, updates: Updates, offset: int | None) -> None:
+        """Put and delete, and set the changelog offset, in one atomic write; `offset` None leaves it."""
+        self._database.write(updates.keys, updates.stored(), offset)
+
+    def ingest(self, files: Sequence[Path], offset: int) -> None:
+        """Take over SST files of stored forms, later ones winning, then set the offset."""
+        self._database.ingest(files, offset)
+
+    def wipe(self) -> None:
+        """Throw all contents and the checkpoint away; the store stays open, and is empty.
+
+        Raises:
+            ProcessorStateException: the folder can't be deleted.
+        """
+        self._database.close()
+        try:
+            shutil.rmtree(self.folder)
+        except OSError as error:
+            raise ProcessorStateException(
+                f"store {self.folder} can't be deleted: {error.strerror}. Check the folder's rights; it may be deleted"
+                " by hand while the application is stopped"
+            ) from error
+        self._database = RocksDB(self.folder)
+
+    def close(self) -> None:
+        """Flush and close. May be called twice."""
+        self._database.close()
