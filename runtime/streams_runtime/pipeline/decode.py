@@ -1,0 +1,146 @@
+"""Raw records to the columns that expressions see, and the account of those that can't be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType, TimestampType
+
+from streams_runtime.errors import ConfigException
+from streams_runtime.pipeline.formats import read_column
+from streams_runtime.topology.plan import Format
+
+METADATA = ("_key", "_timestamp", "_topic", "_partition", "_offset", "_headers")
+NULL_VALUE = "_null"  # whether the record has no value (a tombstone); its columns are null then
+VALUE = "value"  # the one column of a primitive value
+BYTES = "_bytes"  # the value's own bytes, which a table keeps
+_BROKEN, _RAW_KEY, _RAW_VALUE = "_broken", "_raw_key", "_raw_value"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """How the records of one topic are read.
+
+    `timestamp` is the expression that replaces a record's timestamp, declared at the field `timestamp_path`;
+    `keep_bytes` keeps the value's bytes beside its columns.
+    """
+
+    key: Format
+    value: Format
+    timestamp: str | None = None
+    timestamp_path: str = ""
+    keep_bytes: bool = False
+
+    def decode(self, raw: DataFrame) -> DataFrame:
+        """All records, with a mark on those whose key, value or timestamp can't be read; `readable` takes it off."""
+        key, key_broken = read_column(F.col("key"), self.key)
+        value, value_broken = read_column(F.col("value"), self.value)
+        frame = raw.select(
+            key.alias("_key"),
+            F.col("timestamp").alias("_timestamp"),
+            F.col("topic").alias("_topic"),
+            F.col("partition").alias("_partition"),
+            F.col("offset").alias("_offset"),
+            F.col("headers").alias("_headers"),
+            F.col("key").alias(_RAW_KEY),
+            F.col("value").alias(_RAW_VALUE),
+            (key_broken | value_broken).alias(_BROKEN),
+            value.alias(VALUE),
+        )
+        null = F.col(_RAW_VALUE).isNull().alias(NULL_VALUE)
+        others = [F.col(name) for name in (*METADATA, _RAW_KEY, _RAW_VALUE, _BROKEN)]
+        fields = [F.col(VALUE)]
+        if self.value.name == "json":
+            null = F.col(VALUE).isNull().alias(NULL_VALUE)
+            names = _struct(frame, VALUE).fieldNames()
+            fields = [F.col(VALUE)[name].alias(name) for name in names]
+        return self._timestamped(frame.select(*others, null, *fields))
+
+    def readable(self, decoded: DataFrame) -> DataFrame:
+        """The records that can be read: metadata, `_null`, the value's bytes if kept, then one column a field."""
+        kept = decoded.where(~F.col(_BROKEN)).drop(_BROKEN, _RAW_KEY)
+        return kept.withColumnRenamed(_RAW_VALUE, BYTES) if self.keep_bytes else kept.drop(_RAW_VALUE)
+
+    def broken(self, decoded: DataFrame) -> DataFrame:
+        """The records that can't be read, as they came, with _topic, _partition, _offset, _timestamp and _headers."""
+        return decoded.where(F.col(_BROKEN)).select(
+            "_topic",
+            "_partition",
+            "_offset",
+            F.unix_millis("_timestamp").alias("_timestamp"),
+            F.col("_headers"),
+            F.col(_RAW_KEY).alias("key"),
+            F.col(_RAW_VALUE).alias("value"),
+        )
+
+    def _timestamped(self, frame: DataFrame) -> DataFrame:
+        """Replace the timestamp by the declared one; a record with a value but without that is broken."""
+        if self.timestamp is None:
+            return frame
+        extracted = F.expr(self.timestamp)
+        kind = frame.select(extracted.alias("t")).schema["t"].dataType
+        if isinstance(kind, LongType):
+            extracted = F.timestamp_millis(extracted)
+        elif not isinstance(kind, TimestampType):
+            raise ConfigException(
+                f"{self.timestamp_path}: {self.timestamp} is {kind.simpleString().upper()}; a timestamp is a TIMESTAMP,"
+                " or a BIGINT of milliseconds since 1970"
+            )
+        missing = ~F.col(NULL_VALUE) & extracted.isNull()
+        return frame.withColumns(
+            {
+                _BROKEN: F.col(_BROKEN) | missing,
+                "_timestamp": F.coalesce(extracted, F.col("_timestamp")),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRecord:
+    """The first record of a batch that can't be read."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How many records a batch had, how many of them can't be read, and the first of those."""
+
+    records: int
+    broken: int
+    first: BrokenRecord | None
+
+
+def counted(decoded: DataFrame, observation: Observation) -> DataFrame:
+    """The same records; the first query that runs over them leaves an account in `observation`."""
+    position = F.struct("_topic", "_partition", "_offset", _RAW_KEY, _RAW_VALUE)
+    return decoded.observe(
+        observation,
+        F.count(F.lit(1)).alias("records"),
+        F.count_if(F.col(_BROKEN)).alias("broken"),
+        F.min(F.when(F.col(_BROKEN), position)).alias("first"),
+    )
+
+
+def account_of(observation: Observation) -> Account:
+    """Read the account; blocks until the query over the counted records has ended."""
+    found: dict[str, Any] = observation.get
+    first = found["first"]
+    record = None
+    if first is not None:
+        key, value = (None if each is None else bytes(each) for each in (first[_RAW_KEY], first[_RAW_VALUE]))
+        record = BrokenRecord(first["_topic"], first["_partition"], first["_offset"], key, value)
+    return Account(found["records"], found["broken"], record)
+
+
+def _struct(frame: DataFrame, column: str) -> StructType:
+    kind = frame.schema[column].dataType
+    assert isinstance(kind, StructType)
+    return kind

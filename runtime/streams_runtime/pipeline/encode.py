@@ -1,0 +1,44 @@
+"""Columns that left Spark, as the bytes that Kafka and the stores hold: keys and primitive values, in whole columns."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+Bytes = list[bytes | None]
+_BIG_ENDIAN = {pa.int64(): ">i8", pa.int32(): ">i4", pa.float64(): ">f8"}
+
+
+def encoded(column: pa.ChunkedArray | pa.Array) -> Bytes:
+    """Each row's bytes, as Kafka's serializer for the column's type writes them; null stays None.
+
+    Strings as UTF-8, numbers big-endian, structs as compact JSON; the same text for the same key, always.
+    """
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        binary = pa.binary() if pa.types.is_string(kind) else pa.large_binary()
+        return cast(Bytes, column.cast(binary).to_pylist())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return cast(Bytes, column.to_pylist())
+    if kind in _BIG_ENDIAN:
+        return _numbers(column, _BIG_ENDIAN[kind])
+    if pa.types.is_struct(kind):
+        return [None if row is None else orjson.dumps(row) for row in column.to_pylist()]
+    raise AssertionError(f"no format for {kind}: the compiler lets no such column through")
+
+
+def _numbers(column: pa.ChunkedArray | pa.Array, big_endian: str) -> Bytes:
+    width = int(big_endian[-1])
+    values = column.fill_null(0).to_numpy()
+    if big_endian == ">f8":
+        values = np.where(np.isnan(values), np.nan, values)  # Java writes one pattern for every NaN
+    data = values.astype(big_endian).tobytes()
+    rows: Bytes = [data[at : at + width] for at in range(0, len(data), width)]
+    if column.null_count:
+        for row, valid in enumerate(column.is_valid().to_pylist()):
+            if not valid:
+                rows[row] = None
+    return rows

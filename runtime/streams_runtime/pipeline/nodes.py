@@ -1,0 +1,162 @@
+"""What each kind of node does to a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupportedException
+from streams_runtime.pipeline.decode import BYTES, METADATA, NULL_VALUE, VALUE
+from streams_runtime.pipeline.formats import write_json
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.topology.plan import KeyByNode, MergeNode, SinkNode, TransformNode
+
+HIDDEN = frozenset({*METADATA, NULL_VALUE, BYTES})
+OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"
+
+
+def value_columns(frame: DataFrame) -> list[str]:
+    """The columns of the record's value, without metadata."""
+    return [name for name in frame.columns if name not in HIDDEN]
+
+
+@contextmanager
+def refusing(path: str) -> Iterator[None]:
+    """Turn what Spark's analysis refuses into a mistake at the field `path`."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        message = (error.getMessage() or str(error)).splitlines()[0].rstrip(". ")
+        mistake = Mistake(path, message, "correct the expression; it is Spark SQL over the columns of the step's input")
+        raise InvalidApplicationException([mistake]) from error
+    except NotSupportedException as error:
+        found, _, remedy = str(error).partition("; ")
+        raise InvalidApplicationException([Mistake(path, found, remedy)]) from error
+
+
+def applied(node: TransformNode | KeyByNode | MergeNode, frames: Mapping[str, DataFrame], table: bool) -> DataFrame:
+    """The node's output over its inputs' frames; `table` says whether its input is a table."""
+    match node:
+        case TransformNode():
+            return _transformed(node, frames[node.input], table)
+        case KeyByNode():
+            with refusing(node.path):
+                return frames[node.input].withColumn("_key", F.expr(node.key))
+        case MergeNode():
+            return _merged(node, [frames[name] for name in node.inputs])
+
+
+def _transformed(node: TransformNode, frame: DataFrame, table: bool) -> DataFrame:
+    if node.where is not None:
+        with refusing(f"{node.path}.where"):
+            keep = F.expr(node.where)
+            if table:
+                # A row that leaves a table is a deletion for whoever follows it, not silence.
+                gone = F.col(NULL_VALUE) | ~F.coalesce(keep, F.lit(False))
+                frame = frame.withColumn(NULL_VALUE, gone)
+            else:
+                frame = frame.where(keep)
+    if node.select is None:
+        return frame
+    columns: list[Column] = [F.col(name) for name in frame.columns if name in HIDDEN and name != BYTES]
+    for name, expression in node.select:
+        with refusing(f"{node.path}.select.{name}"):
+            column = F.expr(expression).alias(name)
+            frame.select(column)
+            columns.append(column)
+    return frame.select(*columns)
+
+
+def _merged(node: MergeNode, frames: list[DataFrame]) -> DataFrame:
+    first, *others = frames
+    merged = first
+    for name, other in zip(node.inputs[1:], others, strict=True):
+        mine, theirs = (sorted(each.drop(BYTES).schema, key=lambda field: field.name) for each in (first, other))
+        if [(f.name, f.dataType) for f in mine] != [(f.name, f.dataType) for f in theirs]:
+            raise InvalidApplicationException(
+                [
+                    Mistake(
+                        f"{node.path}.merge",
+                        f"{name} has other columns than {node.inputs[0]}: {_columns(other)} and {_columns(first)}",
+                        "give both the same columns with a select (and the same type of key with a keyBy)",
+                    )
+                ]
+            )
+        merged = merged.drop(BYTES).unionByName(other.drop(BYTES))
+    return merged
+
+
+def partials(state: AggregateState, rows: DataFrame, path: str) -> DataFrame:
+    """The batch's contribution to each key: `_partition`, `_key`, the state columns, `_time` (ms, latest)."""
+    columns = []
+    for column in state.columns:
+        with refusing(column.path):
+            expression = F.expr(column.expression).alias(column.name)
+            rows.groupBy("_partition").agg(expression)
+            columns.append(expression)
+    with refusing(path):
+        grouped = rows.where(usable()).groupBy("_partition", "_key")
+        return grouped.agg(*columns, F.unix_millis(F.max("_timestamp")).alias(OUT_TIME))
+
+
+def usable() -> Column:
+    """Whether a record can be aggregated or repartitioned by its key: it has a key and a value."""
+    return F.col("_key").isNotNull() & ~F.col(NULL_VALUE)
+
+
+def counting_dropped(rows: DataFrame, observation: Observation) -> DataFrame:
+    """The same rows; the first query over them leaves in `observation` how many are not usable."""
+    return rows.observe(observation, F.count_if(~usable()).alias("dropped"))
+
+
+def written(frame: DataFrame, value_format: str) -> DataFrame:
+    """Rows as they go to a topic: `_key`, `_value` (JSON text, or the one column), `_time` (ms), `_headers`."""
+    names = value_columns(frame)
+    value = F.col(VALUE) if value_format != "json" else write_json([F.col(f"`{name}`") for name in names])
+    return frame.select(
+        F.col("_key").alias(OUT_KEY),
+        F.when(~F.col(NULL_VALUE), value).alias(OUT_VALUE),
+        F.unix_millis("_timestamp").alias(OUT_TIME),
+        F.col("_headers"),
+    )
+
+
+def sink_format(node: SinkNode, frame: DataFrame) -> str:
+    """Name of the format that the sink writes: the declared one, else json.
+
+    Raises:
+        InvalidApplicationException: the declared format can't carry the columns.
+    """
+    declared = "json" if node.value is None else node.value.name
+    names = value_columns(frame)
+    if declared != "json" and names != [VALUE]:
+        found = f"the format {declared} carries one column named {VALUE}, and {node.input} has {_columns(frame)}"
+        raise InvalidApplicationException(
+            [Mistake(f"{node.path}.value.format", found, f"use json, or a select with the one column {VALUE}")]
+        )
+    return declared
+
+
+def table_rows(keys: pa.Array, partitions: pa.Array, timestamps: pa.Array, columns: pa.Table) -> pa.Table:
+    """New rows of a table as the next stage reads them: metadata, `_null`, then the table's columns."""
+    rows = len(partitions)
+    metadata = {
+        "_key": keys,
+        "_timestamp": timestamps.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
+        "_topic": pa.nulls(rows, pa.string()),
+        "_partition": partitions,
+        "_offset": pa.nulls(rows, pa.int64()),
+        "_headers": pa.nulls(rows, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        NULL_VALUE: pa.repeat(False, rows),
+    }
+    return pa.table(metadata | {name: columns[name] for name in columns.column_names})
+
+
+def _columns(frame: DataFrame) -> str:
+    kinds = [("key", frame.schema["_key"]), *((name, frame.schema[name]) for name in value_columns(frame))]
+    return ", ".join(f"{name} {field.dataType.simpleString().upper()}" for name, field in kinds)

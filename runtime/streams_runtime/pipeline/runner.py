@@ -1,0 +1,198 @@
+"""Runs one batch of a sub-topology through Spark: raw records in, rows for stores and topics out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation
+
+from streams_runtime.kafka.producer import Headers
+from streams_runtime.pipeline.compile import Compiler, Outlet
+from streams_runtime.pipeline.decode import BYTES, Account, account_of, counted
+from streams_runtime.pipeline.encode import Bytes, encoded
+from streams_runtime.pipeline.nodes import (
+    OUT_KEY,
+    OUT_TIME,
+    OUT_VALUE,
+    counting_dropped,
+    partials,
+    table_rows,
+    usable,
+    written,
+)
+from streams_runtime.pipeline.source import BatchInput, RecordReader
+from streams_runtime.state.aggregates import json_rows
+from streams_runtime.topology.plan import (
+    AggregateNode,
+    RepartitionSinkNode,
+    RepartitionSourceNode,
+    SinkNode,
+    SourceNode,
+    SubTopology,
+    TableSourceNode,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Records for one topic, in order. `headers` is None where no record has any. Timestamps in ms."""
+
+    topic: str
+    internal: bool
+    keys: Bytes
+    values: Bytes
+    timestamps: list[int]
+    headers: list[Headers | None] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Rows of a batch for one store: which task's partition, which key, when. `columns` is the rest.
+
+    For an aggregate, each (partition, key) once, `columns` its state; for a table source, rows in offset order,
+    `columns` the value's bytes.
+    """
+
+    node: AggregateNode | TableSourceNode
+    partitions: pa.ChunkedArray
+    keys: pa.ChunkedArray
+    timestamps: pa.ChunkedArray
+    columns: pa.Table
+
+
+@dataclass(slots=True)
+class StageResult:
+    """What a batch gives: rows for topics and for stores, and the account of its records."""
+
+    accounts: dict[str, Account] = field(default_factory=dict)
+    dropped: int = 0
+    emissions: list[Emission] = field(default_factory=list)
+    keyed: list[Keyed] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """Records read."""
+        return sum(account.records for account in self.accounts.values())
+
+    @property
+    def broken(self) -> int:
+        """Records that can't be read."""
+        return sum(account.broken for account in self.accounts.values())
+
+
+class SubTopologyRunner:
+    """Runs the batches of one sub-topology."""
+
+    def __init__(self, compiler: Compiler, reader: RecordReader, sub: SubTopology) -> None:
+        self._compiler = compiler
+        self._reader = reader
+        self._sub = sub
+        self._sources = [
+            node for node in sub.nodes if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode)
+        ]
+
+    def run(self, batch: BatchInput) -> StageResult:
+        """The first stage: everything up to the stores, and what goes to topics without passing one.
+
+        Records that can't be read are left out and accounted for; the caller decides what becomes of the batch.
+        """
+        result = StageResult()
+        observations = {node.name: Observation() for node in self._sources}
+        decoded = {node.name: counted(self._decoded(node, batch), observations[node.name]) for node in self._sources}
+        readable = {name: self._compiler.decoder(name).readable(frame) for name, frame in decoded.items()}
+        shared = len(self._compiler.stream_outlets(self._sub, readable)) > 1
+        if shared:
+            # Several outlets are several queries: keep the parsed records instead of parsing them for each.
+            readable = {name: frame.persist() for name, frame in readable.items()}
+        try:
+            for outlet in self._compiler.stream_outlets(self._sub, readable):
+                self._collect(outlet, result)
+            result.accounts = {name: account_of(observation) for name, observation in observations.items()}
+        finally:
+            if shared:
+                for frame in readable.values():
+                    frame.unpersist()
+        return result
+
+    def run_table(self, node: AggregateNode, rows: Keyed, finished: pa.Table) -> list[Emission]:
+        """The second stage: an aggregate's new rows through the steps and sinks behind it."""
+        direct, emissions = [], []
+        for consumer in self._sub.consumers_of(node.name):
+            if isinstance(consumer, SinkNode):
+                direct.append(consumer)
+        if direct:
+            emissions += self._direct(direct, rows, finished)
+        if len(direct) < len(self._sub.consumers_of(node.name)):
+            table = table_rows(rows.keys, rows.partitions, rows.timestamps, finished)
+            for outlet in self._compiler.table_outlets(self._sub, node.name, table):
+                if outlet.node not in direct:
+                    assert isinstance(outlet.node, SinkNode)
+                    emissions.append(self._emission(outlet.node, outlet.rows))
+        return emissions
+
+    def broken(self, source: str, batch: BatchInput) -> pa.Table:
+        """The batch's records of a source that can't be read, as they came."""
+        node = next(node for node in self._sources if node.name == source)
+        return self._compiler.decoder(source).broken(self._decoded(node, batch)).toArrow()
+
+    def _decoded(self, node: SourceNode | TableSourceNode | RepartitionSourceNode, batch: BatchInput) -> DataFrame:
+        return self._compiler.decoder(node.name).decode(self._reader.read(node.topic, batch))
+
+    def _collect(self, outlet: Outlet, result: StageResult) -> None:
+        match outlet.node:
+            case AggregateNode() as node:
+                dropped = Observation()
+                rows = counting_dropped(outlet.rows, dropped)
+                state = self._compiler.aggregate(node.name)
+                table = partials(state, rows, node.path).toArrow()
+                result.dropped += dropped.get["dropped"]
+                result.keyed.append(_keyed(node, table, [column.name for column in state.columns]))
+            case TableSourceNode() as node:
+                keyed = outlet.rows.where("_key is not null").selectExpr(
+                    "_partition", "_key", f"unix_millis(_timestamp) {OUT_TIME}", BYTES
+                )
+                result.keyed.append(_keyed(node, keyed.toArrow(), [BYTES]))
+            case RepartitionSinkNode() as node:
+                dropped = Observation()
+                rows = counting_dropped(outlet.rows, dropped).where(usable())
+                result.emissions.append(self._emission(node, rows))
+                result.dropped += dropped.get["dropped"]
+            case SinkNode() as node:
+                result.emissions.append(self._emission(node, outlet.rows))
+
+    def _emission(self, node: SinkNode | RepartitionSinkNode, rows: DataFrame) -> Emission:
+        internal = isinstance(node, RepartitionSinkNode)
+        value_format = "json" if isinstance(node, RepartitionSinkNode) else self._compiler.value_format(node)
+        table = written(rows, value_format).toArrow()
+        headers = table["_headers"]
+        return Emission(
+            node.topic,
+            internal,
+            encoded(table[OUT_KEY]),
+            encoded(table[OUT_VALUE]),
+            table[OUT_TIME].to_pylist(),
+            None if headers.null_count == len(headers) else _headers(headers),
+        )
+
+    def _direct(self, sinks: Sequence[SinkNode], rows: Keyed, finished: pa.Table) -> list[Emission]:
+        """An aggregate's rows straight to sinks: no step in between, so no need of Spark."""
+        keys, timestamps = encoded(rows.keys), rows.timestamps.to_pylist()
+        emissions = []
+        for sink in sinks:
+            json = self._compiler.value_format(sink) == "json"
+            values: Bytes = list(json_rows(finished)) if json else encoded(finished.column(0))
+            emissions.append(Emission(sink.topic, False, keys, values, timestamps))
+        return emissions
+
+
+def _keyed(node: AggregateNode | TableSourceNode, table: pa.Table, columns: list[str]) -> Keyed:
+    return Keyed(node, table["_partition"], table[OUT_KEY], table[OUT_TIME], table.select(columns))
+
+
+def _headers(column: pa.ChunkedArray) -> list[Headers | None]:
+    return [None if row is None else [(each["key"], each["value"]) for each in row] for row in column.to_pylist()]

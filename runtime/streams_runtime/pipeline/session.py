@@ -1,0 +1,63 @@
+"""The one Spark session of a process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from streams_runtime.jvm.jars import spark_jars
+from streams_runtime.jvm.java import find_java, java_home
+
+__all__ = ["SparkSession", "open_session", "spark_settings"]
+
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer."
+# These rules push a filter below the projection that parses the value, which is then parsed twice.
+_PARSE_TWICE_RULES = (
+    "PushDownPredicates",
+    "PushPredicateThroughNonJoin",
+    "InferFiltersFromConstraints",
+    "InferFiltersFromGenerate",
+)
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+
+def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
+    """Spark properties of a session: what the runtime needs, and `config` (spec.spark.config) on top of it.
+
+    A batch is small and its plan simple, so adaptive execution and the UI are off, and there are as many shuffle
+    partitions as cores.
+    """
+    cores = os.cpu_count() or 1
+    own = {
+        "spark.master": master,
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.sql.optimizer.excludedRules": ",".join(_OPTIMIZER + rule for rule in _PARSE_TWICE_RULES),
+    }
+    return own | dict(config)
+
+
+def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] | None = None) -> SparkSession:
+    """Start Spark in this process, or return the session that runs already; takes 5 to 10 s the first time.
+
+    Raises:
+        EnvironmentException: Java, or the connector's jars, can't be found; the message says what to install.
+    """
+    os.environ["JAVA_HOME"] = str(java_home(find_java()))
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(name)
+    for key, value in spark_settings(master, config or {}).items():
+        builder = builder.config(key, value)
+    return builder.config("spark.jars", ",".join(str(jar) for jar in spark_jars())).getOrCreate()

@@ -1,0 +1,184 @@
+"""What the next batch reads: records that the member fetched, or, behind a long backlog, ranges for Spark to read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
+
+_LOGGER = logging.getLogger("streams_runtime.tasks")
+FETCH_RECORDS = 10_000
+# Backlog in records from which Spark reads by itself: planning a Kafka scan takes about half a second, in which the
+# consumer would hand over this many records.
+BACKLOG_RECORDS = 50_000
+
+
+class Member(Protocol):
+    """The group consumer, as the intake uses it."""
+
+    def fetch(self, limit: int, wait: float) -> Sequence[Any]: ...
+
+    def poll(self) -> None: ...
+
+    def pause(self, partitions: Sequence[TopicPartition]) -> None: ...
+
+    def resume(self, positions: Mapping[TopicPartition, int]) -> None: ...
+
+
+class Offsets(Protocol):
+    """Answers where partitions begin and end (kafka.admin.Admin)."""
+
+    def start_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeLimits:
+    """`batch` records at most in a batch; from `backlog` records on Spark reads; `wait` seconds for a first record."""
+
+    batch: int
+    wait: float
+    backlog: int = BACKLOG_RECORDS
+    fetch: int = FETCH_RECORDS
+
+
+class Intake:
+    """Follows the positions of a thread's running tasks. Used by that thread only."""
+
+    def __init__(self, member: Member, offsets: Offsets, limits: IntakeLimits) -> None:
+        self._member = member
+        self._offsets = offsets
+        self._limits = limits
+        self._positions: dict[TopicPartition, int] = {}
+        self._fetching = False  # whether the member fetches; else its partitions are paused
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset that comes next, by partition."""
+        return dict(self._positions)
+
+    def add(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions too; they are paused now."""
+        self._hold()
+        self._positions |= positions
+
+    def remove(self, partitions: frozenset[TopicPartition]) -> None:
+        """Read these partitions no longer; the group has taken them or is about to."""
+        for partition in partitions:
+            self._positions.pop(partition, None)
+
+    def advance(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """These offsets are committed; go on from them."""
+        self._positions |= {each: offset for each, offset in offsets.items() if each in self._positions}
+
+    def restart(self) -> None:
+        """The last batch came to nothing: read it again."""
+        self._hold()
+
+    def next(self) -> BatchInput | None:
+        """What to process now; None when nothing came in time. Takes part in the group meanwhile.
+
+        Raises:
+            BrokerNotAvailableException: nothing is lost; call again.
+        """
+        if not self._positions:
+            self._member.fetch(1, self._limits.wait)
+            return None
+        if self._fetching:
+            return self._fetched()
+        self._member.poll()
+        return self._from_backlog()
+
+    def _from_backlog(self) -> BatchInput | None:
+        """Ranges for Spark; or, when the backlog is short, the member fetches from now on."""
+        ends = self._offsets.end_offsets(list(self._positions))
+        starts = self._offsets.start_offsets(list(self._positions))
+        for each, position in self._positions.items():
+            if (start := starts.get(each, 0)) > position:
+                _LOGGER.warning(
+                    "%s begins at offset %d: the records from %d on were deleted before they were processed. Raise the"
+                    " topic's retention",
+                    each,
+                    start,
+                    position,
+                )
+                self._positions[each] = start
+        backlog = {each: max(ends.get(each, 0) - at, 0) for each, at in self._positions.items()}
+        if sum(backlog.values()) < self._limits.backlog:
+            self._member.resume(self._positions)
+            self._fetching = True
+            return None
+        shares = shared_out(backlog, self._limits.batch)
+        return BatchInput(
+            tuple(
+                OffsetRange(each, self._positions[each], self._positions[each] + share)
+                for each, share in sorted(shares.items())
+                if share
+            )
+        )
+
+    def _fetched(self) -> BatchInput | None:
+        limit = min(self._limits.fetch, self._limits.batch)
+        messages = self._member.fetch(limit, self._limits.wait)
+        if len(messages) >= limit:
+            ends = self._offsets.end_offsets(list(self._positions))
+            if sum(ends.get(each, 0) - at for each, at in self._positions.items()) >= self._limits.backlog:
+                self._hold()
+                return None
+        return batch_of(messages, self._positions)
+
+    def _hold(self) -> None:
+        if self._fetching:
+            self._member.pause(list(self._positions))
+            self._fetching = False
+
+
+def shared_out(backlog: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
+    """How many offsets of each partition a batch of at most `limit` takes: in proportion to what waits there."""
+    total = sum(backlog.values())
+    if total <= limit:
+        return dict(backlog)
+    shares = {each: waiting * limit // total for each, waiting in backlog.items()}
+    if not any(shares.values()):
+        longest = max(backlog, key=lambda each: (backlog[each], each))
+        shares[longest] = limit
+    return shares
+
+
+def batch_of(messages: Sequence[Any], positions: Mapping[TopicPartition, int]) -> BatchInput | None:
+    """Fetched records as a batch; records that are not at or after their partition's position are left out."""
+    kept = []
+    ends: dict[TopicPartition, int] = {}
+    for message in messages:
+        partition = TopicPartition(message.topic(), message.partition())
+        offset = message.offset()
+        if offset >= ends.get(partition, positions.get(partition, offset + 1)):
+            kept.append(message)
+            ends[partition] = offset + 1
+    if not kept:
+        return None
+    columns = [
+        [message.key() for message in kept],
+        [message.value() for message in kept],
+        [message.topic() for message in kept],
+        [message.partition() for message in kept],
+        [message.offset() for message in kept],
+        [message.timestamp()[1] * 1000 for message in kept],
+        [message.headers() for message in kept],
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, RAW_SCHEMA, strict=True)]
+    ranges = tuple(OffsetRange(each, positions[each], end) for each, end in sorted(ends.items()))
+    return BatchInput(ranges, pa.table(arrays, schema=RAW_SCHEMA))
+
+
+def split_by_topics(batch: BatchInput, topics: frozenset[str]) -> BatchInput | None:
+    """The part of a batch that comes from these topics; None when there is none."""
+    ranges = tuple(each for each in batch.ranges if each.partition.topic in topics)
+    return BatchInput(ranges, batch.records) if ranges else None

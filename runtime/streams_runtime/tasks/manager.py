@@ -1,0 +1,113 @@
+"""A thread's tasks: opened as their partitions arrive, closed as they go, and where each one is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from typing import Protocol
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.updater import StateUpdater
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.states import TaskState
+from streams_runtime.tasks.assignment import complete_tasks
+from streams_runtime.tasks.task import Readable, Task
+from streams_runtime.topology.plan import TaskId, Topology
+
+
+class CommittedOffsets(Protocol):
+    """Answers where a group is, and where partitions begin (kafka.admin.Admin)."""
+
+    def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+
+class TaskManager:
+    """Keeps tasks in step with the assignment. Its thread calls everything; `tasks` may be read from any."""
+
+    def __init__(
+        self, topology: Topology, directory: StateDirectory, updater: StateUpdater, offsets: CommittedOffsets
+    ) -> None:
+        self._topology = topology
+        self._directory = directory
+        self._updater = updater
+        self._offsets = offsets
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._tasks: dict[TaskId, Task] = {}
+
+    @property
+    def tasks(self) -> Mapping[TaskId, Task]:
+        """The open tasks; a copy."""
+        return dict(self._tasks)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every assigned partition belongs to a task that runs."""
+        running = [task for task in self._tasks.values() if task.state is TaskState.RUNNING]
+        return self._assigned == frozenset(each for task in running for each in task.inputs)
+
+    def running(self, subtopology: int) -> dict[int, Task]:
+        """The running tasks of a sub-topology, by partition."""
+        return {
+            task_id.partition: task
+            for task_id, task in self._tasks.items()
+            if task_id.subtopology == subtopology and task.state is TaskState.RUNNING
+        }
+
+    def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        """The group has given these partitions; `open_new` opens what is complete now."""
+        self._assigned |= partitions
+
+    def open_new(self, counts: Mapping[str, int], readable: Readable) -> None:
+        """Open the tasks that have all their inputs, and start to restore them.
+
+        Raises:
+            ProcessorStateException: a store can't be opened.
+        """
+        for task_id, inputs in complete_tasks(self._topology, self._assigned, counts).items():
+            if task_id not in self._tasks:
+                task = Task(task_id, self._topology.subtopologies[task_id.subtopology], inputs)
+                restorers = task.open(self._directory, readable)
+                self._tasks = {**self._tasks, task_id: task}
+                self._updater.add(task, restorers)
+
+    def restored(self, group: str) -> dict[TopicPartition, int]:
+        """Let tasks run whose stores are complete; returns where their inputs are to be read from.
+
+        Raises whatever ended the state updater; BrokerNotAvailableException: call again.
+        """
+        completed = self._updater.completed()
+        ready = [task for task in self._tasks.values() if task.state is TaskState.RESTORING]
+        for task in ready:
+            task.note_restored(completed)
+        ready = [task for task in ready if task.is_restored]
+        positions = self._positions(group, frozenset(each for task in ready for each in task.inputs))
+        for task in ready:
+            task.run()
+        return positions
+
+    def revoked(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        """Close the tasks that lose an input; returns all inputs of those."""
+        self._assigned -= partitions
+        return self._close([task for task in self._tasks.values() if task.inputs & partitions])
+
+    def close(self) -> None:
+        """Close everything."""
+        self._assigned = frozenset()
+        self._close(list(self._tasks.values()))
+
+    def _close(self, tasks: Collection[Task]) -> frozenset[TopicPartition]:
+        self._updater.remove({each for task in tasks for each in task.changelogs})
+        self._tasks = {task_id: task for task_id, task in self._tasks.items() if task not in tasks}
+        with ExitStack() as closing:
+            for task in tasks:
+                closing.callback(task.close)
+        return frozenset(each for task in tasks for each in task.inputs)
+
+    def _positions(self, group: str, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where the group is; where a partition begins, when the group has never committed there."""
+        if not partitions:
+            return {}
+        starts = self._offsets.start_offsets(partitions)
+        return {each: starts.get(each, 0) for each in partitions} | self._offsets.committed_offsets(group, partitions)

@@ -1,0 +1,93 @@
+"""A task: one partition of one sub-topology, with its stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.store import KeyValueStore
+from streams_runtime.states import TASK, StateMachine, TaskState
+from streams_runtime.topology.plan import SubTopology, TaskId
+
+Readable = Callable[[str], Callable[[bytes], bool] | None]
+
+
+class Task:
+    """Lives on the thread that it is assigned to; its stores may be read from any thread."""
+
+    def __init__(self, id: TaskId, sub: SubTopology, inputs: frozenset[TopicPartition]) -> None:
+        self.id = id
+        self.sub = sub
+        self.inputs = inputs
+        self.stores: dict[str, KeyValueStore] = {}
+        self._machine = StateMachine(TASK, f"task {id}")
+        self._unrestored: set[TopicPartition] = set()
+
+    @property
+    def state(self) -> TaskState:
+        """The task's state."""
+        return self._machine.state
+
+    @property
+    def changelogs(self) -> frozenset[TopicPartition]:
+        """The changelog partitions of the task's stores."""
+        return frozenset(store.changelog for store in self.stores.values())
+
+    def open(self, directory: StateDirectory, readable: Readable) -> list[StateRestorer]:
+        """Open the stores and begin to restore; what has to be restored is returned.
+
+        `readable` gives, for the node that owns a store, the test of which values its changelog's restoration takes.
+
+        Raises:
+            ProcessorStateException: a store can't be opened; none is left open.
+        """
+        restorers = []
+        with ExitStack() as undo:
+            for spec in self.sub.stores:
+                changelog = TopicPartition(spec.changelog_topic, self.id.partition)
+                store = KeyValueStore(spec.name, changelog, directory.store_folder(self.id, spec.name))
+                undo.callback(store.close)
+                self.stores[spec.name] = store
+                test = readable(spec.node) if spec.source_changelog else None
+                restorers.append(StateRestorer(self.id, store, spec.source_changelog, test))
+            undo.pop_all()
+        self._unrestored = set(self.changelogs)
+        self._machine.move(TaskState.RESTORING)
+        return restorers
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether all stores are complete."""
+        return not self._unrestored
+
+    def note_restored(self, partitions: Iterable[TopicPartition]) -> None:
+        """These changelogs are complete."""
+        self._unrestored -= set(partitions)
+
+    def run(self) -> None:
+        """All stores are complete: the task takes part in batches from now on."""
+        self._machine.move(TaskState.RUNNING)
+
+    def reinitialize_state_stores_for_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        """Wipe the stores of these changelog partitions; they stay open, and are empty."""
+        for store in self.stores.values():
+            if store.changelog in partitions:
+                store.wipe()
+
+    def close(self) -> None:
+        """Suspend, close the stores and end. May be called twice.
+
+        Raises:
+            ProcessorStateException: a store could not be flushed; all of them are closed nevertheless.
+        """
+        if self.state is TaskState.CLOSED:
+            return
+        if self.state in (TaskState.RUNNING, TaskState.RESTORING):
+            self._machine.move(TaskState.SUSPENDED)
+        self._machine.move(TaskState.CLOSED)
+        with ExitStack() as closing:
+            for store in self.stores.values():
+                closing.callback(store.close)
