@@ -1,0 +1,1 @@
+"""Interactive queries: handles over local stores, an HTTP server, a client that routes between instances."""

@@ -1,0 +1,81 @@
+"""The local partitions of stores, as queries read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streams_runtime.query.views import Entry, ViewClosed
+from streams_runtime.state.rocksdb import StoreClosed
+from streams_runtime.state.store import KeyValueStore
+
+
+class LocalView:
+    """One open partition of a key-value store (views.StoreView)."""
+
+    def __init__(self, store: KeyValueStore) -> None:
+        self._store = store
+
+    @property
+    def partition(self) -> int:
+        """The partition's number."""
+        return self._store.partition
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be read."""
+        return self._store.is_open
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value's bytes, or None."""
+        try:
+            return self._store.get(key)
+        except StoreClosed as closed:
+            raise ViewClosed(self._where()) from closed
+
+    def scan(self, start: bytes | None, end: bytes | None, reverse: bool = False) -> LocalEntries:
+        """Entries with start <= key <= end."""
+        return LocalEntries(self._store.scan(start, end, reverse=reverse), self._where())
+
+    def prefix_scan(self, prefix: bytes) -> LocalEntries:
+        """Entries whose key begins with `prefix`."""
+        return LocalEntries(_with_prefix(self._store, prefix), self._where())
+
+    def approximate_num_entries(self) -> int:
+        """RocksDB's estimate."""
+        try:
+            return self._store.approximate_num_entries()
+        except StoreClosed as closed:
+            raise ViewClosed(self._where()) from closed
+
+    def _where(self) -> str:
+        return f"partition {self._store.partition} of store {self._store.name} is closed"
+
+
+class LocalEntries:
+    """Walks entries; the store is not held between two of them (views.EntryIterator)."""
+
+    def __init__(self, pairs: Iterator[Entry], where: str) -> None:
+        self._pairs: Iterator[Entry] | None = pairs
+        self._where = where
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self
+
+    def __next__(self) -> Entry:
+        if self._pairs is None:
+            raise StopIteration
+        try:
+            return next(self._pairs)
+        except StoreClosed as closed:
+            raise ViewClosed(self._where) from closed
+
+    def close(self) -> None:
+        """Let go. May be called twice."""
+        self._pairs = None
+
+
+def _with_prefix(store: KeyValueStore, prefix: bytes) -> Iterator[Entry]:
+    for key, value in store.scan(prefix, None):
+        if not key.startswith(prefix):
+            return
+        yield key, value

@@ -1,0 +1,30 @@
+"""Keys and values as JSON, and what stands for the things that JSON does not have."""
+
+from __future__ import annotations
+
+import base64
+import math
+
+import orjson
+
+
+def to_json(value: object) -> bytes:
+    """`value` as a JSON document, of what `to_plain` gives."""
+    return orjson.dumps(to_plain(value))
+
+
+def to_plain(value: object) -> object:
+    """`value` with what JSON does not have replaced by strings, as Spark writes them.
+
+    Bytes become base64 (standard alphabet, padded); numbers that are not finite become NaN, Infinity,
+    -Infinity.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    return value
