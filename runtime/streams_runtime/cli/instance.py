@@ -1,0 +1,103 @@
+"""One streams client as a process: what a pod runs, and what `streamsapp run` starts for each replica.
+
+Exit codes: 0 NOT_RUNNING, 70 ERROR, 64 the file can't be used; anything else is a crash. The last word goes to the
+termination file as JSON, where Kubernetes shows it as the container's termination message.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import orjson
+import typer
+
+from streams_runtime.api import load_application
+from streams_runtime.cli.logs import LogFormat, configure_logging
+from streams_runtime.client import StreamsClient
+from streams_runtime.errors import StreamsException
+from streams_runtime.settings import InstanceSettings
+from streams_runtime.states import ClientState
+
+EXIT_NOT_RUNNING = 0
+EXIT_UNUSABLE = 64
+EXIT_ERROR = 70
+_CLOSE_SECONDS = 60.0
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+    file: Annotated[Path, typer.Argument(help="The StreamsApplication.")],
+    bootstrap_servers: Annotated[str, typer.Option(help="The brokers, host:port.")],
+    instance_id: Annotated[str, typer.Option(help="Static name in the group; a pod's name.")],
+    state_dir: Annotated[Path, typer.Option(help="Folder of the stores; this process's own.")],
+    listen: Annotated[str, typer.Option(help="host:port for queries; port 0 takes a free one.")] = "127.0.0.1:0",
+    advertised: Annotated[str | None, typer.Option(help="host:port by which others reach this instance.")] = None,
+    endpoint_file: Annotated[Path | None, typer.Option(help="Where to write pid and URL once known.")] = None,
+    termination_file: Annotated[Path | None, typer.Option(help="Where to write the last word.")] = None,
+    log_format: Annotated[LogFormat, typer.Option()] = LogFormat.TEXT,
+    log_level: Annotated[str, typer.Option(help="DEBUG shows stack traces.")] = "INFO",
+) -> None:
+    """Run one instance until SIGTERM or SIGINT."""
+    configure_logging(log_format, log_level.upper())
+    host, _, port = listen.rpartition(":")
+    try:
+        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised)
+        client = StreamsClient(load_application(file), settings)
+    except (StreamsException, ValueError) as error:
+        typer.echo(str(error), err=True)
+        _last_word(termination_file, "NOT_STARTED", error)
+        raise typer.Exit(EXIT_UNUSABLE) from error
+    stop = _on_signals()
+    client.start()
+    if endpoint_file is not None:
+        _write(endpoint_file, {"pid": os.getpid(), "url": client.url, "instance": instance_id})
+    while not client.wait_for_end(timeout=0.2):
+        if stop.is_set():
+            client.close(_CLOSE_SECONDS)
+            break
+    client.wait_for_end(_CLOSE_SECONDS)
+    _last_word(termination_file, client.state, client.error)
+    if client.error is not None:
+        typer.echo(f"{client.state}: {type(client.error).__name__}: {client.error}", err=True)
+    code = {ClientState.NOT_RUNNING: EXIT_NOT_RUNNING, ClientState.ERROR: EXIT_ERROR}.get(client.state, 1)
+    raise typer.Exit(code)
+
+
+def _on_signals() -> threading.Event:
+    asked = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        asked.set()
+
+    signal.signal(signal.SIGTERM, ask)
+    signal.signal(signal.SIGINT, ask)
+    return asked
+
+
+def _last_word(file: Path | None, state: str, error: BaseException | None) -> None:
+    if file is not None:
+        said = {
+            "state": str(state),
+            "class": type(error).__name__ if error else None,
+            "message": str(error or ""),
+        }
+        _write(file, said)
+
+
+def _write(file: Path, content: Mapping[str, object]) -> None:
+    """Whole or not at all: readers poll for the file."""
+    fresh = file.with_name(file.name + ".new")
+    fresh.write_bytes(orjson.dumps(content))
+    fresh.replace(file)
+
+
+if __name__ == "__main__":
+    app()

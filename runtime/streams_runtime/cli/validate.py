@@ -1,0 +1,133 @@
+"""`streamsapp validate`: every mistake of a file, before anything is started."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from streams_runtime.api import Reading, StreamsApplication, read_application
+from streams_runtime.api.load import read_text
+from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
+from streams_runtime.kafka.properties import client_properties
+from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.plan import Topology
+
+INVALID, NOT_CHECKED = 1, 2
+"""Exit codes: the file has mistakes; it could not be checked (not readable, no Java), or wrong usage."""
+
+
+class Output(enum.StrEnum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A StreamsApplication in YAML or JSON.", show_default=False)]
+
+
+def validate(
+    file: File,
+    output: Annotated[Output, typer.Option(help="json: one object a line.")] = Output.TEXT,
+    spark: Annotated[
+        bool,
+        typer.Option(help="Let Spark's own parser read the expressions too; takes a Java and a few seconds."),
+    ] = True,
+) -> None:
+    """Check FILE and list every mistake with its field, what was found, and what would do.
+
+    Exit code 0: valid. 1: mistakes were listed. 2: the file could not be checked.
+    """
+    reading = read_or_exit(file, output)
+    reading = reading.with_more(_client_property_mistakes(reading))
+    if spark:
+        from streams_runtime.pipeline.expressions import check_sql
+
+        try:
+            reading = reading.with_more(check_sql(reading.sql))
+        except EnvironmentException as error:
+            print_mistakes(reading.mistakes, output)
+            print_error(error, output)
+            raise typer.Exit(NOT_CHECKED) from error
+    application = application_or_exit(reading, output)
+    _print_summary(application, build_topology(application), output)
+
+
+def read_or_exit(file: Path, output: Output) -> Reading:
+    """What stands in the file; ends the command when it can't be read."""
+    try:
+        return read_application(read_text(file), str(file))
+    except ConfigException as error:
+        print_error(error, output)
+        raise typer.Exit(NOT_CHECKED) from error
+
+
+def application_or_exit(reading: Reading, output: Output) -> StreamsApplication:
+    """The application that was read; lists its mistakes and ends the command when there are any."""
+    if reading.application is None:
+        print_mistakes(reading.mistakes, output)
+        raise typer.Exit(INVALID)
+    return reading.application
+
+
+def print_mistakes(mistakes: Iterable[Mistake], output: Output) -> None:
+    """One mistake a line."""
+    for each in mistakes:
+        if output is Output.JSON:
+            print_json({"path": each.path, "found": each.found, "remedy": each.remedy})
+        else:
+            typer.echo(str(each))
+
+
+def print_error(error: Exception, output: Output) -> None:
+    """What kept the command from its work."""
+    if output is Output.JSON:
+        print_json({"error": type(error).__name__, "message": str(error)})
+    else:
+        typer.echo(f"error: {error}", err=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object, on one line."""
+    typer.echo(orjson.dumps(value).decode())
+
+
+def _client_property_mistakes(reading: Reading) -> tuple[Mistake, ...]:
+    try:
+        # Makes no connection; any address will do.
+        client_properties("localhost:9092", reading.kafka.config if reading.kafka else {})
+    except InvalidApplicationException as error:
+        return error.mistakes
+    return ()
+
+
+def _print_summary(application: StreamsApplication, topology: Topology, output: Output) -> None:
+    stores = [store.name for store in topology.stores]
+    if output is Output.JSON:
+        summary = {
+            "valid": True,
+            "name": application.name,
+            "applicationId": application.application_id,
+            "subtopologies": len(topology.subtopologies),
+            "sourceTopics": topology.source_topics,
+            "sinkTopics": topology.sink_topics,
+            "repartitionTopics": topology.repartition_topics,
+            "stores": stores,
+        }
+        print_json(summary)
+        return
+    typer.echo(f"{application.name} is valid")
+    lines = (
+        ("reads", topology.source_topics),
+        ("repartitions through", topology.repartition_topics),
+        ("keeps the stores", stores),
+        ("writes", topology.sink_topics),
+    )
+    for what, names in lines:
+        if names:
+            typer.echo(f"  {what} {', '.join(names)}")

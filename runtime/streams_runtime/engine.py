@@ -1,0 +1,99 @@
+"""The engine of a client: one Spark session and one compiled topology, started in the background, for all threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+
+from streams_runtime.api import StreamsApplication
+from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.runner import SubTopologyRunner
+from streams_runtime.pipeline.session import SparkSession, open_session
+from streams_runtime.pipeline.source import RecordReader
+from streams_runtime.state.serdes import SerdeException, value_serde
+from streams_runtime.tasks.processor import BatchProcessor, Counters, ErrorPolicy
+from streams_runtime.topology.plan import TableSourceNode, Topology
+
+
+class EngineRoom:
+    """Starts Spark while the threads join the group, and stops it. Safe to use from several threads."""
+
+    def __init__(self, application: StreamsApplication, topology: Topology, java_properties: Mapping[str, str]) -> None:
+        """`java_properties` are those of kafka.properties.java_properties, for Spark's own reading of Kafka."""
+        self._application = application
+        self._topology = topology
+        self._java_properties = java_properties
+        self._session: SparkSession | None = None
+        self._ready: Future[tuple[SparkSession, Compiler]] = Future()
+
+    def start(self) -> None:
+        """Start Spark and compile the topology; returns at once."""
+        threading.Thread(target=self._run, name="engine", daemon=True).start()
+
+    @property
+    def compiler(self) -> Compiler | None:
+        """The compiled topology; None while it is not there yet."""
+        done = self._ready.done() and self._ready.exception() is None
+        return self._ready.result()[1] if done else None
+
+    def processor(self, counters: Counters) -> BatchProcessor | None:
+        """A thread's processor, which counts into `counters`; None while Spark is still starting.
+
+        Raises what kept Spark from starting, or the topology from being compiled:
+            EnvironmentException: Java or jars are missing.
+            InvalidApplicationException: Spark's analysis refuses expressions.
+        """
+        if not self._ready.done():
+            return None
+        session, compiler = self._ready.result()
+        reader = RecordReader(session, self._java_properties)
+        runners = {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in self._topology.subtopologies}
+        return BatchProcessor(compiler, runners, self._policy(), counters)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until Spark runs or has failed to, at most `seconds`."""
+        wait([self._ready], timeout=seconds)
+
+    def readable(self, node: str) -> Callable[[bytes], bool] | None:
+        """The test of values that a table's restoration takes; None: all of them.
+
+        A table's topic is its changelog: records that were left out as unreadable stay out when it is restored.
+        """
+        source = self._topology.node(node)
+        if not isinstance(source, TableSourceNode) or source.value.name in ("string", "bytes"):
+            return None
+        serde = value_serde(source.value)
+
+        def test(value: bytes) -> bool:
+            try:
+                serde.decode(value)
+            except SerdeException:
+                return False
+            return True
+
+        return test
+
+    def cancel_jobs(self) -> None:
+        """End what Spark is doing now; the batch that waits for it fails."""
+        if self._session is not None:
+            self._session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        """Stop Spark. May be called twice."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.stop()
+
+    def _run(self) -> None:
+        try:
+            spark = self._application.spec.spark
+            config = {name: str(value) for name, value in spark.config.items()}
+            self._session = open_session(self._application.application_id, spark.master, config)
+            self._ready.set_result((self._session, Compiler(self._session, self._topology)))
+        except BaseException as error:
+            self._ready.set_exception(error)
+
+    def _policy(self) -> ErrorPolicy:
+        declared = self._application.spec.processing.on_deserialization_error
+        return ErrorPolicy(declared.action, declared.dead_letter.topic if declared.dead_letter else None)

@@ -1,0 +1,219 @@
+"""What others see of a running client: its stores for queries, its account for `/state`."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, fields
+from typing import Any, Generic, Protocol, TypeVar
+
+from streams_runtime.engine import EngineRoom
+from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.types import GroupMember, TopicPartition
+from streams_runtime.query.local import LocalView
+from streams_runtime.query.views import Owner, StoreCodec, StoreView
+from streams_runtime.restore.updater import ProgressListener
+from streams_runtime.state.serdes import key_serde, value_serde
+from streams_runtime.states import ClientState, TaskState
+from streams_runtime.tasks.processor import Counters
+from streams_runtime.tasks.task import Task
+from streams_runtime.threads import StreamThread
+from streams_runtime.topology.plan import TableSourceNode, Topology
+
+_BELIEVED_SECONDS = 1.0  # how long an answer of the brokers is believed
+T = TypeVar("T")
+
+
+class Inspected(Protocol):
+    """A client, as it is looked at."""
+
+    @property
+    def state(self) -> ClientState: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def instance(self) -> str: ...
+
+    @property
+    def error(self) -> BaseException | None: ...
+
+    @property
+    def threads(self) -> Sequence[StreamThread]: ...
+
+    @property
+    def transitions(self) -> Sequence[tuple[ClientState, float]]: ...
+
+    @property
+    def partition_counts(self) -> Mapping[str, int]: ...
+
+
+class ClientInspection:
+    """The client's side of the query layer (query.views.Queryable). Safe to use from any thread, in any state."""
+
+    def __init__(
+        self,
+        client: Inspected,
+        topology: Topology,
+        engine: EngineRoom,
+        admin: Admin,
+        progress: ProgressListener,
+    ) -> None:
+        self._client = client
+        self._topology = topology
+        self._engine = engine
+        self._progress = progress
+        self._ends = _Believed[dict[TopicPartition, int]](lambda: admin.end_offsets(self._inputs()), {})
+        group = topology.application_id
+        self._members = _Believed[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
+
+    @property
+    def state(self) -> ClientState:
+        """The client's state."""
+        return self._client.state
+
+    @property
+    def url(self) -> str:
+        """The URL that this instance advertises."""
+        return self._client.url
+
+    def store_names(self) -> Collection[str]:
+        """Names of all stores of the topology."""
+        return [store.name for store in self._topology.stores]
+
+    def store_type(self, name: str) -> str:
+        """The store's kind."""
+        return self._topology.store(name)[1].kind
+
+    def partition_count(self, store: str) -> int:
+        """Partitions of the store over all instances.
+
+        Raises:
+            StreamsRebalancingException: the topics have not been looked at yet; retry.
+        """
+        try:
+            return self._client.partition_counts[self._topology.store(store)[1].changelog_topic]
+        except KeyError:
+            raise StreamsRebalancingException(
+                f"the partitions of store {store} are not known yet: the client is {self.state}. Retry"
+            ) from None
+
+    def views(self, store: str) -> Mapping[int, StoreView]:
+        """The partitions here that are restored."""
+        return {
+            task.id.partition: LocalView(task.stores[store])
+            for task in self._tasks()
+            if store in task.stores and task.state is TaskState.RUNNING
+        }
+
+    def expected_partitions(self, store: str) -> Collection[int]:
+        """The partitions that are assigned here."""
+        return [task.id.partition for task in self._tasks() if store in task.stores]
+
+    def codec(self, store: str) -> StoreCodec:
+        """How the store's bytes are read.
+
+        Raises:
+            StreamsRebalancingException: Spark has not analysed the topology yet; retry.
+        """
+        spec = self._topology.store(store)[1]
+        node = self._topology.node(spec.node)
+        if isinstance(node, TableSourceNode):
+            return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
+        compiler = self._engine.compiler
+        if compiler is None:
+            raise StreamsRebalancingException(
+                f"the format of store {store} is not known yet: the client is {self.state}. Retry"
+            )
+        return StoreCodec(key_serde(compiler.key_format(spec.node)), compiler.aggregate(spec.node).finish_value)
+
+    def owners(self, store: str) -> Mapping[int, Owner]:
+        """Who has each partition, by what the members of the group have told it as their client ids."""
+        topics = self._topology.store(store)[0].source_topics
+        owners = {}
+        for member in self._members.value():
+            instance, _, rest = member.client_id.partition("|")
+            address = rest.partition("|")[0]
+            for each in member.assignment:
+                if each.topic in topics and address:
+                    owners[each.partition] = Owner(instance, f"http://{address}")
+        return owners
+
+    def describe(self) -> Mapping[str, Any]:
+        """The client's account: state, threads, tasks, restoration, lag, counters, error."""
+        client, threads = self._client, self._client.threads
+        error = client.error
+        return {
+            "application_id": self._topology.application_id,
+            "instance": client.instance,
+            "state": str(client.state),
+            "url": client.url,
+            "pid": os.getpid(),
+            "transitions": [{"state": str(state), "at": at} for state, at in client.transitions],
+            "threads": [{"name": thread.name, "state": str(thread.state)} for thread in threads],
+            "tasks": [
+                {
+                    "id": str(task.id),
+                    "state": str(task.state),
+                    "thread": thread.name,
+                    "partitions": sorted(str(each) for each in task.inputs),
+                }
+                for thread in threads
+                for task in sorted(thread.tasks.tasks.values(), key=lambda task: task.id)
+            ],
+            "restoration": self._progress.snapshot(),
+            "lag": self._lag(),
+            "counters": _summed([thread.counters for thread in threads])
+            | {"restored_records": self._progress.restored_total},
+            "error": None if error is None else {"class": type(error).__name__, "message": str(error)},
+        }
+
+    def _lag(self) -> list[dict[str, Any]]:
+        ends = self._ends.value()
+        positions = {each: at for thread in self._client.threads for each, at in thread.positions.items()}
+        return [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "position": at,
+                "committed": at,  # a position moves when its batch is committed
+                "end": ends.get(each),
+                "lag": max(ends[each] - at, 0) if each in ends else None,
+            }
+            for each, at in sorted(positions.items())
+        ]
+
+    def _inputs(self) -> list[TopicPartition]:
+        return [each for thread in self._client.threads for each in thread.positions]
+
+    def _tasks(self) -> list[Task]:
+        return [task for thread in self._client.threads for task in thread.tasks.tasks.values()]
+
+
+class _Believed(Generic[T]):
+    """An answer of the brokers that is asked for again only when it is old; the last one while they are away."""
+
+    def __init__(self, ask: Callable[[], T], nothing: T, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._answer = nothing
+        self._clock = clock
+        self._asked_at = float("-inf")
+        self._lock = threading.Lock()
+
+    def value(self) -> T:
+        with self._lock:
+            if self._clock() - self._asked_at >= _BELIEVED_SECONDS:
+                # The threads report that the brokers are away; here the last answer is the best there is.
+                with suppress(BrokerNotAvailableException):
+                    self._answer = self._ask()
+                self._asked_at = self._clock()
+            return self._answer
+
+
+def _summed(counters: Sequence[Counters]) -> dict[str, int]:
+    return {field.name: sum(asdict(each)[field.name] for each in counters) for field in fields(Counters)}

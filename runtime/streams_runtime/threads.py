@@ -1,0 +1,285 @@
+"""StreamThread: takes part in the group, runs batches, commits."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Protocol
+
+from streams_runtime.engine import EngineRoom
+from streams_runtime.errors import (
+    BrokerNotAvailableException,
+    ProcessorStateException,
+    UnreleasedInstanceIdException,
+)
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.failures import is_spark_failure, translated
+from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.restore.updater import StateUpdater
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.states import THREAD, StateMachine, ThreadState
+from streams_runtime.tasks.intake import Intake, IntakeLimits, split_by_topics
+from streams_runtime.tasks.manager import TaskManager
+from streams_runtime.tasks.processor import BatchProcessor, Counters, Outcome
+from streams_runtime.topology.plan import SubTopology, Topology
+
+_LOGGER = logging.getLogger("streams_runtime.threads")
+_RETRY = 1.0  # seconds until a broker that is away is asked again
+_ENGINE_LOOK = 0.1  # seconds between two looks at the group while Spark starts
+_PURGE_SECONDS = 30.0  # Kafka Streams' repartition.purge.interval.ms
+
+
+class Application(Protocol):
+    """What all threads of a client share; the client gives it."""
+
+    topology: Topology
+    admin: Admin
+    directory: StateDirectory
+    client_properties: Mapping[str, str]
+    limits: IntakeLimits
+
+    engine: EngineRoom
+
+    def make_topics_ready(self) -> Mapping[str, int]:
+        """Check all topics, set up internal ones, and return every topic's partition count (a rebalance's checks)."""
+
+    def make_updater(self, name: str) -> StateUpdater:
+        """A state updater that is not started yet."""
+
+
+class StreamThread:
+    """One thread of a streams client, with its own member, producer, tasks and state updater.
+
+    `on_exception(thread, error)` is called on the thread itself when it ends by an error, before it frees anything.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        application: Application,
+        membership: Membership,
+        on_exception: Callable[[StreamThread, BaseException], None],
+    ) -> None:
+        self.name = name
+        self.counters = Counters()
+        self.machine = StateMachine(THREAD, f"thread {name}")
+        self._application = application
+        self._membership = membership
+        self._on_exception = on_exception
+        self._stopping = threading.Event()
+        self._assignment_came = False
+        self._topics_checked = False
+        self._counts: Mapping[str, int] = {}
+        self._purged = time.monotonic()
+        self._updater = application.make_updater(f"{name}-StateUpdater")
+        self._tasks = TaskManager(application.topology, application.directory, self._updater, application.admin)
+        self._intake: Intake | None = None
+        self._processor: BatchProcessor | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def state(self) -> ThreadState:
+        """The thread's state."""
+        return self.machine.state
+
+    @property
+    def tasks(self) -> TaskManager:
+        """The thread's tasks."""
+        return self._tasks
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset that comes next for each input of a running task."""
+        intake = self._intake
+        return {} if intake is None else intake.positions
+
+    def start(self) -> None:
+        """Start; returns at once."""
+        self.machine.move(ThreadState.STARTING)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end after its present batch; returns at once."""
+        self._stopping.set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the thread is DEAD; False when `timeout` seconds pass first."""
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        with ExitStack() as resources:
+            try:
+                self._work(resources)
+            except BaseException as error:
+                self._report(error)
+            self.machine.move(ThreadState.PENDING_SHUTDOWN)
+            # Stores first: whoever gets the partitions when the member leaves may share the disk.
+            resources.callback(self._updater.stop)
+            resources.callback(self._close_tasks)
+        self.machine.move(ThreadState.DEAD)
+
+    def _report(self, error: BaseException) -> None:
+        if self._stopping.is_set():
+            _LOGGER.warning("%s left a batch unfinished while closing, to be read again: %s", self.name, error)
+        else:
+            self._on_exception(self, error)
+
+    def _close_tasks(self) -> None:
+        try:
+            self._tasks.close()
+        except ProcessorStateException as error:
+            _LOGGER.warning("%s: %s", self.name, error)
+
+    def _work(self, resources: ExitStack) -> None:
+        application, should_stop = self._application, self._stopping.is_set
+        if not application.admin.wait_for_broker(should_stop=should_stop):
+            return
+        self._counts = application.make_topics_ready()
+        self._updater.start()
+        client_id = f"{self._membership.client_id}|producer"
+        producer = BatchProducer(application.client_properties, client_id, should_stop)
+        resources.callback(producer.close)
+        while not should_stop():
+            consumer = GroupConsumer(
+                application.client_properties, self._membership, self._on_assigned, self._on_revoked
+            )
+            try:
+                self._take_part(consumer, producer)
+            except UnreleasedInstanceIdException as error:
+                _LOGGER.warning("%s", error)
+                consumer.close()
+                self._stopping.wait(_RETRY)
+            except BaseException:
+                resources.callback(consumer.close)
+                raise
+            else:
+                resources.callback(consumer.close)
+
+    def _take_part(self, consumer: GroupConsumer, producer: BatchProducer) -> None:
+        application = self._application
+        self._assignment_came = False
+        self._intake = intake = Intake(consumer, application.admin, application.limits)
+        consumer.subscribe({topic for sub in application.topology.subtopologies for topic in sub.source_topics})
+        while not self._stopping.is_set():
+            try:
+                batch = self._next_batch(consumer, intake)
+                self._keep_up_with_assignment(intake)
+                if batch is not None:
+                    self._process_all(batch, consumer, producer)
+            except BrokerNotAvailableException as error:
+                _LOGGER.warning("%s", error)
+                intake.restart()
+                self._stopping.wait(_RETRY)
+
+    def _next_batch(self, consumer: GroupConsumer, intake: Intake) -> BatchInput | None:
+        """What to process now. While Spark starts, the thread joins the group and restores already."""
+        if self._processor is None:
+            self._processor = self._application.engine.processor(self.counters)
+        if self._processor is not None:
+            return intake.next()
+        consumer.poll()
+        self._application.engine.wait(_ENGINE_LOOK)
+        return None
+
+    def _keep_up_with_assignment(self, intake: Intake) -> None:
+        if not self._assignment_came or self.state is ThreadState.RUNNING:
+            return
+        if not self._topics_checked:
+            self._counts = self._application.make_topics_ready()
+            self._topics_checked = True
+        self._tasks.open_new(self._counts, self._application.engine.readable)
+        positions = self._tasks.restored(self._membership.group)
+        if positions:
+            intake.add(positions)
+        if self._tasks.settled and self._processor is not None:
+            # After a revocation that nothing is assigned with, this is where the rebalance ends.
+            self.machine.move(ThreadState.PARTITIONS_ASSIGNED)
+            self.machine.move(ThreadState.RUNNING)
+
+    def _process_all(self, batch: BatchInput, consumer: GroupConsumer, producer: BatchProducer) -> None:
+        for sub in self._application.topology.subtopologies:
+            part = split_by_topics(batch, frozenset(sub.source_topics))
+            if part is not None:
+                self._process(sub, part, consumer, producer)
+
+    def _process(
+        self,
+        sub: SubTopology,
+        batch: BatchInput,
+        consumer: GroupConsumer,
+        producer: BatchProducer,
+    ) -> None:
+        """A batch of one sub-topology's tasks: Spark, produce, commit, and only then the stores."""
+        intake, processor = self._intake, self._processor
+        assert intake is not None and processor is not None  # noqa: PT018 - batches come from them
+        started = time.monotonic()
+        try:
+            outcome = processor.process(sub, self._tasks.running(sub.id), batch, producer)
+        except Exception as error:
+            if is_spark_failure(error):
+                raise translated(error, self._application.admin.address) from error
+            raise
+        processed = time.monotonic()
+        producer.flush()
+        ends = self._changelog_ends(outcome)
+        if not consumer.commit(outcome.offsets, self._stopping.is_set):
+            intake.restart()  # the partitions may have gone to others, who read the batch again
+            return
+        committed = time.monotonic()
+        for held in outcome.held:
+            if held.store.is_open:
+                held.store.write(held.updates, ends[held.store.changelog] if held.offset is None else held.offset)
+        intake.advance(outcome.offsets)
+        self.counters.batches += 1
+        _LOGGER.debug(
+            "batch of %d records: %.2f s processing, %.2f s until committed, %.2f s storing",
+            outcome.records,
+            processed - started,
+            committed - processed,
+            time.monotonic() - committed,
+        )
+        self._purge_repartition_topics(outcome.offsets)
+
+    def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
+        """Where the changelogs end now that all is acknowledged; this thread alone writes them."""
+        written = {held.store.changelog for held in outcome.held if held.offset is None}
+        while written:
+            try:
+                return self._application.admin.end_offsets(written)
+            except BrokerNotAvailableException as error:
+                if self._stopping.wait(_RETRY):
+                    raise
+                _LOGGER.warning("%s", error)
+        return {}
+
+    def _purge_repartition_topics(self, committed: Mapping[TopicPartition, int]) -> None:
+        """Delete what is processed from repartition topics, which nobody else reads."""
+        if time.monotonic() - self._purged < _PURGE_SECONDS:
+            return
+        self._purged = time.monotonic()
+        topics = self._application.topology.repartition_topics
+        done = {each: offset for each, offset in committed.items() if each.topic in topics}
+        try:
+            self._application.admin.delete_records(done)
+        except BrokerNotAvailableException as error:
+            _LOGGER.warning("%s. The records are deleted later", error)
+
+    def _on_assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        self._tasks.assigned(partitions)
+        self._assignment_came = True
+        self._topics_checked = False
+        self.machine.move(ThreadState.PARTITIONS_ASSIGNED)
+
+    def _on_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        self.machine.move(ThreadState.PARTITIONS_REVOKED)
+        inputs = self._tasks.revoked(partitions)
+        if self._intake is not None:
+            self._intake.remove(inputs | partitions)
