@@ -1,0 +1,163 @@
+"""The harness's own view of the broker: topics made and filled, results read back, commits watched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bench_data import Message
+from bench_verify import WrongResultError
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    NewTopic,
+    OffsetSpec,
+)
+
+REQUEST_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 120.0
+QUEUE_LIMIT = 400_000
+"""Records that may wait in the producer before the harness lets it catch up."""
+
+
+class Cluster:
+    """One broker, and the topics made on it. Its clients' own logs are silent: failures are raised."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.made: list[str] = []
+        # One for all calls: a client that goes out of scope cancels what it was asked.
+        self.admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+
+    def create(self, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
+        """Make a topic with one replica. Raises KafkaException when it exists already."""
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})
+        self.admin.create_topics([new])[topic].result(REQUEST_TIMEOUT_S)
+        self.made.append(topic)
+
+    def delete_all(self, prefix: str) -> None:
+        """Remove the run's topics, the applications' internal ones included, by the run's own prefix."""
+        topics = [
+            name
+            for name in self.admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics
+            if name.startswith(prefix)
+        ]
+        for deletion in self.admin.delete_topics(topics).values() if topics else ():
+            deletion.result(REQUEST_TIMEOUT_S)
+
+    def fill(self, topics: list[str], chunks: Iterable[list[Message]]) -> int:
+        """Write the same records to every topic, partitioned as the Java client does. Returns the count."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "log_level": 0,
+                "partitioner": "murmur2_random",
+                "enable.idempotence": True,
+                "linger.ms": 20,
+                "batch.size": 262_144,
+                "queue.buffering.max.messages": 4 * QUEUE_LIMIT,
+                "queue.buffering.max.kbytes": 2_000_000,
+            }
+        )
+        sent = 0
+        for chunk in chunks:
+            sent += len(chunk)
+            for topic in topics:
+                for message in chunk:
+                    producer.produce(topic, message.value, message.key, timestamp=message.timestamp)
+            while len(producer) > QUEUE_LIMIT:
+                producer.poll(0.05)
+        producer.flush(REQUEST_TIMEOUT_S)
+        for topic in topics:
+            stored = sum(self.end_offsets(topic).values())
+            if stored != sent:
+                raise TimeoutError(f"{topic}: the broker took {stored:,} of {sent:,} records")
+        return sent
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """Next offset of each partition."""
+        partitions = self.admin.list_topics(topic, timeout=REQUEST_TIMEOUT_S).topics[topic].partitions
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        request = {TopicPartition(topic, number): latest for number in partitions}
+        answers = self.admin.list_offsets(request)
+        return {where.partition: answer.result(REQUEST_TIMEOUT_S).offset for where, answer in answers.items()}
+
+    def last_values(self, topic: str) -> dict[bytes, bytes]:
+        """The last value of each key. Raises WrongResultError for a record without key or value."""
+        ends = {number: end for number, end in self.end_offsets(topic).items() if end > 0}
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "log_level": 0,
+                "group.id": "bench-harness",
+                "enable.auto.commit": False,
+                "fetch.message.max.bytes": 4_194_304,
+                "queued.min.messages": 500_000,
+            }
+        )
+        last: dict[bytes, bytes] = {}
+        deadline = time.monotonic() + READ_TIMEOUT_S
+        try:
+            consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+            while ends:
+                for message in consumer.consume(20_000, timeout=0.2):
+                    key, value = message.key(), message.value()
+                    if message.error() or key is None or value is None:
+                        where = f"{topic}-{message.partition()}@{message.offset()}"
+                        raise WrongResultError(f"{where}: a record without key or value")
+                    last[key] = value
+                positions = {at.partition: at.offset for at in consumer.position(consumer.assignment())}
+                ends = {number: end for number, end in ends.items() if positions[number] < end}
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{topic}: not read to its ends {ends} in {READ_TIMEOUT_S:.0f} s")
+        finally:
+            consumer.close()
+        return last
+
+
+@dataclass(slots=True)
+class CommitWatch:
+    """Waits until a group has committed every partition of a topic to its end."""
+
+    cluster: Cluster
+    group: str
+    topic: str
+
+    def committed(self, ends: dict[int, int]) -> dict[int, int]:
+        """The committed offset of each partition that has one; negative or absent where none is."""
+        partitions = [TopicPartition(self.topic, number) for number in ends]
+        request = [ConsumerGroupTopicPartitions(self.group, partitions)]
+        try:
+            asked = self.cluster.admin.list_consumer_group_offsets(request)
+            answer = asked[self.group].result(REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return {}
+            raise
+        return {at.partition: at.offset for at in answer.topic_partitions}
+
+    def wait(self, alive: Callable[[], None], limit_s: float, interval_s: float = 0.05) -> float:
+        """The moment (seconds since the epoch) at which all was seen committed.
+
+        `alive` is called between looks and raises when there is nothing to wait for any more. Raises
+        TimeoutError with the offsets after `limit_s`.
+        """
+        ends = self.cluster.end_offsets(self.topic)
+        deadline = time.monotonic() + limit_s
+        while True:
+            committed = self.committed(ends)
+            now = time.time()
+            if all(committed.get(number, -1) >= end for number, end in ends.items() if end > 0):
+                return now
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.group} committed {committed} of {ends} in {limit_s:.0f} s")
+            alive()
+            time.sleep(interval_s)

@@ -1,0 +1,108 @@
+"""The peer's jars and classes in the cache: fetched and compiled once, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams_runtime.errors import EnvironmentException
+from streams_runtime.jvm.java import find_java
+
+PEER_SOURCE = Path(__file__).parent / "peers" / "kafka-streams"
+BUILD_TIMEOUT_S = 600.0
+INSTALL_JDK = "install a JDK (Debian: apt-get install openjdk-17-jdk-headless), or use --skip-peer"
+INSTALL_MAVEN = "install Maven (Debian: apt-get install maven), or use --skip-peer"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerBuild:
+    """Where the peer's classes and jars are."""
+
+    libs: Path
+    classes: Path
+
+    @property
+    def classpath(self) -> str:
+        return f"{self.classes}{os.pathsep}{self.libs}/*"
+
+
+def build_peer(cache: Path, source: Path = PEER_SOURCE) -> PeerBuild:
+    """The built peer, from the cache when it is there.
+
+    Jars are kept under the hash of pom.xml, classes under that of pom.xml and Peer.java. Raises
+    EnvironmentException when Maven or javac is missing or fails.
+    """
+    pom, java = source / "pom.xml", source / "Peer.java"
+    folder = cache / "kafka-streams-peer"
+    libs = folder / f"libs-{_digest(pom)}"
+    classes = folder / f"classes-{_digest(pom, java)}"
+    _whole(libs, lambda target: _fetch(pom, target))
+    _whole(classes, lambda target: _compile(java, libs, target))
+    return PeerBuild(libs, classes)
+
+
+def _digest(*files: Path) -> str:
+    joined = hashlib.sha256()
+    for file in files:
+        joined.update(file.read_bytes())
+    return joined.hexdigest()[:16]
+
+
+def _whole(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Make `folder` by filling a neighbour and renaming it, so that a half-written one never has the name."""
+    if folder.is_dir() and any(folder.iterdir()):
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        fill(partial)
+        try:
+            partial.rename(folder)
+        except OSError:
+            # Another run may have finished the same folder meanwhile; its content is the same.
+            if not (folder.is_dir() and any(folder.iterdir())):
+                raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _fetch(pom: Path, target: Path) -> None:
+    maven = _find("mvn", INSTALL_MAVEN)
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={target}"]
+    _call([maven, "-B", "-q", "-f", str(pom), *goal], target)
+
+
+def _compile(java: Path, libs: Path, target: Path) -> None:
+    javac = _find("javac", INSTALL_JDK)
+    _call([javac, "-cp", f"{libs}/*", "-d", str(target), str(java)], target)
+
+
+def _find(command: str, remedy: str) -> str:
+    """A tool from the folder of the Java in use, else from the PATH."""
+    found = shutil.which(command, path=find_java().parent) or shutil.which(command)
+    if found is None:
+        raise EnvironmentException(f"{command} was not found, and the Kafka Streams peer needs it; {remedy}")
+    return found
+
+
+def _call(command: list[str], target: Path) -> None:
+    result = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
+    )
+    if result.returncode != 0 or not any(target.iterdir()):
+        tail = "\n".join((result.stdout + result.stderr).splitlines()[-10:])
+        raise EnvironmentException(
+            f"the Kafka Streams peer could not be built: exit code {result.returncode} of {command}\n"
+            f"{tail}\nRepair that (the first build needs the network), or leave the peer out with --skip-peer"
+        )

@@ -1,0 +1,114 @@
+"""Claims about what the benchmark compares: its data, its check of results, its figures, its cache."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import bench_peer_build
+import orjson
+from bench_data import Orders, changelog_messages, expected_totals, make_orders, order_messages
+from bench_report import lines
+from bench_runs import Job, Run, Side
+from bench_verify import WrongResultError, decode_object, decode_pair, require_count, require_equal
+
+
+def totals_of(messages: list[tuple[bytes, int]]) -> dict[bytes, tuple[int, int]]:
+    totals: dict[bytes, tuple[int, int]] = {}
+    for key, amount in messages:
+        if amount >= 0:
+            total, n = totals.get(key, (0, 0))
+            totals[key] = (total + amount, n + 1)
+    return totals
+
+
+def test_expected_totals_are_those_of_the_messages_that_are_sent() -> None:
+    orders = make_orders(5_000, 300, seed=7, refused_share=0.1)
+    sent = [message for chunk in order_messages(orders, chunk=700) for message in chunk]
+    read = [(message.key, orjson.loads(message.value)) for message in sent]
+    assert len(sent) == 5_000
+    assert all(key == value["user"].encode() for key, value in read)
+    assert any(value["amount"] < 0 for _, value in read)
+    assert expected_totals(orders) == totals_of([(key, value["amount"]) for key, value in read])
+
+
+def test_the_last_changelog_record_of_each_key_holds_its_totals() -> None:
+    orders = make_orders(5_000, 300, seed=7, refused_share=0.0)
+    messages = [message for chunk in changelog_messages(orders, chunk=700) for message in chunk]
+    assert len(messages) == 5_000
+    assert {m.key: decode_object(m.value) for m in messages} == expected_totals(orders)
+    assert len({m.timestamp for m in messages}) == 5_000
+
+
+def test_running_totals_follow_the_order_of_arrival() -> None:
+    orders = Orders(np.array([4, 1, 4, 4]), np.array([10, 5, 2, 1]))
+    values = [decode_object(m.value) for chunk in changelog_messages(orders) for m in chunk]
+    assert values == [(10, 1), (5, 1), (12, 2), (13, 3)]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {b"u1": (5, 2)},
+        {b"u1": (5, 2), b"u2": (7, 2)},
+        {b"u1": (5, 2), b"u2": (7, 1), b"u3": (0, 0)},
+    ],
+    ids=["a key is missing", "a count is off by one", "a key is too many"],
+)
+def test_any_difference_is_a_wrong_result(found: dict[bytes, tuple[int, int]]) -> None:
+    expected = {b"u1": (5, 2), b"u2": (7, 1)}
+    require_equal("same", expected, dict(expected))
+    with pytest.raises(WrongResultError, match=r"1 of 2 keys differ.*u[23]"):
+        require_equal("sink", expected, found)
+
+
+def test_a_count_that_is_off_by_one_is_a_wrong_result() -> None:
+    require_count("restored", 3, 3)
+    with pytest.raises(WrongResultError, match="expected 3 records, found 2"):
+        require_count("restored", 3, 2)
+
+
+def test_the_peers_values_are_read_as_sum_and_count() -> None:
+    assert decode_pair(b"12,3") == (12, 3)
+
+
+def run(side: Side, job: Job, variant: str, seconds: float) -> Run:
+    return Run(side, job, variant, 1, 1_000, {"work": seconds, "to-running": seconds, "from-start": seconds})
+
+
+def test_the_peers_better_variant_counts_by_its_median() -> None:
+    runs = [run("kafka-streams", "restore", "1 thread", seconds) for seconds in (1.0, 2.0, 9.0)]
+    runs += [run("kafka-streams", "restore", "2 threads", 4.0)]
+    runs += [run("streams-operator", "restore", "1 instance", 1.0)]
+    line = lines(runs)[0]
+    assert (line.kafka_streams, line.streams_operator, line.ratio) == (500.0, 1_000.0, 2.0)
+
+
+def test_a_side_that_was_not_run_has_no_figure_and_no_ratio() -> None:
+    line = lines([run("streams-operator", "restore", "1 instance", 1.0)])[0]
+    assert (line.kafka_streams, line.ratio) == (None, None)
+
+
+def test_a_build_that_failed_half_way_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
+    target = tmp_path / "libs"
+
+    def fail(folder: Path) -> None:
+        (folder / "half.jar").write_bytes(b"")
+        raise OSError("no space left")
+
+    def succeed(folder: Path) -> None:
+        (folder / "whole.jar").write_bytes(b"jar")
+
+    with pytest.raises(OSError, match="no space"):
+        bench_peer_build._whole(target, fail)
+    assert list(tmp_path.iterdir()) == []
+    target.mkdir()
+    bench_peer_build._whole(target, succeed)
+    assert [file.name for file in target.iterdir()] == ["whole.jar"]
+    bench_peer_build._whole(target, fail)
+    assert [file.name for file in target.iterdir()] == ["whole.jar"]

@@ -1,0 +1,144 @@
+"""The query server on a real socket: ports, threads, readers that leave, and its end."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from streams_runtime.errors import EnvironmentException, IllegalStateException
+from streams_runtime.query.server import QueryServer
+
+sys.path.append(str(Path(__file__).parent))
+from query_fakes import FakeClient, FakeView, client_with
+
+STORE_THREADS = 40  # that Starlette reads stores with
+
+
+class BlockingView(FakeView):
+    """Holds every `get` until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(0, {})
+        self.waiting = threading.Semaphore(0)
+        self.let_go = threading.Event()
+
+    def get(self, key: bytes) -> bytes | None:
+        self.waiting.release()
+        self.let_go.wait(10)
+        return super().get(key)
+
+
+@pytest.fixture
+def blocked() -> Iterator[tuple[BlockingView, QueryServer, str]]:
+    view = BlockingView()
+    server = QueryServer(FakeClient({0: view}, partitions=1), "127.0.0.1", 0, grace=0)
+    url = f"http://127.0.0.1:{server.start()}"
+    yield view, server, url
+    view.let_go.set()
+    server.stop()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.005)
+
+
+def test_blocked_stores_stall_neither_health_nor_state_nor_metrics(
+    blocked: tuple[BlockingView, QueryServer, str],
+) -> None:
+    view, _, url = blocked
+    limits = httpx.Limits(max_connections=None)
+    with (
+        ThreadPoolExecutor(STORE_THREADS + 5) as pool,
+        httpx.Client(trust_env=False, timeout=10, limits=limits) as http,
+    ):
+        answers = [pool.submit(http.get, f"{url}/stores/counts/keys/a") for _ in range(STORE_THREADS + 5)]
+        for _ in range(STORE_THREADS):
+            assert view.waiting.acquire(timeout=5)
+        for path in ("/healthz", "/readyz", "/state", "/metrics"):
+            assert http.get(url + path).status_code == 200
+        view.let_go.set()
+        assert {answer.result().status_code for answer in answers} == {200}
+
+
+def test_a_stop_takes_bounded_time_even_when_a_store_call_hangs(
+    blocked: tuple[BlockingView, QueryServer, str],
+) -> None:
+    view, server, url = blocked
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(httpx.get, f"{url}/stores/counts/keys/a", trust_env=False, timeout=10)
+        assert view.waiting.acquire(timeout=5)
+        started = time.monotonic()
+        server.stop()
+        assert time.monotonic() - started < 3
+        assert (answer.result().status_code, answer.result().json()["title"]) == (
+            410,
+            "StateStoreNotAvailableException",
+        )
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{url}/healthz", trust_env=False)
+        view.let_go.set()
+
+
+def test_a_server_gives_its_port_back_and_may_be_stopped_twice() -> None:
+    server = QueryServer(client_with(0), "127.0.0.1", 0)
+    server.stop()  # before it was started: nothing to do
+    port = server.start()
+    with pytest.raises(IllegalStateException, match="started before"):
+        server.start()
+    server.stop()
+    server.stop()
+    socket.create_server(("127.0.0.1", port)).close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "queries"]
+
+
+def test_answers_do_not_wait_for_delayed_acknowledgements() -> None:
+    server = QueryServer(client_with(0), "127.0.0.1", 0, grace=0)
+    url = f"http://127.0.0.1:{server.start()}"
+    seconds = []
+    try:
+        with httpx.Client(trust_env=False) as http:
+            for _ in range(15):
+                started = time.perf_counter()
+                http.get(f"{url}/stores/counts/keys/AA")
+                seconds.append(time.perf_counter() - started)
+    finally:
+        server.stop()
+    assert statistics.median(seconds) < 0.03
+
+
+def test_a_taken_port_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(EnvironmentException, match=rf"127.0.0.1:{port}: .*in use; free the port"):
+            QueryServer(client_with(0), "127.0.0.1", port).start()
+
+
+@pytest.mark.parametrize("leaver", ["reader", "server"])
+def test_an_answer_that_is_cut_off_frees_the_stores_iterator(leaver: str) -> None:
+    view = FakeView(0, {b"%07d" % number: b'"%s"' % (b"x" * 1000) for number in range(20_000)})
+    server = QueryServer(FakeClient({0: view}, partitions=1), "127.0.0.1", 0, grace=0)
+    url = f"http://127.0.0.1:{server.start()}"
+    try:
+        with httpx.stream("GET", f"{url}/stores/counts/all", trust_env=False) as response:
+            lines = response.iter_lines()
+            next(lines)
+            assert not view.scans[0].closed
+            if leaver == "server":
+                server.stop()
+                with pytest.raises(httpx.RemoteProtocolError):
+                    list(lines)
+        until(lambda: [scan.closed for scan in view.scans] == [True])
+    finally:
+        server.stop()

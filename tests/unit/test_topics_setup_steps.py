@@ -1,0 +1,241 @@
+"""Setting up topics against brokers that misbehave: all or nothing, whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import cast
+
+import pytest
+
+from streams_runtime.api import StreamsApplication, parse_application
+from streams_runtime.errors import (
+    BrokerNotAvailableException,
+    ConfigException,
+    MisconfiguredInternalTopicException,
+    MissingInternalTopicException,
+    MissingSourceTopicException,
+    StreamsException,
+)
+from streams_runtime.kafka.admin import Admin, CreatedTopics
+from streams_runtime.kafka.types import TopicDescription, TopicPartition, TopicSpec
+from streams_runtime.topics.manager import InternalTopicManager
+from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.plan import InternalTopic
+
+APPLICATION: StreamsApplication = parse_application(
+    {
+        "apiVersion": "streamsoperator.io/v1alpha1",
+        "kind": "StreamsApplication",
+        "metadata": {"name": "app"},
+        "spec": {
+            "topology": {
+                "sources": [
+                    {
+                        "name": "orders",
+                        "topic": "orders",
+                        "value": {"format": "json", "schema": "user STRING, amount DOUBLE"},
+                    }
+                ],
+                "steps": [
+                    {"name": "by-user", "from": "orders", "keyBy": "user"},
+                    {"name": "totals", "from": "by-user", "aggregate": {"n": "count(*)"}, "store": "totals"},
+                ],
+                "sinks": [{"from": "totals", "topic": "user-totals", "value": {"format": "json"}}],
+            }
+        },
+    }
+)
+TOPOLOGY = build_topology(APPLICATION)
+CHANGELOG, REPARTITION = "app-totals-changelog", "app-by-user-repartition"
+USERS = {"orders": 3, "user-totals": 1}
+
+
+class FakeBrokers:
+    """Topics in memory, with the parts of Admin that set-up uses."""
+
+    address = "kafka:9092"
+
+    def __init__(self) -> None:
+        self.topics = {name: TopicDescription(name, count, 1) for name, count in USERS.items()}
+        self.ends: dict[TopicPartition, int] = {}
+        self.refused: dict[str, StreamsException] = {}
+        self.refuses_when_asked = True
+        self.hidden_looks = 0
+        self.before_create: Callable[[], None] = lambda: None
+        self.after_create: Callable[[], None] = lambda: None
+        self.creations = 0
+
+    def describe_topics(self, names: Collection[str], config: bool = True) -> dict[str, TopicDescription]:
+        if self.creations and self.hidden_looks > 0:
+            self.hidden_looks -= 1
+            return {}
+        return {name: self.topics[name] for name in names if name in self.topics}
+
+    def create_topics(self, topics: Sequence[TopicSpec], validate_only: bool = False) -> CreatedTopics:
+        if not validate_only:
+            self.before_create()
+            self.creations += 1
+        existed = {topic.name for topic in topics if topic.name in self.topics}
+        refused = self.refused if self.refuses_when_asked or not validate_only else {}
+        made = [topic for topic in topics if topic.name not in existed | refused.keys()]
+        if not validate_only:
+            for topic in made:
+                self.make(topic.name, topic.partitions, topic.config)
+            self.after_create()
+        return CreatedTopics(frozenset(topic.name for topic in made), frozenset(existed), refused)
+
+    def make(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        defaults = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
+        self.topics[name] = TopicDescription(name, partitions, 1, {**defaults, **config})
+
+    def delete_topics(self, names: Collection[str]) -> None:
+        for name in names:
+            self.topics.pop(name, None)
+
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {each: self.ends.get(each, 0) for each in partitions if each.topic in self.topics}
+
+
+@pytest.fixture
+def brokers() -> FakeBrokers:
+    return FakeBrokers()
+
+
+@pytest.fixture
+def manager(brokers: FakeBrokers) -> InternalTopicManager:
+    ticks = iter(range(10_000))
+    return InternalTopicManager(
+        cast("Admin", brokers), timeout=50, clock=lambda: next(ticks), pause=lambda _seconds: None
+    )
+
+
+def make_ready(manager: InternalTopicManager) -> Mapping[str, int]:
+    return manager.make_ready(TOPOLOGY, APPLICATION.spec)
+
+
+def test_missing_internal_topics_are_made_and_all_counts_returned(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    assert make_ready(manager) == {**USERS, REPARTITION: 3, CHANGELOG: 3}
+    assert brokers.topics[CHANGELOG].config["cleanup.policy"] == "compact"
+    assert brokers.topics[REPARTITION].config["retention.ms"] == "-1"
+
+
+def test_a_second_call_makes_nothing(manager: InternalTopicManager, brokers: FakeBrokers) -> None:
+    first = make_ready(manager)
+    assert make_ready(manager) == first
+    assert brokers.creations == 1
+
+
+def test_only_what_is_missing_is_made(manager: InternalTopicManager, brokers: FakeBrokers) -> None:
+    make_ready(manager)
+    brokers.delete_topics([CHANGELOG])
+    kept = brokers.topics[REPARTITION]
+    make_ready(manager)
+    assert brokers.topics[REPARTITION] is kept
+    assert CHANGELOG in brokers.topics
+
+
+def test_source_topics_are_checked_before_anything_is_made(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    brokers.delete_topics(["orders"])
+    with pytest.raises(MissingSourceTopicException, match="orders"):
+        make_ready(manager)
+    assert brokers.creations == 0
+
+
+def test_misconfigured_topics_are_reported_before_missing_ones_are_made(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    brokers.make(CHANGELOG, 2, {"cleanup.policy": "compact"})
+    with pytest.raises(MisconfiguredInternalTopicException, match="has 2 partitions and needs 3"):
+        make_ready(manager)
+    assert REPARTITION not in brokers.topics
+
+
+@pytest.mark.parametrize("when_asked", [True, False])
+def test_when_one_topic_is_refused_none_is_left(
+    manager: InternalTopicManager, brokers: FakeBrokers, when_asked: bool
+) -> None:
+    brokers.refused = {CHANGELOG: ConfigException("no such property")}
+    brokers.refuses_when_asked = when_asked
+    with pytest.raises(ConfigException, match="no such property"):
+        make_ready(manager)
+    assert brokers.topics.keys() == USERS.keys()
+    assert brokers.creations == (0 if when_asked else 1)
+
+
+def test_what_was_made_is_removed_when_an_unexpected_exception_comes_later(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    def fail(_partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        del brokers.end_offsets  # type: ignore[attr-defined]
+        raise RuntimeError("unexpected")
+
+    brokers.end_offsets = fail  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="unexpected"):
+        make_ready(manager)
+    assert brokers.topics.keys() == USERS.keys()
+
+
+def test_a_topic_that_another_client_has_written_to_is_not_removed(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    def fail(_partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        del brokers.end_offsets  # type: ignore[attr-defined]
+        brokers.ends[TopicPartition(REPARTITION, 1)] = 5
+        raise RuntimeError("unexpected")
+
+    brokers.end_offsets = fail  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="unexpected"):
+        make_ready(manager)
+    assert brokers.topics.keys() == {*USERS, REPARTITION}
+
+
+def test_topics_that_another_client_makes_at_the_same_moment_are_used(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    brokers.before_create = lambda: brokers.make(CHANGELOG, 3, {"cleanup.policy": "compact"})
+    assert make_ready(manager)[CHANGELOG] == 3
+    assert REPARTITION in brokers.topics
+
+
+def test_topics_that_another_client_makes_otherwise_are_reported_and_ours_removed(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    brokers.before_create = lambda: brokers.make(CHANGELOG, 9, {"cleanup.policy": "compact"})
+    with pytest.raises(MisconfiguredInternalTopicException, match="has 9 partitions"):
+        make_ready(manager)
+    assert REPARTITION not in brokers.topics
+    assert CHANGELOG in brokers.topics
+
+
+def test_new_topics_that_are_not_to_be_seen_at_once_are_waited_for_and_made_once(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    brokers.hidden_looks = 4
+    assert make_ready(manager)[CHANGELOG] == 3
+    assert brokers.creations == 1
+
+
+def test_new_topics_that_never_appear_are_an_error_that_names_them(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    brokers.hidden_looks = 1000
+    with pytest.raises(BrokerNotAvailableException, match=f"{CHANGELOG}.*within 50 s"):
+        make_ready(manager)
+
+
+def test_a_policy_that_refuses_leaves_the_brokers_untouched(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    def refuse(
+        expected: Sequence[InternalTopic], missing: Sequence[InternalTopic]
+    ) -> Sequence[InternalTopic]:
+        assert {topic.name for topic in expected} == {topic.name for topic in missing}
+        raise MissingInternalTopicException("not allowed")
+
+    with pytest.raises(MissingInternalTopicException):
+        manager.make_ready(TOPOLOGY, APPLICATION.spec, refuse)
+    assert brokers.topics.keys() == USERS.keys()
