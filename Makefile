@@ -7,8 +7,14 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 LOCK := .requirements.lock
 # A step's stamp is named by what it was made from, and written last: a step that was broken off runs again.
-LOCK_STAMP := $(VENV)/.done-lock-$(shell sha256sum < $(LOCK) | cut -c1-16)
-PROJECT_STAMP := $(VENV)/.done-project-$(shell cat $(LOCK) pyproject.toml | sha256sum | cut -c1-16)
+# An environment knows its own path, so the path belongs to the name.
+hash = $(shell (pwd; cat $(1)) | sha256sum | cut -c1-16)
+LOCK_STAMP := $(VENV)/.done-lock-$(call hash,$(LOCK))
+PROJECT_STAMP := $(VENV)/.done-project-$(call hash,$(LOCK) pyproject.toml)
+# One whose Python has gone from the machine is made anew.
+ifeq ($(shell $(PYTHON) -c 'print(1)' 2> /dev/null),)
+$(shell rm -f $(VENV)/.done-*)
+endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
@@ -28,6 +34,7 @@ help:
 install: $(PROJECT_STAMP) jvm
 
 $(LOCK_STAMP):
+	@rm -f $(VENV)/.done-*
 	@python=; for each in python3.11 python3.12 python3.13 python3; do \
 	  if "$$each" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null; \
 	  then python=$$each; break; fi; done; \
@@ -35,12 +42,13 @@ $(LOCK_STAMP):
 	  echo "Python 3.11, 3.12 or 3.13 with its venv module was not found on PATH. Install one (Debian and Ubuntu:" \
 	    "apt-get install python3 python3-venv), then run make again." >&2; exit 1; fi; \
 	echo "python: $$("$$python" --version), environment in $(VENV)"; \
-	"$$python" -m venv $(VENV)
+	clear=--clear; \
+	if $(PYTHON) -c '' 2> /dev/null && grep -qsF '$(CURDIR)/$(VENV)' $(VENV)/bin/activate; then clear=; fi; \
+	"$$python" -m venv $$clear $(VENV)
 	@echo "dependencies: installing what $(LOCK) names"
 	@awk '/^[^ #]/ { take = ($$0 ~ /^($(BUILD_TOOLS))==/) } take' $(LOCK) > $(VENV)/build-tools.txt
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/build-tools.txt
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation -r $(LOCK)
-	@rm -f $(VENV)/.done-*
 	@touch $@
 
 $(PROJECT_STAMP): $(LOCK_STAMP)

@@ -142,7 +142,6 @@ class StreamThread:
         application, should_stop = self._application, self._stopping.is_set
         if not application.admin.wait_for_broker(should_stop=should_stop):
             return
-        self._counts = application.make_topics_ready()
         self._updater.start()
         client_id = f"{self._membership.client_id}|producer"
         producer = BatchProducer(application.client_properties, client_id, should_stop)
@@ -165,6 +164,7 @@ class StreamThread:
 
     def _take_part(self, consumer: GroupConsumer, producer: BatchProducer) -> None:
         application = self._application
+        self._check_topics()
         self._assignment_came = False
         self._intake = intake = Intake(consumer, application.admin, application.limits)
         consumer.subscribe({topic for sub in application.topology.subtopologies for topic in sub.source_topics})
@@ -177,6 +177,16 @@ class StreamThread:
             except BrokerNotAvailableException as error:
                 _LOGGER.warning("%s", error)
                 intake.restart()
+                self._stopping.wait(_RETRY)
+
+    def _check_topics(self) -> None:
+        """A rebalance's checks before the first one: a topic that is missing would never be assigned."""
+        while not self._stopping.is_set():
+            try:
+                self._counts = self._application.make_topics_ready()
+                return
+            except BrokerNotAvailableException as error:
+                _LOGGER.warning("%s", error)
                 self._stopping.wait(_RETRY)
 
     def _next_batch(self, consumer: GroupConsumer, intake: Intake) -> BatchInput | None:
@@ -229,10 +239,10 @@ class StreamThread:
             raise
         processed = time.monotonic()
         producer.flush()
-        ends = self._changelog_ends(outcome)
         if not consumer.commit(outcome.offsets, self._stopping.is_set):
             intake.restart()  # the partitions may have gone to others, who read the batch again
             return
+        ends = self._changelog_ends(outcome)
         committed = time.monotonic()
         for held in outcome.held:
             if held.store.is_open:
@@ -246,7 +256,7 @@ class StreamThread:
             committed - processed,
             time.monotonic() - committed,
         )
-        self._purge_repartition_topics(outcome.offsets)
+        self._purge_repartition_topics(intake.positions)
 
     def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
         """Where the changelogs end now that all is acknowledged; this thread alone writes them."""

@@ -40,9 +40,7 @@ class Instance:
         description: dict[str, Any] = answer.raise_for_status().json()
         return description
 
-    def wait_for(
-        self, what: str, reached: Callable[[dict[str, Any]], bool], limit_s: float
-    ) -> dict[str, Any]:
+    def wait_for(self, what: str, reached: Callable[[dict[str, Any]], bool], limit_s: float) -> dict[str, Any]:
         """The first description for which `reached` holds.
 
         Raises TimeoutError after `limit_s`, and ChildFailedError when the instance has ended.

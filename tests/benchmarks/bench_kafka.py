@@ -45,11 +45,7 @@ class Cluster:
 
     def delete_all(self, prefix: str) -> None:
         """Remove the run's topics, the applications' internal ones included, by the run's own prefix."""
-        topics = [
-            name
-            for name in self.admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics
-            if name.startswith(prefix)
-        ]
+        topics = [name for name in self.admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics if name.startswith(prefix)]
         for deletion in self.admin.delete_topics(topics).values() if topics else ():
             deletion.result(REQUEST_TIMEOUT_S)
 

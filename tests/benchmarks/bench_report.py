@@ -24,6 +24,10 @@ MEASURES: tuple[tuple[Job, str, str], ...] = (
 """Job, span and title of each line; the lines that are not indented are the compared ones."""
 
 
+TOLERATED_OTHERS = 0.1
+"""Share of all processors that other programs may take during a run before its figures are called disturbed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One measure: the rate of each side in records per second, None where a side was not run."""
@@ -72,15 +76,25 @@ def table(measured: Sequence[Line], title: str) -> Table:
     return made
 
 
-def write_json(
-    file: Path, settings: dict[str, object], runs: Sequence[Run], measured: Sequence[Line]
-) -> None:
+def disturbance(runs: Sequence[Run]) -> str | None:
+    """A warning when other programs took more of the processors than lets the sides be compared."""
+    shares = [run.processors.others for run in runs if run.processors is not None]
+    if max(shares, default=0.0) <= TOLERATED_OTHERS:
+        return None
+    return (
+        f"not comparable: other programs took {min(shares):.0%} to {max(shares):.0%} of the processors during a run."
+        " Measure again on a quiet machine"
+    )
+
+
+def write_json(file: Path, settings: dict[str, object], runs: Sequence[Run], measured: Sequence[Line]) -> None:
     """All figures: settings, machine, the measures, and every single run with its spans in seconds."""
     machine = {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()}
     content = {
         "settings": settings,
         "machine": machine,
         "unit": "records per second; spans in seconds",
+        "disturbance": disturbance(runs),
         "measures": [asdict(line) for line in measured],
         "runs": [asdict(run) for run in runs],
     }

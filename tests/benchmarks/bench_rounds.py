@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench_data import Totals, changelog_messages, expected_totals, make_orders, order_messages
 from bench_kafka import Cluster
+from bench_machine import read, usage
 from bench_runs import Job, Measure, Outcome, Place, Run, Work
 from bench_verify import require_count, require_equal
 
@@ -92,9 +93,11 @@ class Bench:
         for number, measure in enumerate(self.sides[side, job], 1):
             self.say(f"{job}, round {round_}: {side}" + (f", variant {number}" if number > 1 else ""))
             place = Place(self.folder / f"{side}-{job}-{round_}-{number}", self.cluster.bootstrap_servers)
+            before = read()
             outcome = measure(work, place, round_)
+            spent = usage(before, read())
             self._check(outcome, work, expected)
-            self.runs.append(outcome.run)
+            self.runs.append(replace(outcome.run, processors=spent))
 
     def _check(self, outcome: Outcome, work: Work, expected: Totals) -> None:
         what = f"{work.job}, {outcome.run.side} ({outcome.run.variant})"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench_data import Totals
+from bench_machine import Usage
 
 Side = Literal["kafka-streams", "streams-operator"]
 Job = Literal["catch-up", "restore"]
@@ -45,7 +46,8 @@ class Place:
 class Run:
     """One run.
 
-    `seconds` holds its spans: `work` (the compared one), `to-committed` or `to-running`, and `from-start`.
+    `seconds` holds its spans: `work` (the compared one), `to-committed` or `to-running`, and `from-start`. `processors`
+    covers the whole run, the check of its results included.
     """
 
     side: Side
@@ -55,6 +57,7 @@ class Run:
     records: int
     seconds: Mapping[str, float]
     details: Mapping[str, object] = field(default_factory=dict)
+    processors: Usage | None = None
 
     def rate(self, span: str) -> float:
         """Records per second over a span."""

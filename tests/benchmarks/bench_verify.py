@@ -53,8 +53,7 @@ def require_equal(what: str, expected: Totals, found: Totals) -> None:
         return
     differing = [key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key)]
     examples = "; ".join(
-        f"{key.decode()}: expected {expected.get(key)}, found {found.get(key)}"
-        for key in sorted(differing)[:EXAMPLES]
+        f"{key.decode()}: expected {expected.get(key)}, found {found.get(key)}" for key in sorted(differing)[:EXAMPLES]
     )
     raise WrongResultError(
         f"{what}: {len(differing):,} of {len(expected):,} keys differ ({len(found):,} found). {examples}"

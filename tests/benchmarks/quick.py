@@ -21,7 +21,7 @@ from bench_ours import Ours
 from bench_peer import Peer
 from bench_peer_build import build_peer
 from bench_process import ChildFailedError
-from bench_report import lines, table, write_json
+from bench_report import disturbance, lines, table, write_json
 from bench_rounds import Bench, Settings
 from bench_runs import Job, Measure, Run
 from bench_verify import WrongResultError
@@ -90,9 +90,7 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     _report(settings, runs, json or cache_folder() / "benchmarks.json", time.monotonic() - began)
 
 
-def _sides(
-    cluster: Cluster, jobs: tuple[Job, ...], skip_peer: bool, skip_ours: bool, config: tuple[str, ...]
-) -> Sides:
+def _sides(cluster: Cluster, jobs: tuple[Job, ...], skip_peer: bool, skip_ours: bool, config: tuple[str, ...]) -> Sides:
     sides: dict[tuple[str, Job], Sequence[Measure]] = {}
     if not skip_peer:
         _say("Kafka Streams: jars and classes from the cache, or fetched and compiled into it")
@@ -123,6 +121,8 @@ def _report(settings: Settings, runs: Sequence[Run], file: Path, spent: float) -
     Console().print(table(measured, f"Records per second\n{data}, {os.cpu_count()} cores"))
     described: dict[str, object] = {name: getattr(settings, name) for name in Settings.__slots__}
     write_json(file, described, runs, measured)
+    if warning := disturbance(runs):
+        err.print(f"[bold yellow]{warning}[/bold yellow]", highlight=False)
     _say(f"results equal to the data on every side; {spent:.0f} s in all; figures: {file}")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import bench_peer_build
 import orjson
 from bench_data import Orders, changelog_messages, expected_totals, make_orders, order_messages
-from bench_report import lines
+from bench_machine import Reading, Usage, read, usage
+from bench_report import disturbance, lines
 from bench_runs import Job, Run, Side
 from bench_verify import WrongResultError, decode_object, decode_pair, require_count, require_equal
 
@@ -87,6 +91,42 @@ def test_the_peers_better_variant_counts_by_its_median() -> None:
     runs += [run("streams-operator", "restore", "1 instance", 1.0)]
     line = lines(runs)[0]
     assert (line.kafka_streams, line.streams_operator, line.ratio) == (500.0, 1_000.0, 2.0)
+
+
+def test_a_run_beside_busy_programs_is_called_not_comparable() -> None:
+    quiet = replace(run("kafka-streams", "restore", "1 thread", 1.0), processors=Usage(others=0.02, idle=0.1))
+    noisy = replace(quiet, processors=Usage(others=0.4, idle=0.0))
+    assert disturbance([quiet, quiet]) is None
+    assert "2% to 40%" in str(disturbance([quiet, noisy]))
+
+
+def test_work_of_a_child_is_not_taken_for_that_of_others() -> None:
+    before = Reading(at=0.0, busy=100.0, own=10.0)
+    cores = os.cpu_count() or 1
+    after = Reading(at=10.0, busy=100.0 + 6.0 * cores, own=10.0 + 5.0 * cores)
+    spent = usage(before, after)
+    assert spent is not None
+    assert [spent.others, spent.idle] == pytest.approx([0.1, 0.4])
+
+
+def test_processor_time_of_a_live_child_counts_as_own() -> None:
+    loop = (
+        "import time\n"
+        "end = time.process_time() + 0.3\n"
+        "while time.process_time() < end: pass\n"
+        "print(1, flush=True); input()"
+    )
+    before = read()
+    with subprocess.Popen(
+        [sys.executable, "-c", loop], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        after = read()
+        child.communicate("\n")
+    assert before is not None
+    assert after is not None
+    assert after.own - before.own >= 0.25
 
 
 def test_a_side_that_was_not_run_has_no_figure_and_no_ratio() -> None:

@@ -84,8 +84,12 @@ def test_a_started_broker_takes_orders_at_once(broker, namespace):
     assert namespace in topics(broker.bootstrap_servers)
 
 
-def test_a_topic_that_nobody_made_is_not_made_by_asking_for_it(broker, namespace):
-    AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(namespace, timeout=DEADLINE)
+def test_a_topic_that_nobody_made_is_not_made_by_writing_to_it(broker, namespace):
+    refusals: list[object] = []
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "topic.metadata.propagation.max.ms": 2000})
+    producer.produce(namespace, b"", on_delivery=lambda error, _: refusals.append(error))
+    assert producer.flush(DEADLINE) == 0
+    assert refusals[0] is not None
     assert namespace not in topics(broker.bootstrap_servers)
 
 

@@ -25,9 +25,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def publish(
-    repository: Path, name: str, version: str, needs: tuple[str, ...] = (), scope: str = "runtime"
-) -> None:
+def publish(repository: Path, name: str, version: str, needs: tuple[str, ...] = (), scope: str = "runtime") -> None:
     folder = repository / "org" / "example" / name / version
     folder.mkdir(parents=True)
     dependencies = "".join(
@@ -59,6 +57,14 @@ def test_what_a_jar_needs_to_run_comes_with_it_and_what_is_excluded_does_not(rep
 def test_a_jar_that_is_not_there_is_named_and_nothing_is_passed_over(repository, tmp_path):
     publish(repository, "app", "1", needs=("part",))
     with pytest.raises(EnvironmentException, match="part;1: not found"):
+        resolve(("org.example:app:1",), (), tmp_path / "work", tmp_path / "jars")
+
+
+def test_a_jar_that_was_damaged_on_the_way_is_not_taken(repository, tmp_path):
+    publish(repository, "app", "1", needs=("part",))
+    publish(repository, "part", "1")
+    (repository / "org" / "example" / "part" / "1" / "part-1.jar.sha1").write_text("0" * 40)
+    with pytest.raises(EnvironmentException, match=r"org\.example#part;1!part\.jar"):
         resolve(("org.example:app:1",), (), tmp_path / "work", tmp_path / "jars")
 
 

@@ -159,9 +159,7 @@ def value_of(number: int) -> bytes:
     return b'{"n":%d}' % number
 
 
-def entries_of(
-    partition: int, keys: tuple[str, ...] = KEYS, partitions: int = PARTITIONS
-) -> dict[bytes, bytes]:
+def entries_of(partition: int, keys: tuple[str, ...] = KEYS, partitions: int = PARTITIONS) -> dict[bytes, bytes]:
     """The entries that belong into a partition: each key with its number among `keys` as value."""
     return {
         key.encode(): value_of(number)

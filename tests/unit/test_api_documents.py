@@ -96,5 +96,5 @@ def test_an_unreadable_file_is_a_configuration_error_and_no_list_of_mistakes(tmp
 
 
 def test_a_mistake_in_a_file_names_the_file() -> None:
-    with pytest.raises(InvalidApplicationException, match="orders.yaml: found a list"):
+    with pytest.raises(InvalidApplicationException, match=r"orders\.yaml: found a list"):
         parse_application("- x", "orders.yaml")

@@ -48,7 +48,8 @@ spec:
          value: {format: json, schema: "user STRING, amount DOUBLE, ts TIMESTAMP"}}
       - {name: users, topic: users, value: {format: json, schema: "name STRING"}, table: {store: users}}
     steps:
-      - {name: paid, from: orders, where: "AMOUNT > 0 and _key.id > 5", select: {user: user, cents: "cast(amount as bigint)"}}
+      - {name: paid, from: orders, where: "AMOUNT > 0 and _key.id > 5",
+         select: {user: user, cents: "cast(amount as bigint)"}}
       - {name: back, from: refunds, select: {cents: "cast(-amount as bigint)", user: user}}
       - {name: all, merge: [paid, back]}
       - {name: by-user, from: all, keyBy: user}

@@ -49,16 +49,24 @@ def alive(pid: int) -> bool:
         return False
 
 
+def command_of(pid: int) -> str:
+    """The program that a process runs by now; empty when it has gone."""
+    return Path(f"/proc/{pid}/comm").read_text().strip() if alive(pid) else ""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with its parent")
 def test_the_child_lives_on_after_the_thread_that_started_it_and_dies_with_the_process(tmp_path):
     command = [sys.executable, "-c", PARENT, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
         assert "has ended" in parent.stdout.readline()
-        outlived_the_thread = alive(child)
+        outlived_the_thread = wait_for(lambda: command_of(child) == "sleep")
         parent.send_signal(signal.SIGKILL)
+    died_too = wait_for(lambda: not alive(child))
+    if not died_too:
+        os.kill(child, signal.SIGKILL)
     assert outlived_the_thread
-    assert wait_for(lambda: not alive(child))
+    assert died_too
 
 
 def test_a_child_that_heeds_sigterm_is_stopped_in_order(tmp_path):

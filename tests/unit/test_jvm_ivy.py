@@ -27,17 +27,12 @@ UNKNOWN_VERSION = """
 def test_each_coordinate_is_asked_for_with_what_it_needs_to_run():
     wanted = [Coordinate.parse("org.example:thing:1.0"), Coordinate.parse("com.example:part:2")]
     root = ElementTree.fromstring(module_descriptor(wanted, ("org.example:left-out",)))
-    found = [
-        (each.get("org"), each.get("name"), each.get("rev"), each.get("conf"))
-        for each in root.iter("dependency")
-    ]
+    found = [(each.get("org"), each.get("name"), each.get("rev"), each.get("conf")) for each in root.iter("dependency")]
     assert found == [
         ("org.example", "thing", "1.0", "default->default(runtime)"),
         ("com.example", "part", "2", "default->default(runtime)"),
     ]
-    assert [(each.get("org"), each.get("module")) for each in root.iter("exclude")] == [
-        ("org.example", "left-out")
-    ]
+    assert [(each.get("org"), each.get("module")) for each in root.iter("exclude")] == [("org.example", "left-out")]
 
 
 def test_a_missing_network_is_called_that_and_each_host_named_once():

@@ -21,9 +21,7 @@ class Resolver:
         self.calls: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.failure = failure
 
-    def __call__(
-        self, coordinates: tuple[str, ...], exclusions: tuple[str, ...], work: Path, into: Path
-    ) -> None:
+    def __call__(self, coordinates: tuple[str, ...], exclusions: tuple[str, ...], work: Path, into: Path) -> None:
         self.calls.append((coordinates, exclusions))
         into.mkdir(parents=True)
         (into / "a.jar").write_bytes(b"first")
@@ -57,12 +55,21 @@ def test_a_set_that_lost_part_of_itself_is_fetched_again(tmp_path, damage):
 
 
 def test_all_who_ask_at_once_get_the_set_of_one_fetch(tmp_path):
-    gate = threading.Barrier(4)
     resolver = Resolver()
+    second_fetch = threading.Event()
+
+    def slow(coordinates: tuple[str, ...], exclusions: tuple[str, ...], work: Path, into: Path) -> None:
+        if resolver.calls:
+            second_fetch.set()
+        resolver(coordinates, exclusions, work, into)
+        # Time for the others to begin a fetch of their own, were they free to.
+        second_fetch.wait(0.2)
+
+    gate = threading.Barrier(4)
 
     def ask() -> list[Path]:
         gate.wait()
-        return cached(WANTED, tmp_path, resolver)
+        return cached(WANTED, tmp_path, slow)
 
     with ThreadPoolExecutor(4) as pool:
         answers = [future.result() for future in [pool.submit(ask) for _ in range(4)]]

@@ -20,15 +20,12 @@ def fresh_probes():
     probe.cache_clear()
 
 
-def a_java(
-    home: Path, modules: tuple[str, ...] = FULL, exit_code: int = 0, says_home: Path | None = None
-) -> Path:
+def a_java(home: Path, modules: tuple[str, ...] = FULL, exit_code: int = 0, says_home: Path | None = None) -> Path:
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     listing = "\n".join(modules)
     java.write_text(
-        f"#!/bin/sh\ncat <<EOF\n{listing}\nEOF\n"
-        f"echo '    java.home = {says_home or home}' >&2\nexit {exit_code}\n"
+        f"#!/bin/sh\ncat <<EOF\n{listing}\nEOF\necho '    java.home = {says_home or home}' >&2\nexit {exit_code}\n"
     )
     java.chmod(0o755)
     return java

@@ -22,9 +22,7 @@ class Apt:
     def __call__(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         self.commands.append(command)
         good = command[1] == "update" or command[-1] in self.available
-        return subprocess.CompletedProcess(
-            command, 0 if good else 100, "", "" if good else "E: Unable to locate it"
-        )
+        return subprocess.CompletedProcess(command, 0 if good else 100, "", "" if good else "E: Unable to locate it")
 
 
 @pytest.fixture

@@ -64,9 +64,7 @@ def test_range_all_and_count_span_all_instances(pair: Pair) -> None:
 def test_a_negative_number_is_a_key_and_no_option(pair: Pair) -> None:
     for instance in (pair.first, pair.second):
         instance.key_format = "long"
-        instance.local = {
-            p: FakeView(p, {(-5).to_bytes(8, "big", signed=True): b"1"}) for p in instance.local
-        }
+        instance.local = {p: FakeView(p, {(-5).to_bytes(8, "big", signed=True): b"1"}) for p in instance.local}
     assert printed(query("counts", "get", "-5", url=pair.first.url)) == [{"key": -5, "value": 1}]
     assert query("counts", "get", "-5", "--ulr", "x", url=pair.first.url).exit_code == 2
 

@@ -31,9 +31,7 @@ from streams_runtime.states import ClientState
 sys.path.append(str(Path(__file__).parent))
 from query_fakes import KEYS, FakeView, Pair, entries_of
 
-RECORDS = sorted(
-    (KeyValue(key, {"n": number}) for number, key in enumerate(KEYS)), key=lambda r: r.key.encode()
-)
+RECORDS = sorted((KeyValue(key, {"n": number}) for number, key in enumerate(KEYS)), key=lambda r: r.key.encode())
 ASKED: dict[str, Callable[[StreamsQueryClient], object]] = {
     "get": lambda client: client.get("counts", "UA"),
     "range": lambda client: list(client.range("counts", "A", "Z")),
@@ -111,9 +109,7 @@ def test_a_key_that_nobody_has_is_none(pair: Pair) -> None:
         ("string", ["", ".", "..", "a/../b", "%2F", "\n"]),
     ],
 )
-def test_keys_of_every_format_are_asked_for_as_python_values(
-    pair: Pair, key_format: str, keys: list[object]
-) -> None:
+def test_keys_of_every_format_are_asked_for_as_python_values(pair: Pair, key_format: str, keys: list[object]) -> None:
     for instance in (pair.first, pair.second):
         instance.key_format = key_format
     encode = pair.first.codec("counts").key.encode
@@ -140,14 +136,18 @@ def test_records_come_in_the_order_of_the_keys_bytes(pair: Pair) -> None:
         assert [record.key for record in client.all("counts")] == sorted(keys, key=encode)
 
 
+@pytest.mark.parametrize("method", ["range", "all", "count"])
+def test_a_partition_that_two_instances_have_for_a_moment_is_read_once(pair: Pair, method: str) -> None:
+    pair.first.local[1] = FakeView(1, entries_of(1))
+    assert ask(pair.first.url, method, Time()) == ANSWERS[method]
+
+
 # --- remedies
 
 
 @pytest.mark.parametrize("method", ASKED)
 @pytest.mark.parametrize("state", [ClientState.CREATED, ClientState.REBALANCING])
-def test_a_retryable_state_is_waited_for_as_the_answer_says(
-    pair: Pair, method: str, state: ClientState
-) -> None:
+def test_a_retryable_state_is_waited_for_as_the_answer_says(pair: Pair, method: str, state: ClientState) -> None:
     pair.second.state = state
     time = Time(lambda: None, lambda: setattr(pair.second, "state", ClientState.RUNNING))
     assert ask(pair.first.url, method, time) == ANSWERS[method]
@@ -282,9 +282,7 @@ def test_a_stranger_at_the_url_is_recognised(status: int, body: bytes) -> None:
         thread.start()
         try:
             url = f"http://127.0.0.1:{stranger.server_port}"
-            with pytest.raises(
-                InstanceNotReachableException, match="not an instance of a streams application"
-            ):
+            with pytest.raises(InstanceNotReachableException, match="not an instance of a streams application"):
                 ask(url, "count", Time())
         finally:
             stranger.shutdown()

@@ -29,9 +29,7 @@ sys.path.append(str(Path(__file__).parent))
 from query_fakes import KEYS, FakeClient, FakeView, client_with, entries_of, key_in
 
 STARTED = [state for state in ClientState if state is not ClientState.CREATED]
-RECORDS = sorted(
-    (KeyValue(key, {"n": number}) for number, key in enumerate(KEYS)), key=lambda r: r.key.encode()
-)
+RECORDS = sorted((KeyValue(key, {"n": number}) for number, key in enumerate(KEYS)), key=lambda r: r.key.encode())
 
 METHODS: dict[str, Callable[[ReadOnlyKeyValueStore], object]] = {
     "get": lambda handle: handle.get(key_in(1)),
@@ -60,9 +58,7 @@ def opened(client: FakeClient, partition: int | None = None) -> ReadOnlyKeyValue
 
 def outside_running(state: ClientState) -> type[InvalidStateStoreException]:
     """What any query meets in a started client that is not RUNNING."""
-    return (
-        StreamsRebalancingException if state is ClientState.REBALANCING else StateStoreNotAvailableException
-    )
+    return StreamsRebalancingException if state is ClientState.REBALANCING else StateStoreNotAvailableException
 
 
 def make_open(_: FakeClient) -> None:
@@ -178,9 +174,7 @@ def test_each_method_meets_the_table_of_its_partition(
 
 @pytest.mark.parametrize("state", STARTED)
 @pytest.mark.parametrize("method", METHODS)
-def test_each_method_waits_for_an_assigned_partition_that_is_being_restored(
-    state: ClientState, method: str
-) -> None:
+def test_each_method_waits_for_an_assigned_partition_that_is_being_restored(state: ClientState, method: str) -> None:
     client = client_with(0, 2)
     handle = opened(client)
     make_restoring(client)
@@ -259,9 +253,7 @@ def test_a_key_of_another_type_is_a_value_error() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("state", [ClientState.RUNNING, ClientState.PENDING_SHUTDOWN])
-def test_a_partition_that_closes_under_a_read_is_judged_by_the_clients_state(
-    method: str, state: ClientState
-) -> None:
+def test_a_partition_that_closes_under_a_read_is_judged_by_the_clients_state(method: str, state: ClientState) -> None:
     client = client_with(0, 1, 2)
     handle = opened(client)
     view = client.local[1]
@@ -272,9 +264,7 @@ def test_a_partition_that_closes_under_a_read_is_judged_by_the_clients_state(
         FakeView.check(view)
 
     view.check = lose  # type: ignore[method-assign]
-    expected = (
-        StateStoreMigratedException if state is ClientState.RUNNING else StateStoreNotAvailableException
-    )
+    expected = StateStoreMigratedException if state is ClientState.RUNNING else StateStoreNotAvailableException
     with pytest.raises(InvalidStateStoreException) as raised:
         METHODS[method](handle)
     assert raised.type is expected
@@ -300,10 +290,7 @@ def test_each_iterator_method_meets_the_table_in_mid_iteration(
         client.state = state
         if state is ClientState.RUNNING and happening is make_open:
             second = (RECORDS[::-1] if scan.startswith("reverse") else RECORDS)[1]
-            assert (
-                getattr(records, method)()
-                == {"next": second, "has_next": True, "peek_next_key": second.key}[method]
-            )
+            assert getattr(records, method)() == {"next": second, "has_next": True, "peek_next_key": second.key}[method]
             assert first != second
             return
         expected = StateStoreMigratedException if state is ClientState.RUNNING else outside_running(state)
@@ -376,9 +363,7 @@ def test_an_iterator_gives_the_stores_resources_back(end: str) -> None:
     st.text(max_size=3),
     st.text(max_size=3),
 )
-def test_a_composite_reads_as_one_sorted_store(
-    data: dict[str, int], partitions: int, start: str, end: str
-) -> None:
+def test_a_composite_reads_as_one_sorted_store(data: dict[str, int], partitions: int, start: str, end: str) -> None:
     keys = tuple(data)
     views = {p: FakeView(p, entries_of(p, keys, partitions)) for p in range(partitions)}
     handle = opened(FakeClient(views, partitions=partitions))

@@ -92,6 +92,14 @@ def test_a_key_is_answered_with_its_value_or_null() -> None:
     assert ask(client, "/stores/counts/keys/nobody").json() == {"key": "nobody", "value": None}
 
 
+def test_a_key_is_answered_while_another_partition_is_being_restored() -> None:
+    client = client_with(0, 1)
+    client.restoring = {2}
+    assert ask(client, "/stores/counts/keys/UA").status_code == 200
+    assert problem(ask(client, "/stores/counts/keys/DL"))["title"] == "StreamsRebalancingException"
+    assert problem(ask(client, "/stores/counts/all"))["title"] == "StreamsRebalancingException"
+
+
 @pytest.mark.parametrize("key", AWKWARD)
 def test_any_text_can_be_a_key(key: str) -> None:
     data = key.encode()
@@ -284,9 +292,7 @@ def test_a_broker_that_is_away_is_said_and_may_be_retried() -> None:
 
 
 def test_owners_of_an_unknown_store_are_a_wrong_name() -> None:
-    assert isinstance(
-        exception_of(problem(ask(client_with(0), "/stores/x/owners"))), UnknownStateStoreException
-    )
+    assert isinstance(exception_of(problem(ask(client_with(0), "/stores/x/owners"))), UnknownStateStoreException)
 
 
 @pytest.mark.parametrize(
@@ -344,9 +350,7 @@ def test_a_stored_value_that_cannot_be_read_is_no_fault_of_the_query() -> None:
         ("value", "SerdeException"),
     ],
 )
-def test_a_failure_in_mid_stream_is_the_last_line(
-    failure: str, title: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_in_mid_stream_is_the_last_line(failure: str, title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "_CHUNK_BYTES", 1)
     view = FakeView(0, {b"a": b"1", b"b": b"2", b"c": b"{" if failure == "value" else b"3"})
     client = FakeClient({0: view}, partitions=1)

@@ -15,6 +15,8 @@ import httpx
 import pytest
 
 from streams_runtime.errors import EnvironmentException, IllegalStateException
+from streams_runtime.query import records
+from streams_runtime.query.handles import open_composite
 from streams_runtime.query.server import QueryServer
 
 sys.path.append(str(Path(__file__).parent))
@@ -101,6 +103,30 @@ def test_a_server_gives_its_port_back_and_may_be_stopped_twice() -> None:
     server.stop()
     socket.create_server(("127.0.0.1", port)).close()
     assert not [thread for thread in threading.enumerate() if thread.name == "queries"]
+
+
+def test_an_iterator_is_never_closed_under_the_thread_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_CHUNK_BYTES", 1)
+    view = FakeView(0, {b"a": b"1", b"b": b"2"})
+    client = FakeClient({0: view}, partitions=1)
+    lines = records.RecordLines(open_composite(client, "counts").scan(None, None), client.codec("counts"))
+    inside, let_go = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        inside.set()
+        let_go.wait(10)
+
+    assert next(lines) == b'{"key":"a","value":1}\n'
+    view.check = wait  # type: ignore[method-assign]
+    with ThreadPoolExecutor(1) as pool:
+        chunk = pool.submit(next, lines)
+        assert inside.wait(5)
+        lines.close()
+        assert not view.scans[0].closed
+        let_go.set()
+        assert chunk.result(5) == b'{"key":"b","value":2}\n'
+    assert view.scans[0].closed
+    assert next(lines, None) is None
 
 
 def test_answers_do_not_wait_for_delayed_acknowledgements() -> None:

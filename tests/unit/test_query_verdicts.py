@@ -70,16 +70,12 @@ def test_every_state_and_situation_meets_the_exception_of_the_table(state: Clien
         (FatalStateStoreException, {NOT_AVAILABLE, UnknownStateStoreException, ELSEWHERE}),
     ],
 )
-def test_the_six_exceptions_have_the_two_categories(
-    category: type[Exception], members: set[type[Exception]]
-) -> None:
+def test_the_six_exceptions_have_the_two_categories(category: type[Exception], members: set[type[Exception]]) -> None:
     assert set(category.__subclasses__()) == members
 
 
 def test_a_partition_that_the_store_does_not_have_is_named_as_such() -> None:
-    with pytest.raises(
-        ELSEWHERE, match="has 3 partitions, numbered from 0, so partition 7 is on no instance"
-    ):
+    with pytest.raises(ELSEWHERE, match="has 3 partitions, numbered from 0, so partition 7 is on no instance"):
         check(ClientState.RUNNING, found(Situation.ELSEWHERE, 7))
 
 

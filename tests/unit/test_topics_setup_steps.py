@@ -16,8 +16,8 @@ from streams_runtime.errors import (
     MissingSourceTopicException,
     StreamsException,
 )
-from streams_runtime.kafka.admin import Admin, CreatedTopics
-from streams_runtime.kafka.types import TopicDescription, TopicPartition, TopicSpec
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.types import CreatedTopics, TopicDescription, TopicPartition, TopicSpec
 from streams_runtime.topics.manager import InternalTopicManager
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.plan import InternalTopic
@@ -136,9 +136,7 @@ def test_only_what_is_missing_is_made(manager: InternalTopicManager, brokers: Fa
     assert CHANGELOG in brokers.topics
 
 
-def test_source_topics_are_checked_before_anything_is_made(
-    manager: InternalTopicManager, brokers: FakeBrokers
-) -> None:
+def test_source_topics_are_checked_before_anything_is_made(manager: InternalTopicManager, brokers: FakeBrokers) -> None:
     brokers.delete_topics(["orders"])
     with pytest.raises(MissingSourceTopicException, match="orders"):
         make_ready(manager)
@@ -230,9 +228,7 @@ def test_new_topics_that_never_appear_are_an_error_that_names_them(
 def test_a_policy_that_refuses_leaves_the_brokers_untouched(
     manager: InternalTopicManager, brokers: FakeBrokers
 ) -> None:
-    def refuse(
-        expected: Sequence[InternalTopic], missing: Sequence[InternalTopic]
-    ) -> Sequence[InternalTopic]:
+    def refuse(expected: Sequence[InternalTopic], missing: Sequence[InternalTopic]) -> Sequence[InternalTopic]:
         assert {topic.name for topic in expected} == {topic.name for topic in missing}
         raise MissingInternalTopicException("not allowed")
 

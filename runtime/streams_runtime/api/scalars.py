@@ -19,19 +19,18 @@ regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_po
 sum try_avg try_sum var_pop var_samp variance
 """
 AGGREGATE_FUNCTIONS = frozenset(_AGGREGATES.split())
-_WINDOW_FUNCTIONS = frozenset(
+WINDOW_FUNCTIONS = frozenset(
     ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "nth_value")
 )
 _MULTIPLYING = """
-explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
-variant_explode_outer
+explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple
 """
-_GENERATORS = frozenset(_MULTIPLYING.split())
+GENERATOR_FUNCTIONS = frozenset(_MULTIPLYING.split())
 _OF_THE_BATCH = """
 monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length
 window session_window window_time
 """
-_BATCH_DEPENDENT = frozenset(_OF_THE_BATCH.split())
+BATCH_DEPENDENT_FUNCTIONS = frozenset(_OF_THE_BATCH.split())
 
 
 def scalar_problems(text: str, columns: Columns | None) -> list[Problem]:
@@ -102,17 +101,17 @@ def _not_one_value(tree: exp.Expr, text: str) -> Problem:
 def _function_problems(tree: exp.Expr, text: str) -> Iterator[Problem]:
     called = called_functions(text)
     aggregates = [name for name in called if name in AGGREGATE_FUNCTIONS]
-    if not aggregates and tree.find(exp.AggFunc) and not any(name in _WINDOW_FUNCTIONS for name in called):
+    if not aggregates and tree.find(exp.AggFunc) and not any(name in WINDOW_FUNCTIONS for name in called):
         aggregates = ["an aggregate function"]
     for name in aggregates:
         yield Problem(f"{name} is an aggregate where one record's value is needed", "use it in an aggregate step")
     for name in called:
-        if name in _WINDOW_FUNCTIONS:
+        if name in WINDOW_FUNCTIONS:
             yield Problem(f"{name} is a window function", "use an aggregate step: a record does not see others")
-        elif name in _GENERATORS:
+        elif name in GENERATOR_FUNCTIONS:
             yield Problem(
                 f"{name} makes several rows of one",
                 "keep one record one record; rows can't be multiplied yet",
             )
-        elif name in _BATCH_DEPENDENT:
+        elif name in BATCH_DEPENDENT_FUNCTIONS:
             yield Problem(f"{name} depends on how records fall into batches", "use _partition, _offset or _timestamp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import sqlglot
@@ -9,6 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 _DIALECT = "spark"
+# It warns of statements that it only half understands; here these are mistakes, and reported as such.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 _CLOSING = {")": "(", "]": "["}
 
 
@@ -52,7 +55,7 @@ def _parse(text: str, into: type[exp.Expr], before: str, remedy: str) -> exp.Exp
         _check_brackets_and_commas(text, remedy)
         tree = sqlglot.parse_one(whole, dialect=_DIALECT, into=into)
     except ParseError as error:
-        raise SqlSyntaxError(Problem(_where_and_why(error, text, len(before)), remedy)) from error
+        raise SqlSyntaxError(Problem(_where_and_why(error, text, len(before)), remedy + _hint(error))) from error
     except TokenError as error:
         found = f"{text!r} has a quote or a comment that is not closed, or a character that SQL does not know"
         raise SqlSyntaxError(Problem(found, remedy)) from error
@@ -88,6 +91,12 @@ def _check_brackets_and_commas(text: str, remedy: str) -> None:
 def _at(text: str, index: int) -> str:
     line, column = text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
     return f"line {line}, character {column}" if "\n" in text else f"character {column}"
+
+
+def _hint(error: ParseError) -> str:
+    # Spark reads a word of SQL as a column's name wherever that makes sense; here it has to be marked as one.
+    token = str(error.errors[0].get("highlight") or "") if error.errors else ""
+    return f"; a column called {token} belongs in backticks" if token.isalpha() else ""
 
 
 def _where_and_why(error: ParseError, text: str, offset: int) -> str:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from streams_runtime.cli import query
 from streams_runtime.cli.broker import broker
+from streams_runtime.cli.produce import produce
+from streams_runtime.cli.topology import topology
+from streams_runtime.cli.validate import validate
 
 app = typer.Typer(
     name="streamsapp",
@@ -13,4 +17,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(validate)
+app.command()(topology)
 app.command()(broker)
+app.command()(produce)
+app.add_typer(query.app, name="query")

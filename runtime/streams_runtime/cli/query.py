@@ -23,9 +23,7 @@ class Output(enum.StrEnum):
     JSON = "json"
 
 
-Url = Annotated[
-    str, typer.Option(envvar="STREAMSAPP_URL", help="URL of any one instance of the application.")
-]
+Url = Annotated[str, typer.Option(envvar="STREAMSAPP_URL", help="URL of any one instance of the application.")]
 Errors = Annotated[Output, typer.Option("--output", help="Records are JSON; this is the form of errors.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to go on while the application rebalances.", min=0.0)]
 

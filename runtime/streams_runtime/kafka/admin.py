@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -15,10 +15,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from streams_runtime.errors import StreamsException
-from streams_runtime.kafka.answers import ABSENT_PARTITION, ABSENT_TOPIC, Answers
+from streams_runtime.kafka.answers import ABSENT_PARTITION, ABSENT_TOPIC, ASK_AGAIN, NO_LEADERS, Answers
 from streams_runtime.kafka.connection import (
     FailedAttempt,
+    backoff,
     log_failed_attempt,
     unreachable_reason,
     wait_until_answered,
@@ -32,22 +32,13 @@ from streams_runtime.kafka.foreign import (
     translated,
 )
 from streams_runtime.kafka.group_offsets import GroupOffsets
-from streams_runtime.kafka.types import GroupMember, TopicDescription, TopicPartition, TopicSpec
+from streams_runtime.kafka.types import CreatedTopics, GroupMember, TopicDescription, TopicPartition, TopicSpec
 
 # Seconds that a broker which accepts connections has to answer the first question.
 _ANSWER_TIMEOUT = 5.0
 
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True, slots=True)
-class CreatedTopics:
-    """What became of topics that were to be made: made by this call, there before it, or refused and why."""
-
-    created: frozenset[str]
-    existed: frozenset[str]
-    refused: Mapping[str, StreamsException]
 
 
 class Admin:
@@ -102,9 +93,7 @@ class Admin:
         found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
         configs = self._topic_configs(list(found)) if config and found else {}
         return {
-            name: TopicDescription(
-                name, len(it.partitions), len(it.partitions[0].replicas), configs.get(name, {})
-            )
+            name: TopicDescription(name, len(it.partitions), len(it.partitions[0].replicas), configs.get(name, {}))
             for name, it in found.items()
             # A topic that was deleted between the two questions is absent as well.
             if not config or name in configs
@@ -115,7 +104,8 @@ class Admin:
 
         A topic that exists is reported, not compared. A refusal (a property that Kafka does not know, a
         replication factor above the number of brokers, a missing right) is in the result and not raised; no
-        answer is raised, and topics may then have been made or not.
+        answer is raised, and topics may then have been made or not. Returns when the brokers that were
+        asked show what was made, with a leader for each partition, or after another `timeout` seconds.
         """
         if not topics:
             return CreatedTopics(frozenset(), frozenset(), {})
@@ -135,6 +125,8 @@ class Admin:
             for name, error in failed.items()
             if name not in existed
         }
+        if not validate_only:
+            self._wait_until_led([topic for topic in topics if topic.name in done])
         return CreatedTopics(frozenset(done), frozenset(existed), refused)
 
     def delete_topics(self, names: Collection[str]) -> None:
@@ -144,9 +136,7 @@ class Admin:
         wanted = list(dict.fromkeys(names))
         if wanted:
             doing = f"deleting the topics {_listed(wanted)}"
-            ask = self._answers.question(
-                doing, self._client.delete_topics, wanted, operation_timeout=self._timeout
-            )
+            ask = self._answers.question(doing, self._client.delete_topics, wanted, operation_timeout=self._timeout)
             self._answers.all(ask, doing, absent=ABSENT_TOPIC)
 
     def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -166,9 +156,7 @@ class Admin:
         level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
         return self._offsets(partitions, _LATEST, level, "end")
 
-    def committed_offsets(
-        self, group: str, partitions: Collection[TopicPartition]
-    ) -> dict[TopicPartition, int]:
+    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; partitions without one are left out, as for an unknown
         group.
         """
@@ -182,12 +170,13 @@ class Admin:
         if not before:
             return {}
         doing = f"deleting processed records of {_listed([str(partition) for partition in before])}"
-        request = [to_confluent(partition, offset) for partition, offset in before.items()]
-        ask = self._answers.question(
-            doing, self._client.delete_records, request, operation_timeout=self._timeout
-        )
-        done = self._answers.all(ask, doing, absent=ABSENT_PARTITION)
-        return {from_confluent(each): result.low_watermark for each, result in done.items()}
+
+        def ask(partitions: Collection[TopicPartition]) -> Any:
+            request = [to_confluent(partition, before[partition]) for partition in partitions]
+            return self._answers.question(doing, self._client.delete_records, request, operation_timeout=self._timeout)
+
+        done = self._of_leaders(ask, before, doing)
+        return {partition: result.low_watermark for partition, result in done.items()}
 
     def group_members(self, group: str) -> tuple[GroupMember, ...]:
         """The group's live members with what is assigned to each, by client id; none for an unknown group."""
@@ -223,10 +212,48 @@ class Admin:
         if not partitions:
             return {}
         doing = f"reading the {which} offsets of {_listed([str(partition) for partition in partitions])}"
-        request = {to_confluent(partition): spec for partition in partitions}
-        ask = self._answers.question(doing, self._client.list_offsets, request, isolation_level=level)
-        found = self._answers.all(ask, doing, absent=ABSENT_PARTITION)
-        return {from_confluent(each): result.offset for each, result in found.items()}
+
+        def ask(asked: Collection[TopicPartition]) -> Any:
+            request = {to_confluent(partition): spec for partition in asked}
+            return self._answers.question(doing, self._client.list_offsets, request, isolation_level=level)
+
+        found = self._of_leaders(ask, partitions, doing)
+        return {partition: result.offset for partition, result in found.items()}
+
+    def _wait_until_led(self, topics: Sequence[TopicSpec]) -> None:
+        partitions = [TopicPartition(topic.name, i) for topic in topics for i in range(topic.partitions)]
+        end = time.monotonic() + self._timeout
+        for delay in backoff(*ASK_AGAIN):
+            if len(self.end_offsets(partitions)) == len(partitions) or time.monotonic() > end:
+                return
+            time.sleep(delay)
+
+    def _of_leaders(
+        self,
+        ask: Callable[[Collection[TopicPartition]], Any],
+        partitions: Collection[TopicPartition],
+        doing: str,
+    ) -> dict[TopicPartition, Any]:
+        """Asks the partitions' leaders; partitions that the brokers do not have are left out.
+
+        When none of them has a leader, librdkafka does not say which are absent and which are too new to
+        have one.
+        """
+        end = time.monotonic() + self._timeout
+        for delay in backoff(*ASK_AGAIN):
+            done = self._answers.all(ask(partitions), doing, absent=ABSENT_PARTITION | {NO_LEADERS})
+            if done:
+                break
+            counts = self.describe_topics({partition.topic for partition in partitions}, config=False)
+            partitions = [
+                each for each in partitions if each.topic in counts and each.partition < counts[each.topic].partitions
+            ]
+            if not partitions:
+                break
+            if time.monotonic() + delay > end:
+                raise translated(KafkaError(KafkaError.LEADER_NOT_AVAILABLE), doing, self.address)
+            time.sleep(delay)
+        return {from_confluent(each): result for each, result in done.items()}
 
     def refresh(self) -> None:
         """Asks anew who leads what. Called between attempts; of no use to others."""

@@ -18,6 +18,8 @@ from streams_runtime.kafka.foreign import error_of, translated
 
 ABSENT_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 ABSENT_PARTITION = ABSENT_TOPIC | {KafkaError._UNKNOWN_PARTITION}
+# librdkafka's own: of all partitions in a question none has a leader, because they are absent or new.
+NO_LEADERS = KafkaError._NOENT
 # What passes by itself: a leader that is being chosen, a coordinator that is being loaded.
 PASSING = frozenset(
     {
@@ -33,6 +35,7 @@ PASSING = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
+_ANSWERED = ABSENT_PARTITION | {NO_LEADERS}
 # Seconds between two questions when the answer was one of those: first, and at most.
 ASK_AGAIN = (0.05, 1.0)
 # Seconds that a future has beyond the request's own deadline, for librdkafka to report that deadline itself.
@@ -65,9 +68,7 @@ class Answers:
         self._brokers = brokers
         self.timeout = timeout
 
-    def question(
-        self, doing: str, method: Callable[..., Any], *args: Any, **options: Any
-    ) -> Question[Any, Any]:
+    def question(self, doing: str, method: Callable[..., Any], *args: Any, **options: Any) -> Question[Any, Any]:
         """One of AdminClient's methods with its arguments, to be asked as often as it takes."""
 
         def ask() -> Any:
@@ -93,7 +94,7 @@ class Answers:
             except KafkaException as failure:
                 error = error_of(failure)
                 # Negative codes are librdkafka's own: it did not get as far as an answer.
-                if error is None or (error.code() < 0 and error.code() not in ABSENT_PARTITION):
+                if error is None or (error.code() < 0 and error.code() not in _ANSWERED):
                     raise self.translated(failure, doing) from failure
                 refused[key] = error
         return done, refused

@@ -46,7 +46,7 @@ class EmbeddedBroker:
         port: int | None = None,
         config: Mapping[str, str] | None = None,
         heap: str = "512m",
-        timeout: float = 60.0,
+        timeout: float = 120.0,
     ) -> None:
         """Does not start anything.
 

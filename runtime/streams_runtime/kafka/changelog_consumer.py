@@ -12,6 +12,7 @@ from streams_runtime.kafka.foreign import QuietLog, reason_of, to_confluent, tra
 from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
+_INVALID_OFFSET = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET})
 
 
 class InvalidOffsetException(Exception):
@@ -50,6 +51,7 @@ class ChangelogConsumer:
         }
         self._consumer = Consumer(config, logger=QuietLog())
         self._positions: dict[TopicPartition, int] = {}
+        self._kept: list[Message] = []
 
     def add(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Read these partitions as well, from the given offsets; None is the beginning."""
@@ -65,11 +67,13 @@ class ChangelogConsumer:
             self._consumer.incremental_unassign([to_confluent(each) for each in gone])
             for each in gone:
                 self._positions.pop(each, None)
+            self._kept = [message for message in self._kept if from_confluent_message(message) not in gone]
 
     def unsubscribe(self) -> None:
         """Stop reading everything."""
         self._consumer.unassign()
         self._positions.clear()
+        self._kept.clear()
 
     def position(self, partition: TopicPartition) -> int | None:
         """Offset at which the next fetch of the partition begins; None before the first answer."""
@@ -83,18 +87,24 @@ class ChangelogConsumer:
             StreamsException: the broker refuses to be read. While it is away nothing comes, and nothing is
             raised.
         """
+        kept, self._kept = self._kept, []
+        messages = kept or self._consumer.consume(limit, wait)
         records: dict[TopicPartition, list[Message]] = {}
-        for message in self._consumer.consume(limit, wait):
+        for at, message in enumerate(messages):
             partition = from_confluent_message(message)
             error = message.error()
             if error is None:
                 records.setdefault(partition, []).append(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._positions[partition] = _offset(message)
+                self._positions[partition] = max(self._positions.get(partition, 0), _offset(message))
+            elif error.code() in _INVALID_OFFSET:
+                # What came with it belongs to other partitions, and will not be fetched again.
+                self._kept = [*messages[:at], *messages[at + 1 :]]
+                raise InvalidOffsetException(partition)
             else:
                 self._judge(error, partition)
-        for partition, messages in records.items():
-            self._positions[partition] = max(self._positions.get(partition, 0), _offset(messages[-1]) + 1)
+        for partition, found in records.items():
+            self._positions[partition] = max(self._positions.get(partition, 0), _offset(found[-1]) + 1)
         return records
 
     def close(self) -> None:
@@ -102,8 +112,6 @@ class ChangelogConsumer:
         self._consumer.close()
 
     def _judge(self, error: KafkaError, partition: TopicPartition) -> None:
-        if error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
-            raise InvalidOffsetException(partition)
         if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             _LOGGER.debug("restore consumer: %s", reason_of(error))
             return

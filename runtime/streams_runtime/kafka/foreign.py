@@ -31,6 +31,7 @@ _AWAY = frozenset(
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.NOT_CONTROLLER,
+        KafkaError.LEADER_NOT_AVAILABLE,
     }
 )
 _REFUSALS = (

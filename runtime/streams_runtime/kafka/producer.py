@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import repeat
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -22,7 +24,7 @@ _DEFAULTS: Mapping[str, str] = {
     # Bytes and records of one request to a partition: larger requests cost the broker less.
     "batch.size": "1000000",
     "batch.num.messages": "100000",
-    # lz4 takes about a tenth of the rate on a local broker and saves more than half of the bytes of JSON.
+    # lz4: a tenth more of the client's processor time, a third less of the broker's, half of the bytes.
     "compression.type": "lz4",
     # What may wait for the broker: one batch and more, without taking the pod's memory when the broker is
     # away.
@@ -96,15 +98,24 @@ class BatchProducer:
         """
         rows = len(keys)
         if len(values) != rows or len(timestamps) != rows or (headers is not None and len(headers) != rows):
-            raise ValueError(
-                f"{rows} keys, {len(values)} values and {len(timestamps)} timestamps are not one batch"
-            )
+            raise ValueError(f"{rows} keys, {len(values)} values and {len(timestamps)} timestamps are not one batch")
         times = _sendable(topic, timestamps)
         where = -1 if partition is None else partition
         self._waiting_since = time.monotonic()
-        done = 0
-        while done < rows:
-            done = self._hand_over(topic, where, done, keys, values, times, headers)
+        produce = self._producer.produce
+        rows_of_batch = zip(keys, values, times, headers or repeat(None), strict=False)
+        for row, (key, value, timestamp, header) in enumerate(rows_of_batch):
+            try:
+                try:
+                    produce(topic, value, key, where, None, None, timestamp, header)
+                except BufferError:
+                    self._produce_when_there_is_room(topic, value, key, where, None, None, timestamp, header)
+            except KafkaException as failure:
+                error = error_of(failure)
+                reason = reason_of(error) if error else str(failure)
+                raise ProducerException(
+                    f"record {row} for {_place(topic, where)} can't be written: {reason}. {_REMEDY}"
+                ) from failure
         self._producer.poll(0)
         self._raise_failures()
 
@@ -128,41 +139,12 @@ class BatchProducer:
         self._producer.flush(_CLOSE_TIMEOUT)
         self._producer.close()
 
-    def _hand_over(
-        self,
-        topic: str,
-        partition: int,
-        start: int,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps: Sequence[int],
-        headers: Sequence[Headers | None] | None,
-    ) -> int:
-        """Queues records from `start` on until the queue is full; returns the first one that was not
-        taken.
-        """
-        produce = self._producer.produce
-        row = start
-        try:
-            if headers is None:
-                for row in range(start, len(keys)):
-                    produce(topic, values[row], keys[row], partition, None, None, timestamps[row])
-            else:
-                for row in range(start, len(keys)):
-                    produce(
-                        topic, values[row], keys[row], partition, None, None, timestamps[row], headers[row]
-                    )
-        except BufferError:
+    def _produce_when_there_is_room(self, *record: Any) -> None:
+        while True:
             self._producer.poll(_TICK)
             self._wait_or_stop(len(self._producer))
-            return row
-        except KafkaException as failure:
-            error = error_of(failure)
-            reason = reason_of(error) if error else str(failure)
-            raise ProducerException(
-                f"record {row} for {_place(topic, partition)} can't be written: {reason}. {_REMEDY}"
-            ) from failure
-        return len(keys)
+            with suppress(BufferError):
+                return self._producer.produce(*record)
 
     def _note_failure(self, error: KafkaError | None, message: Any) -> None:
         if error is None:

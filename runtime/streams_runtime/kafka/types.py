@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from streams_runtime.errors import StreamsException
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicPartition:
@@ -37,6 +39,15 @@ class TopicSpec:
     partitions: int
     replication_factor: int = -1
     config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopics:
+    """What became of topics that were to be made: made by this call, there before it, or refused and why."""
+
+    created: frozenset[str]
+    existed: frozenset[str]
+    refused: Mapping[str, StreamsException]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.formats import ddl_of, format_of
 from streams_runtime.pipeline.nodes import (
     applied,
+    check_aggregates,
+    check_select,
     partials,
     refusing,
     sink_format,
@@ -24,6 +26,7 @@ from streams_runtime.pipeline.nodes import (
 )
 from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
     AggregateNode,
     Format,
@@ -39,6 +42,7 @@ from streams_runtime.topology.plan import (
     Topology,
     TransformNode,
     inputs_of,
+    needed_by,
 )
 
 Frames = Mapping[str, DataFrame]
@@ -70,12 +74,12 @@ class Compiler:
         self._aggregates: dict[str, AggregateState] = {}
         self._outputs: dict[str, DataFrame] = {}
         mistakes: list[Mistake] = []
-        for node in topology.nodes:
-            needed = (*inputs_of(node), *((node.origin,) if isinstance(node, RepartitionSourceNode) else ()))
-            if any(name not in self._outputs for name in needed):
+        needs = {node.name: needed_by(node) for node in topology.nodes}
+        for name in needed_first(needs):
+            if any(each not in self._outputs for each in needs[name]):
                 continue  # what it builds on is refused already
             try:
-                self._outputs[node.name] = self._analysed(node)
+                self._outputs[name] = self._analysed(topology.node(name))
             except InvalidApplicationException as error:
                 mistakes += error.mistakes
         if mistakes:
@@ -96,6 +100,11 @@ class Compiler:
     def value_format(self, sink: SinkNode) -> str:
         """Name of the format that a sink writes."""
         return sink_format(sink, self._outputs[sink.input])
+
+    def has_several_outlets(self, sub: SubTopology) -> bool:
+        """Whether the first stage of a batch is more than one query."""
+        sources = {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)}
+        return len(self._outlets(sub, sources)) > 1
 
     def stream_outlets(self, sub: SubTopology, sources: Frames) -> list[Outlet]:
         """The first stage of a batch: from the sources' readable records to where rows leave Spark."""
@@ -128,6 +137,8 @@ class Compiler:
                 with refusing(_schema_path(node)):
                     return decoder.readable(decoder.decode(raw))
             case TransformNode() | KeyByNode() | MergeNode():
+                if isinstance(node, TransformNode):
+                    check_select(node, self._outputs[node.input])
                 frame = applied(node, self._outputs, _first_input(node) in self._tables)
                 with refusing(node.path):
                     format_of(frame.schema["_key"].dataType)
@@ -143,6 +154,7 @@ class Compiler:
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:
         state = AggregateState(node.aggregates)
+        check_aggregates(state, self._outputs[node.input])
         found = partials(state, self._outputs[node.input], node.path)
         schema = to_arrow_schema(found.schema)
         state.bind(schema)

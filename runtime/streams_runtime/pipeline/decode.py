@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streams_runtime.errors import ConfigException
-from streams_runtime.pipeline.formats import read_column
+from streams_runtime.pipeline.formats import content, is_broken, parsed
 from streams_runtime.topology.plan import Format
 
 METADATA = ("_key", "_timestamp", "_topic", "_partition", "_offset", "_headers")
@@ -18,6 +18,7 @@ NULL_VALUE = "_null"  # whether the record has no value (a tombstone); its colum
 VALUE = "value"  # the one column of a primitive value
 BYTES = "_bytes"  # the value's own bytes, which a table keeps
 _BROKEN, _RAW_KEY, _RAW_VALUE = "_broken", "_raw_key", "_raw_value"
+_PARSED_KEY, _PARSED_VALUE = "_parsed_key", "_parsed_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +37,24 @@ class Decoder:
 
     def decode(self, raw: DataFrame) -> DataFrame:
         """All records, with a mark on those whose key, value or timestamp can't be read; `readable` takes it off."""
-        key, key_broken = read_column(F.col("key"), self.key)
-        value, value_broken = read_column(F.col("value"), self.value)
-        frame = raw.select(
-            key.alias("_key"),
+        key, value = F.col("key"), F.col("value")
+        frame = raw.withColumns({_PARSED_KEY: parsed(key, self.key), _PARSED_VALUE: parsed(value, self.value)})
+        parsed_key, parsed_value = F.col(_PARSED_KEY), F.col(_PARSED_VALUE)
+        broken = is_broken(key, parsed_key, self.key) | is_broken(value, parsed_value, self.value)
+        flat = frame.select(
+            content(parsed_key, self.key).alias("_key"),
             F.col("timestamp").alias("_timestamp"),
             F.col("topic").alias("_topic"),
             F.col("partition").alias("_partition"),
             F.col("offset").alias("_offset"),
             F.col("headers").alias("_headers"),
-            F.col("key").alias(_RAW_KEY),
-            F.col("value").alias(_RAW_VALUE),
-            (key_broken | value_broken).alias(_BROKEN),
-            value.alias(VALUE),
+            key.alias(_RAW_KEY),
+            value.alias(_RAW_VALUE),
+            broken.alias(_BROKEN),
+            (parsed_value if self.value.name == "json" else value).isNull().alias(NULL_VALUE),
+            *self._fields(frame),
         )
-        null = F.col(_RAW_VALUE).isNull().alias(NULL_VALUE)
-        others = [F.col(name) for name in (*METADATA, _RAW_KEY, _RAW_VALUE, _BROKEN)]
-        fields = [F.col(VALUE)]
-        if self.value.name == "json":
-            null = F.col(VALUE).isNull().alias(NULL_VALUE)
-            names = _struct(frame, VALUE).fieldNames()
-            fields = [F.col(VALUE)[name].alias(name) for name in names]
-        return self._timestamped(frame.select(*others, null, *fields))
+        return self._timestamped(flat)
 
     def readable(self, decoded: DataFrame) -> DataFrame:
         """The records that can be read: metadata, `_null`, the value's bytes if kept, then one column a field."""
@@ -75,6 +72,15 @@ class Decoder:
             F.col(_RAW_KEY).alias("key"),
             F.col(_RAW_VALUE).alias("value"),
         )
+
+    def _fields(self, frame: DataFrame) -> list[Column]:
+        """The value's columns."""
+        value = F.col(_PARSED_VALUE)
+        if self.value.name != "json":
+            return [value.alias(VALUE)]
+        kind = frame.select(content(value, self.value).alias(VALUE)).schema[VALUE].dataType
+        assert isinstance(kind, StructType)
+        return [value[name].alias(name) for name in kind.fieldNames()]
 
     def _timestamped(self, frame: DataFrame) -> DataFrame:
         """Replace the timestamp by the declared one; a record with a value but without that is broken."""
@@ -138,9 +144,3 @@ def account_of(observation: Observation) -> Account:
         key, value = (None if each is None else bytes(each) for each in (first[_RAW_KEY], first[_RAW_VALUE]))
         record = BrokenRecord(first["_topic"], first["_partition"], first["_offset"], key, value)
     return Account(found["records"], found["broken"], record)
-
-
-def _struct(frame: DataFrame, column: str) -> StructType:
-    kind = frame.schema[column].dataType
-    assert isinstance(kind, StructType)
-    return kind

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from subprocess import Popen, TimeoutExpired
-from typing import Any
+from subprocess import PIPE, Popen, TimeoutExpired
+from tempfile import TemporaryFile
+from typing import IO, Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from streams_runtime.api import SqlField, StreamsApplication, sql_of
 from streams_runtime.api.mistakes import suggestion
@@ -39,7 +40,7 @@ def check_sql(fields: Iterable[SqlField]) -> list[Mistake]:
     wanted = list(fields)
     if not wanted:
         return []
-    with _catalyst() as catalyst:
+    with catalyst_package() as catalyst:
         parser = catalyst.parser.CatalystSqlParser()
         functions = str(catalyst.analysis.FunctionRegistry.builtin().listFunction().mkString(" ")).split()
         return [mistake for field in wanted for mistake in _mistakes(parser, functions, field)]
@@ -81,34 +82,41 @@ def _reason(thrown: Any) -> str:
 
 
 @contextmanager
-def _catalyst() -> Iterator[Any]:
-    """Spark's package `catalyst` in a JVM of its own, which is gone at the end."""
+def catalyst_package() -> Iterator[Any]:
+    """Spark's package `catalyst` in a JVM of its own, which is gone at the end.
+
+    Raises EnvironmentException when there is no Java or no PySpark, or when the JVM does not start.
+    """
     java, jars = find_java(), _spark_jar_folder()
-    said: deque[str] = deque(maxlen=1)
-    process: Popen[bytes] | None = None
-    gateway: JavaGateway | None = None
-    try:
-        port, token, process = launch_gateway(
-            jarpath=str(next(jars.glob("py4j-*.jar"))),
-            classpath=str(jars / "*"),
-            javaopts=_JVM_OPTIONS,
-            java_path=str(java),
-            die_on_exit=True,
-            redirect_stdout=deque(maxlen=1),
-            redirect_stderr=said,
-            enable_auth=True,
-            return_proc=True,
-        )
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-        yield gateway.jvm.org.apache.spark.sql.catalyst
-    except (Py4JError, OSError, ValueError, StopIteration) as error:
-        reason = " ".join([str(error), *said])
-        raise EnvironmentException(f"Spark's parser could not be started with {java}: {reason}") from error
-    finally:
-        if gateway is not None:
-            gateway.shutdown()
-        if process is not None:
+    # The gateway ends itself when its standard input is closed, also when this process is killed.
+    server = ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
+    command = [str(java), *_JVM_OPTIONS, "-classpath", str(jars / "*"), *server]
+    with TemporaryFile() as said, Popen(command, stdin=PIPE, stdout=PIPE, stderr=said) as process:
+        try:
+            with _connected(process, java, said) as gateway:
+                yield gateway.jvm.org.apache.spark.sql.catalyst
+        finally:
             _end(process)
+
+
+@contextmanager
+def _connected(process: Popen[bytes], java: Path, said: IO[bytes]) -> Iterator[JavaGateway]:
+    answers = process.stdout or BytesIO()
+    port, token = answers.readline().strip(), answers.readline().strip()
+    if not port.isdigit() or not token:
+        _end(process)
+        said.seek(0)
+        reason = " ".join(said.read().decode(errors="replace").split())[-300:] or "it says nothing"
+        raise EnvironmentException(
+            f"Spark's parser could not be started with {java}: {reason}; try another Java 17 or 21"
+        )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(port), auth_token=token.decode()))
+    try:
+        yield gateway
+    except (Py4JNetworkError, OSError) as error:
+        raise EnvironmentException(f"the JVM with Spark's parser went away: {error}; try again") from error
+    finally:
+        gateway.shutdown()
 
 
 def _spark_jar_folder() -> Path:
@@ -124,7 +132,7 @@ def _spark_jar_folder() -> Path:
 
 def _end(process: Popen[bytes]) -> None:
     if process.stdin is not None:
-        process.stdin.close()  # the gateway ends itself when this pipe breaks
+        process.stdin.close()
     try:
         process.wait(_END_SECONDS)
     except TimeoutExpired:

@@ -24,17 +24,34 @@ _JSON_READ = {"columnNameOfCorruptRecord": _UNREADABLE, "mode": "PERMISSIVE"}
 _WIDTH = {"long": 8, "int": 4, "double": 8}
 
 
-def read_column(data: Column, format: Format) -> tuple[Column, Column]:
-    """Column(s) of `data` (bytes) in a format, and whether it can't be read; null bytes are null, and readable.
+def parsed(data: Column, format: Format) -> Column:
+    """`data` (bytes) as the format has it; for json a struct, with one field more that says what can't be read.
 
-    A json format gives a struct of its schema's columns, everything else one column.
+    Parsing is dear: give the result a projection of its own, so that Spark does it once for all that is asked of it
+    (`is_broken`, `content`).
     """
     if format.name == "json":
-        return _read_json(data, format)
-    readable = _read_primitive(data, format.name)
+        return F.from_json(data.cast("string"), f"{format.schema}, `{_UNREADABLE}` STRING", _JSON_READ)
     width = _WIDTH.get(format.name)
-    broken = F.lit(False) if width is None else data.isNotNull() & (F.length(data) != width)
-    return (readable if width is None else F.when(F.length(data) == width, readable)), broken
+    readable = _read_primitive(data, format.name)
+    return readable if width is None else F.when(F.length(data) == width, readable)
+
+
+def is_broken(data: Column, parsed: Column, format: Format) -> Column:
+    """Whether `data` can't be read; bytes that are null can, and so can a JSON null."""
+    if format.name == "json":
+        text = data.cast("string")
+        nothing = parsed.isNull() & (F.trim(text) != "null")
+        # Spark reads an array with one object in it as that object.
+        is_array = F.startswith(F.ltrim(text), F.lit("["))
+        return data.isNotNull() & (nothing | parsed[_UNREADABLE].isNotNull() | is_array)
+    width = _WIDTH.get(format.name)
+    return F.lit(False) if width is None else data.isNotNull() & (F.length(data) != width)
+
+
+def content(parsed: Column, format: Format) -> Column:
+    """The value itself: of json, the struct of the declared columns."""
+    return parsed.dropFields(_UNREADABLE) if format.name == "json" else parsed
 
 
 def write_json(columns: list[Column]) -> Column:
@@ -70,15 +87,6 @@ def format_of(kind: DataType) -> Format:
 def ddl_of(schema: StructType) -> str:
     """The schema as Spark DDL."""
     return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
-
-
-def _read_json(data: Column, format: Format) -> tuple[Column, Column]:
-    text = data.cast("string")
-    parsed = F.from_json(text, f"{format.schema}, `{_UNREADABLE}` STRING", _JSON_READ)
-    # Spark reads an array with one object as that object, and a bare null as no struct at all.
-    is_object = F.startswith(F.ltrim(text), F.lit("{"))
-    broken = data.isNotNull() & (~is_object | parsed[_UNREADABLE].isNotNull()) & (F.trim(text) != "null")
-    return parsed.dropFields(_UNREADABLE), broken
 
 
 def _read_primitive(data: Column, name: str) -> Column:

@@ -66,10 +66,25 @@ def _transformed(node: TransformNode, frame: DataFrame, table: bool) -> DataFram
     columns: list[Column] = [F.col(name) for name in frame.columns if name in HIDDEN and name != BYTES]
     for name, expression in node.select:
         with refusing(f"{node.path}.select.{name}"):
-            column = F.expr(expression).alias(name)
-            frame.select(column)
-            columns.append(column)
+            columns.append(F.expr(expression).alias(name))
     return frame.select(*columns)
+
+
+def check_select(node: TransformNode, frame: DataFrame) -> None:
+    """Analyse each column by itself over the step's input, so that a mistake is reported at its own field.
+
+    Raises:
+        InvalidApplicationException: the columns that Spark's analysis refuses, all of them.
+    """
+    mistakes: list[Mistake] = []
+    for name, expression in node.select or ():
+        try:
+            with refusing(f"{node.path}.select.{name}"):
+                frame.select(F.expr(expression))
+        except InvalidApplicationException as refused:
+            mistakes += refused.mistakes
+    if mistakes:
+        raise InvalidApplicationException(mistakes)
 
 
 def _merged(node: MergeNode, frames: list[DataFrame]) -> DataFrame:
@@ -96,12 +111,27 @@ def partials(state: AggregateState, rows: DataFrame, path: str) -> DataFrame:
     columns = []
     for column in state.columns:
         with refusing(column.path):
-            expression = F.expr(column.expression).alias(column.name)
-            rows.groupBy("_partition").agg(expression)
-            columns.append(expression)
+            columns.append(F.expr(column.expression).alias(column.name))
     with refusing(path):
         grouped = rows.where(usable()).groupBy("_partition", "_key")
         return grouped.agg(*columns, F.unix_millis(F.max("_timestamp")).alias(OUT_TIME))
+
+
+def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
+    """Analyse each aggregate by itself, so that a mistake is reported at its own field.
+
+    Raises:
+        InvalidApplicationException: the aggregates that Spark's analysis refuses, all of them.
+    """
+    mistakes: dict[str, Mistake] = {}
+    for column in state.columns:
+        try:
+            with refusing(column.path):
+                rows.agg(F.expr(column.expression))
+        except InvalidApplicationException as refused:
+            mistakes |= {mistake.path: mistake for mistake in refused.mistakes}
+    if mistakes:
+        raise InvalidApplicationException(list(mistakes.values()))
 
 
 def usable() -> Column:

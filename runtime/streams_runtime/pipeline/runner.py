@@ -92,6 +92,7 @@ class SubTopologyRunner:
         self._compiler = compiler
         self._reader = reader
         self._sub = sub
+        self._parse_once = compiler.has_several_outlets(sub)
         self._sources = [
             node for node in sub.nodes if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode)
         ]
@@ -105,8 +106,7 @@ class SubTopologyRunner:
         observations = {node.name: Observation() for node in self._sources}
         decoded = {node.name: counted(self._decoded(node, batch), observations[node.name]) for node in self._sources}
         readable = {name: self._compiler.decoder(name).readable(frame) for name, frame in decoded.items()}
-        shared = len(self._compiler.stream_outlets(self._sub, readable)) > 1
-        if shared:
+        if self._parse_once:
             # Several outlets are several queries: keep the parsed records instead of parsing them for each.
             readable = {name: frame.persist() for name, frame in readable.items()}
         try:
@@ -114,7 +114,7 @@ class SubTopologyRunner:
                 self._collect(outlet, result)
             result.accounts = {name: account_of(observation) for name, observation in observations.items()}
         finally:
-            if shared:
+            if self._parse_once:
                 for frame in readable.values():
                     frame.unpersist()
         return result

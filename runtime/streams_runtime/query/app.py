@@ -59,9 +59,7 @@ def create_app(queryable: Queryable, registry: CollectorRegistry) -> FastAPI:
 
     Stores are read in worker threads. Health, readiness, state and metrics never wait for them.
     """
-    app = FastAPI(
-        title="Streams queries", docs_url=None, redoc_url=None, dependencies=[Depends(_readable_url)]
-    )
+    app = FastAPI(title="Streams queries", docs_url=None, redoc_url=None, dependencies=[Depends(_readable_url)])
     app.add_middleware(_LastResort)
     app.add_exception_handler(StreamsException, _on_streams_exception)
     app.add_exception_handler(HTTPException, _on_http_exception)
@@ -108,17 +106,13 @@ def _stores(queryable: Queryable) -> APIRouter:
     @router.get("")
     def stores() -> Response:
         names = sorted(queryable.store_names())
-        return _json(
-            {"stores": [{"name": name, "partitions": sorted(queryable.views(name))} for name in names]}
-        )
+        return _json({"stores": [{"name": name, "partitions": sorted(queryable.views(name))} for name in names]})
 
     @router.get("/{store}/owners")
     def owners(store: str) -> Response:
         check_name(queryable, store)
         found = sorted(queryable.owners(store).items())
-        rows = [
-            {"partition": number, "instance": owner.instance, "url": owner.url} for number, owner in found
-        ]
+        rows = [{"partition": number, "instance": owner.instance, "url": owner.url} for number, owner in found]
         return _json({"store": store, "partitions": queryable.partition_count(store), "owners": rows})
 
     @router.get("/{store}/keys/{key:text}")

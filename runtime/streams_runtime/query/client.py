@@ -93,9 +93,7 @@ class StreamsQueryClient:
         A failure before the first record is retried as in every method; a later one is raised to the
         reader, who asks again: records are never left out silently.
         """
-        bounds = {
-            name: _key_text(key) for name, key in (("from", from_key), ("to", to_key)) if key is not None
-        }
+        bounds = {name: _key_text(key) for name, key in (("from", from_key), ("to", to_key)) if key is not None}
         return self._persist(lambda url, until: self._open(url, store, bounds, until))
 
     def all(self, store: str) -> Records:
@@ -169,9 +167,7 @@ class StreamsQueryClient:
                 readers.append(_rows(owner, response))
             return Records(readers, opened.pop_all())
 
-    def _json(
-        self, url: str, path: str, parameters: Mapping[str, Any], until: float, member: str
-    ) -> dict[str, Any]:
+    def _json(self, url: str, path: str, parameters: Mapping[str, Any], until: float, member: str) -> dict[str, Any]:
         """The JSON object that has `member`; an answer without it is not one of an instance."""
         response = self._send(url, path, parameters, until)
         try:
@@ -281,9 +277,7 @@ def _failure(url: str, response: httpx.Response) -> Failure:
         return Failure(_stranger(url, response), url)
     document = orjson.loads(response.content)
     after = response.headers.get("Retry-After")
-    return Failure(
-        exception_of(document), url, document.get("owner"), None if after is None else float(after)
-    )
+    return Failure(exception_of(document), url, document.get("owner"), None if after is None else float(after))
 
 
 def _stranger(url: str, response: httpx.Response) -> InstanceNotReachableException:

@@ -100,9 +100,7 @@ def _restoration(rows: Iterable[Mapping[str, Any]], common: Sequence[str]) -> It
 
 
 def _lag(rows: Iterable[Mapping[str, Any]], common: Sequence[str]) -> Iterable[Metric]:
-    lag = _gauge(
-        "records_lag", "Records not processed yet (the consumer's records-lag).", "topic", "partition"
-    )
+    lag = _gauge("records_lag", "Records not processed yet (the consumer's records-lag).", "topic", "partition")
     for row in rows:
         if row["lag"] is not None:  # unknown until the broker has told the end of the partition
             lag.add_metric([*common, str(row["topic"]), str(row["partition"])], row["lag"])

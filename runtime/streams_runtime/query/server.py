@@ -85,8 +85,7 @@ class QueryServer:
         except OSError as error:
             reason = str(error) if error.errno is None else os.strerror(error.errno)
             raise EnvironmentException(
-                f"the query server can't listen at {self._host}:{self._port}: {reason};"
-                " free the port or choose another"
+                f"the query server can't listen at {self._host}:{self._port}: {reason}; free the port or choose another"
             ) from error
         # asyncio does not set it on connections of a socket that was made elsewhere; each answer, being two
         # writes, would then wait for the reader's delayed acknowledgement: 40 ms.

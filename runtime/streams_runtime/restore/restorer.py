@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +76,11 @@ class StateRestorer:
     def apply(self, messages: Sequence[Any], next_offset: int) -> None:
         """Apply records in order: the last one of a key wins, null keys are skipped, null values delete."""
         latest: dict[bytes, Any] = {}
-        for message in messages:
+        for message in self._readable_ones(messages):
             latest[message.key()] = message
         latest.pop(None, None)  # type: ignore[call-overload]
         keys = sorted(latest)
         values = [latest[key].value() for key in keys]
-        if self._readable is not None:
-            fit = [at for at, value in enumerate(values) if value is None or self._readable(value)]
-            keys, values = [keys[at] for at in fit], [values[at] for at in fit]
         timestamps = [latest[key].timestamp()[1] for key in keys]
         self.store.write(Updates(keys, values, timestamps), next_offset)
         self._advanced(len(messages), next_offset)
@@ -113,6 +110,13 @@ class StateRestorer:
     def bulk_loadable(self) -> bool:
         """Whether all records count, so that they need not be looked at one by one."""
         return self._readable is None
+
+    def _readable_ones(self, messages: Sequence[Any]) -> Iterable[Any]:
+        """Those that processing has put into the store; an unreadable record leaves the one before it in place."""
+        test = self._readable
+        if test is None:
+            return messages
+        return (message for message in messages if message.value() is None or test(message.value()))
 
     def _advanced(self, records: int, next_offset: int) -> None:
         self.position = next_offset

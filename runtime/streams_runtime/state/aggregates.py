@@ -46,11 +46,18 @@ def _both(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _least(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.min_element_wise(old, new, skip_nulls=True)
+    return pc.min_element_wise(_ordered(old), _ordered(new), skip_nulls=True).cast(old.type)
 
 
 def _greatest(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.max_element_wise(old, new, skip_nulls=True)
+    return pc.max_element_wise(_ordered(old), _ordered(new), skip_nulls=True).cast(old.type)
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow does not compare times with a zone, nor booleans; the numbers beneath them have the same order."""
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.int64())
+    return column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column
 
 
 def _columns_of(aggregate: Aggregate) -> list[StateColumn]:

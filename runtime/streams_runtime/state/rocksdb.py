@@ -51,7 +51,8 @@ class RocksDB:
             ProcessorStateException: the folder can't be used (space, rights, damage, in use).
         """
         self._folder = folder
-        self._lock = threading.Lock()
+        self._idle = threading.Condition()
+        self._readers = 0
         self._closed = False
         try:
             families = {"default": _options(), _OFFSETS: _options()}
@@ -127,17 +128,20 @@ class RocksDB:
         return not self._chunk(None, None, False, False, limit=1)
 
     def close(self) -> None:
-        """Flush and close; the folder can be opened again at once. May be called twice."""
-        with self._lock:
+        """Wait for running reads, flush and close; the folder can be opened again at once. May be called twice."""
+        with self._idle:
             if self._closed:
                 return
             self._closed = True
-            del self._offsets_handle
+            self._idle.wait_for(lambda: not self._readers)
+        del self._offsets_handle
+        try:
             try:
                 self._offsets.close()
+            finally:
                 self._db.close()
-            except Exception as error:
-                raise _failed(self._folder, "closed", error) from error
+        except Exception as error:
+            raise _failed(self._folder, "closed", error) from error
 
     def _chunk(
         self, position: bytes | None, last: bytes | None, reverse: bool, skip: bool, limit: int = _SCAN_CHUNK
@@ -155,22 +159,28 @@ class RocksDB:
                     break
             return pairs
 
-        with self._lock:
-            return self._read(read)
+        return self._read(read)
 
     def _read(self, operation: Callable[[], _T]) -> _T:
-        try:
+        # RocksDB can't be closed under a running read, so close() waits until nobody reads.
+        with self._idle:
             if self._closed:
                 raise StoreClosed
+            self._readers += 1
+        try:
             return operation()
         except DbClosedError as error:
             raise StoreClosed from error
-        except StoreClosed:
-            raise
         except Exception as error:
             raise _failed(self._folder, "read", error) from error
+        finally:
+            with self._idle:
+                self._readers -= 1
+                self._idle.notify_all()
 
     def _write(self, operation: Callable[[], None]) -> None:
+        if self._closed:
+            raise StoreClosed
         try:
             operation()
         except DbClosedError as error:

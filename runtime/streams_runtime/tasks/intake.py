@@ -148,7 +148,7 @@ def shared_out(backlog: Mapping[TopicPartition, int], limit: int) -> dict[TopicP
     shares = {each: waiting * limit // total for each, waiting in backlog.items()}
     if not any(shares.values()):
         longest = max(backlog, key=lambda each: (backlog[each], each))
-        shares[longest] = limit
+        shares[longest] = min(limit, backlog[longest])
     return shares
 
 

@@ -56,9 +56,9 @@ def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Ma
                 f"the number of partitions of the source topic {topic!r} is not known;"
                 " create the topic, then start again"
             )
-    groups = copartitioned(topology)
-    fixed = {topic: _agreed(group, counts) for group in groups for topic in group if topic not in counts}
-    peers = {topic: group for group in groups for topic in group}
+    agreed = {group: _agreed(group, counts) for group in copartitioned(topology)}
+    fixed = {topic: count for group, count in agreed.items() for topic in group}
+    peers = {topic: group for group in agreed for topic in group}
     repartition = dict.fromkeys(topology.repartition_topics, 1)
     # A fixed point: each round only raises counts, and none is ever above the largest source's.
     while True:

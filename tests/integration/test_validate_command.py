@@ -1,0 +1,123 @@
+"""`streamsapp validate` and `streamsapp topology` as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from streams_runtime.cli.topology import topology
+from streams_runtime.cli.validate import validate
+from streams_runtime.errors import EnvironmentException
+
+pytestmark = pytest.mark.integration
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+INVALID = """\
+apiVersion: streamsoperator.io/v1alpha1
+kind: StreamsApplication
+metadata: {name: first}
+spec:
+  kafka: {config: {group.id: mine, linger.mss: 5}}
+  processing: {guarantee: exactly_once_v2}
+  topology:
+    sources:
+      - {name: orders, topic: orders, key: {format: string}, value: {format: json, schema: "amount DOUBLE"}}
+    steps:
+      - {name: big, from: orders, where: "amount > > 5"}
+      - {name: totals, from: big, aggregate: {total: sum(amuont)}, store: totals}
+"""
+
+app = typer.Typer()
+app.command()(validate)
+app.command()(topology)
+runner = CliRunner()
+
+
+@pytest.fixture
+def invalid(tmp_path: Path) -> Path:
+    file = tmp_path / "invalid.yaml"
+    file.write_text(INVALID)
+    return file
+
+
+def test_a_valid_file_ends_with_0_and_a_summary() -> None:
+    result = runner.invoke(app, ["validate", str(EXAMPLES / "flights.yaml")])
+    assert result.exit_code == 0, result.output
+    assert "flights is valid" in result.stdout
+    assert "by-carrier, by-origin" in result.stdout
+
+
+def test_every_checks_mistakes_come_together_in_the_order_of_the_file(invalid: Path) -> None:
+    result = runner.invoke(app, ["validate", str(invalid), "--output", "json"])
+    assert result.exit_code == 1
+    mistakes = [json.loads(line) for line in result.stdout.splitlines()]
+    assert all(set(mistake) == {"path", "found", "remedy"} for mistake in mistakes)
+    assert [mistake["path"] for mistake in mistakes] == [
+        'spec.kafka.config["group.id"]',
+        'spec.kafka.config["linger.mss"]',
+        "spec.processing.guarantee",
+        "spec.topology.steps[0].where",
+        "spec.topology.steps[1].aggregate.total",
+    ]
+
+
+def test_text_has_one_mistake_a_line(invalid: Path) -> None:
+    result = runner.invoke(app, ["validate", str(invalid)])
+    assert result.exit_code == 1
+    assert len(result.stdout.splitlines()) == 5
+    assert "spec.topology.steps[1].aggregate.total: " in result.stdout
+    assert "did you mean 'amount'?" in result.stdout
+
+
+def test_without_spark_only_what_spark_alone_knows_is_missed(invalid: Path) -> None:
+    result = runner.invoke(app, ["validate", str(invalid), "--no-spark"])
+    assert result.exit_code == 1
+    assert "steps[0].where" not in result.stdout
+    assert "steps[1].aggregate.total" in result.stdout
+
+
+def test_without_java_the_other_mistakes_are_still_listed(invalid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_java() -> Path:
+        raise EnvironmentException("no Java was found. Install one")
+
+    monkeypatch.setattr("streams_runtime.pipeline.expressions.find_java", no_java)
+    result = runner.invoke(app, ["validate", str(invalid)])
+    assert result.exit_code == 2
+    assert "steps[1].aggregate.total" in result.stdout
+    assert "Install one" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["validate", "topology"])
+def test_a_file_that_is_not_there_ends_with_2_and_no_trace(command: str, tmp_path: Path) -> None:
+    result = runner.invoke(app, [command, str(tmp_path / "nowhere.yaml")])
+    assert result.exit_code == 2
+    assert "there is no file" in result.stderr
+    assert "Traceback" not in result.output
+    result = runner.invoke(app, [command, str(tmp_path / "nowhere.yaml"), "--output", "json"])
+    assert json.loads(result.stdout)["error"] == "ConfigException"
+
+
+@pytest.mark.parametrize("command", ["validate", "topology"])
+def test_wrong_usage_ends_with_2(command: str) -> None:
+    assert runner.invoke(app, [command]).exit_code == 2
+    assert runner.invoke(app, [command, "x", "--output", "xml"]).exit_code == 2
+
+
+def test_a_topology_is_shown_in_three_forms() -> None:
+    file = str(EXAMPLES / "flights.yaml")
+    assert "Sub-topology: 1" in runner.invoke(app, ["topology", file]).stdout
+    assert runner.invoke(app, ["topology", file, "--output", "mermaid"]).stdout.startswith("flowchart LR")
+    (line,) = runner.invoke(app, ["topology", file, "--output", "json"]).stdout.splitlines()
+    assert json.loads(line)["applicationId"] == "flights"
+
+
+def test_an_invalid_file_has_mistakes_and_no_drawing(invalid: Path) -> None:
+    result = runner.invoke(app, ["topology", str(invalid)])
+    assert result.exit_code == 1
+    assert "exactly_once_v2 is not there yet" in result.stdout
+    assert "Sub-topology" not in result.stdout

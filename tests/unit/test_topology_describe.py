@@ -1,0 +1,97 @@
+"""How a topology is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams_runtime.api import parse_application
+from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.describe import as_json, as_mermaid, as_text
+from streams_runtime.topology.plan import Topology
+
+APPLICATION = """\
+apiVersion: streamsoperator.io/v1alpha1
+kind: StreamsApplication
+metadata: {name: shop}
+spec:
+  topology:
+    sources:
+      - {name: orders, topic: orders, value: {format: json, schema: "user STRING, n INT"}}
+      - {name: users, topic: users, value: {format: string}, table: {store: users}}
+    steps:
+      - {name: paid, from: orders, where: 'user <> "#x"', select: {user: user}}
+      - {name: by-user, from: paid, keyBy: user}
+      - {name: totals, from: by-user, aggregate: {n: count(*)}, store: totals}
+    sinks:
+      - {from: totals, topic: user-totals}
+"""
+
+TEXT = """\
+Topologies:
+   Sub-topology: 0
+    Source: orders (topics: [orders])
+      --> paid
+    Processor: paid (stores: [])
+      --> by-user
+      <-- orders
+    Processor: by-user (stores: [])
+      --> by-user-repartition
+      <-- paid
+    Sink: by-user-repartition (topic: shop-by-user-repartition)
+      <-- by-user
+
+   Sub-topology: 1
+    Source: users (topics: [users], stores: [users])
+      --> none
+
+   Sub-topology: 2
+    Source: by-user-repartition-source (topics: [shop-by-user-repartition])
+      --> totals
+    Processor: totals (stores: [totals])
+      --> sink-user-totals
+      <-- by-user-repartition-source
+    Sink: sink-user-totals (topic: user-totals)
+      <-- totals"""
+
+
+@pytest.fixture(scope="module")
+def topology() -> Topology:
+    return build_topology(parse_application(APPLICATION))
+
+
+def test_the_text_is_that_of_kafka_streams(topology: Topology) -> None:
+    assert as_text(topology) == TEXT
+
+
+def test_the_json_has_nodes_topics_and_stores(topology: Topology) -> None:
+    found = as_json(topology)
+    assert found["applicationId"] == "shop"
+    first, second, third = found["subtopologies"]
+    assert first["repartitionSinks"] == third["sourceTopics"] == ["shop-by-user-repartition"]
+    assert second["stores"] == [
+        {"name": "users", "kind": "key-value", "changelogTopic": "users", "sourceChangelog": True, "node": "users"}
+    ]
+    assert third["nodes"][1] == {
+        "name": "totals",
+        "type": "aggregate",
+        "does": "aggregate n = count(*)",
+        "topics": [],
+        "stores": ["totals"],
+        "from": ["by-user-repartition-source"],
+        "to": ["sink-user-totals"],
+    }
+
+
+def test_the_drawing_connects_topics_steps_and_stores(topology: Topology) -> None:
+    lines = [line.strip() for line in as_mermaid(topology).splitlines()]
+    assert lines[0] == "flowchart LR"
+    labels = {line.split("[")[0]: line for line in lines if '"' in line and "subgraph" not in line}
+    key = {
+        name: next(k for k, label in labels.items() if name in label) for name in ("paid<", "by-user<", '("totals")')
+    }
+    assert f"{key['paid<']} --> {key['by-user<']}" in lines
+    assert any(line.endswith(f"--- {key['(' + chr(34) + 'totals' + chr(34) + ')']}") for line in lines)
+
+
+def test_signs_that_mermaid_would_read_are_escaped(topology: Topology) -> None:
+    assert "where user <> #quot;#35;x#quot;; select user" in as_mermaid(topology)

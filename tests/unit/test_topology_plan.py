@@ -1,0 +1,309 @@
+"""From a declared topology to sub-topologies, tasks and internal topics, by example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams_runtime.api import StreamsApplication, load_application, parse_application
+from streams_runtime.errors import TopologyException, UnknownStateStoreException
+from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
+from streams_runtime.topology.plan import (
+    AggregateNode,
+    Format,
+    KeyByNode,
+    MergeNode,
+    RepartitionSinkNode,
+    RepartitionSourceNode,
+    SinkNode,
+    SourceNode,
+    TableSourceNode,
+    TaskId,
+    Topology,
+    TransformNode,
+)
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+JSON = {"format": "json", "schema": "user STRING, region STRING, n INT"}
+COUNT = {"n": "count(*)"}
+
+
+def app(*steps: Any, sinks: Any = (), sources: Any = ("a",), **spec: Any) -> StreamsApplication:
+    """An application with keyed sources of the given names."""
+    declared = [
+        {"name": name, "topic": f"topic-{name}", "key": {"format": "string"}, "value": JSON} for name in sources
+    ]
+    return parse_application(
+        {
+            "apiVersion": "streamsoperator.io/v1alpha1",
+            "kind": "StreamsApplication",
+            "metadata": {"name": "shop"},
+            "spec": {"topology": {"sources": declared, "steps": list(steps), "sinks": list(sinks)}, **spec},
+        }
+    )
+
+
+def key_by(name: str, from_: str, key: str = "user") -> dict[str, Any]:
+    return {"name": name, "from": from_, "keyBy": key}
+
+
+def count(name: str, from_: str) -> dict[str, Any]:
+    return {"name": name, "from": from_, "aggregate": COUNT, "store": f"{name}-store"}
+
+
+def names(topology: Topology) -> list[list[str]]:
+    return [[node.name for node in sub.nodes] for sub in topology.subtopologies]
+
+
+def test_an_aggregate_of_a_keyed_source_is_one_sub_topology() -> None:
+    topology = build_topology(app(count("c", "a"), sinks=[{"from": "c", "topic": "out"}]))
+    (sub,) = topology.subtopologies
+    assert [node.name for node in sub.nodes] == ["a", "c", "sink-out"]
+    assert (sub.source_topics, sub.sink_topics, sub.repartition_sinks) == (("topic-a",), ("out",), ())
+    (store,) = sub.stores
+    assert (store.name, store.kind, store.node) == ("c-store", "key-value", "c")
+    assert (store.changelog_topic, store.source_changelog) == ("shop-c-store-changelog", False)
+
+
+def test_a_rekeyed_stream_is_split_at_its_repartition_topic() -> None:
+    topology = build_topology(app(key_by("k", "a"), count("c", "k")))
+    assert names(topology) == [["a", "k", "k-repartition"], ["k-repartition-source", "c"]]
+    assert topology.node("k-repartition") == RepartitionSinkNode("k-repartition", "k", "shop-k-repartition")
+    assert topology.node("k-repartition-source") == RepartitionSourceNode(
+        "k-repartition-source", "shop-k-repartition", "k"
+    )
+    assert topology.repartition_topics == ("shop-k-repartition",)
+    assert topology.subtopology_of_topic("shop-k-repartition").id == 1
+
+
+def test_a_rekeyed_stream_without_state_behind_it_needs_no_topic() -> None:
+    topology = build_topology(app(key_by("k", "a"), sinks=[{"from": "k", "topic": "out"}]))
+    assert names(topology) == [["a", "k", "sink-out"]]
+    assert topology.repartition_topics == ()
+
+
+def test_everything_behind_a_repartitioned_step_reads_its_topic() -> None:
+    steps = (key_by("k", "a"), {"name": "w", "from": "k", "where": "n > 1"}, count("c", "w"))
+    topology = build_topology(app(*steps, sinks=[{"from": "k", "topic": "out"}]))
+    assert names(topology)[1] == ["k-repartition-source", "w", "c", "sink-out"]
+
+
+def test_only_the_last_key_before_state_is_repartitioned() -> None:
+    topology = build_topology(app(key_by("k1", "a"), key_by("k2", "k1", "region"), count("c", "k2")))
+    assert topology.repartition_topics == ("shop-k2-repartition",)
+
+
+def test_a_key_that_reaches_state_through_a_merge_is_repartitioned() -> None:
+    steps = (key_by("k", "a"), {"name": "m", "merge": ["b", "k"]}, count("c", "m"))
+    topology = build_topology(app(*steps, sources=("a", "b")))
+    assert names(topology) == [["a", "k", "k-repartition"], ["b", "k-repartition-source", "m", "c"]]
+    assert topology.node("m") == MergeNode("m", ("b", "k-repartition-source"), "spec.topology.steps[1]")
+
+
+def test_sub_topologies_without_a_connection_are_numbered_in_the_order_of_the_file() -> None:
+    topology = build_topology(app(count("y", "b"), count("x", "a"), sources=("a", "b", "c")))
+    assert names(topology) == [["a", "x"], ["b", "y"], ["c"]]
+
+
+def test_upstream_comes_first_even_where_the_file_has_it_last() -> None:
+    steps = ({"name": "m", "merge": ["b", "k"]}, count("c", "m"), key_by("k", "a"))
+    topology = build_topology(app(*steps, sources=("b", "a")))
+    assert names(topology) == [["a", "k", "k-repartition"], ["b", "k-repartition-source", "m", "c"]]
+
+
+def test_a_sub_topology_may_read_the_repartition_topic_that_it_writes() -> None:
+    steps = (key_by("k", "a"), {"name": "m", "merge": ["a", "k"]}, count("c", "m"))
+    topology = build_topology(app(*steps))
+    (sub,) = topology.subtopologies
+    assert [node.name for node in sub.nodes] == ["a", "k", "k-repartition", "k-repartition-source", "m", "c"]
+    assert partition_counts(topology, {"topic-a": 4})["shop-k-repartition"] == 4
+
+
+def test_sub_topologies_that_feed_each_other_are_built_and_their_nodes_can_be_ordered() -> None:
+    steps = (
+        key_by("k1", "a"),
+        key_by("k2", "b"),
+        {"name": "m1", "merge": ["a", "k2"]},
+        {"name": "m2", "merge": ["b", "k1"]},
+        count("c1", "m1"),
+        count("c2", "m2"),
+    )
+    topology = build_topology(app(*steps, sources=("a", "b")))
+    assert len(topology.subtopologies) == 2
+    order = [node.name for node in topology.nodes]
+    assert order.index("k1") < order.index("k1-repartition-source")
+    assert order.index("k2") < order.index("k2-repartition-source")
+
+
+def test_nodes_carry_what_was_declared_and_where() -> None:
+    steps = (
+        {"name": "t", "from": "a", "where": "n > 1", "select": {"b": "n", "a": "user"}},
+        key_by("k", "t", "a"),
+        {"name": "g", "from": "k", "aggregate": {"s": "sum(b * 2)", "n": "count(*)"}, "store": "st"},
+    )
+    topology = build_topology(app(*steps, sinks=[{"from": "g", "topic": "o", "key": {"format": "string"}}]))
+    assert topology.node("a") == SourceNode(
+        "a", "topic-a", Format("string"), Format("json", JSON["schema"]), None, "spec.topology.sources[0]"
+    )
+    path = "spec.topology.steps"
+    assert topology.node("t") == TransformNode("t", "a", "n > 1", (("b", "n"), ("a", "user")), f"{path}[0]")
+    assert topology.node("k") == KeyByNode("k", "t", "a", f"{path}[1]")
+    aggregate = topology.node("g")
+    assert isinstance(aggregate, AggregateNode)
+    assert [(each.column, each.function, each.argument, each.path) for each in aggregate.aggregates] == [
+        ("s", "sum", "b * 2", f"{path}[2].aggregate.s"),
+        ("n", "count", None, f"{path}[2].aggregate.n"),
+    ]
+    assert topology.node("sink-o") == SinkNode("sink-o", "g", "o", Format("string"), None, "spec.topology.sinks[0]")
+
+
+def test_a_table_source_is_its_own_changelog() -> None:
+    table = {"name": "t", "topic": "users", "value": JSON, "table": {"store": "people"}}
+    named = {"name": "named", "from": "t", "where": "user is not null"}
+    document = {
+        "apiVersion": "streamsoperator.io/v1alpha1",
+        "kind": "StreamsApplication",
+        "metadata": {"name": "shop"},
+        "spec": {"topology": {"sources": [table], "steps": [named]}},
+    }
+    accepted = parse_application(document)
+    topology = build_topology(accepted)
+    node = topology.node("t")
+    assert isinstance(node, TableSourceNode)
+    assert node.key == Format("bytes")
+    _, store = topology.store("people")
+    assert (store.changelog_topic, store.source_changelog) == ("users", True)
+    assert topology.tables == {"t", "named"}
+    assert internal_topics(topology, accepted.spec, {"users": 3}) == ()
+
+
+def test_what_follows_an_aggregate_is_a_table_too() -> None:
+    after = {"name": "after", "from": "c", "select": {"m": "n + 1"}}
+    topology = build_topology(app(count("c", "a"), after, {"name": "w", "from": "a", "where": "n > 1"}))
+    assert topology.tables == {"c", "after"}
+
+
+def test_sinks_of_one_topic_have_names_of_their_own() -> None:
+    step = {"name": "sink-out", "from": "a", "where": "true"}
+    sinks = [{"from": "a", "topic": "out"}, {"from": "sink-out", "topic": "out"}]
+    topology = build_topology(app(step, sinks=sinks))
+    assert [node.name for node in topology.nodes if isinstance(node, SinkNode)] == ["sink-out-2", "sink-out-3"]
+    assert topology.sink_topics == ("out",)
+
+
+def test_names_that_the_topology_does_not_have_are_refused() -> None:
+    topology = build_topology(app(count("c", "a")))
+    with pytest.raises(TopologyException, match="no node 'x'; it has a, c"):
+        topology.node("x")
+    with pytest.raises(UnknownStateStoreException, match="no store 'x'; it has c-store"):
+        topology.store("x")
+    with pytest.raises(TopologyException, match="no sub-topology reads the topic 'x'"):
+        topology.subtopology_of_topic("x")
+
+
+def test_an_application_that_nobody_checked_is_refused_as_well() -> None:
+    for steps, reason in (
+        ([{"name": "s", "from": "x", "where": "true"}], "no source and no step"),
+        ([{"name": "s", "from": "s", "where": "true"}], "in a circle: s"),
+        ([{"name": "s", "from": "a", "aggregate": {"n": "n"}, "store": "n"}], "aggregate.n"),
+    ):
+        document = app().model_dump(mode="json")
+        document["spec"]["topology"]["steps"] = steps
+        with pytest.raises(TopologyException, match=reason):
+            build_topology(StreamsApplication.model_validate(document))
+
+
+def test_task_ids_print_as_kafka_streams_does_and_read_back() -> None:
+    assert str(TaskId(0, 1)) == "0_1"
+    assert TaskId.parse("12_345") == TaskId(12, 345)
+    assert TaskId(0, 9) < TaskId(0, 10) < TaskId(1, 0)
+    for text in ("", "1", "1_", "_1", "a_b", "1_2_3", "01_2", "-1_2", " 1_2"):
+        with pytest.raises(ValueError, match="is not a task id"):
+            TaskId.parse(text)
+
+
+def test_a_repartition_topic_has_as_many_partitions_as_the_largest_input() -> None:
+    steps = (
+        {"name": "m", "merge": ["a", "b"]},
+        key_by("k1", "m"),
+        count("c1", "k1"),
+        key_by("k2", "k1"),
+        count("c2", "k2"),
+    )
+    topology = build_topology(app(*steps, sources=("a", "b")))
+    counts = partition_counts(topology, {"topic-a": 3, "topic-b": 5, "unrelated": 99})
+    assert counts == {"topic-a": 3, "topic-b": 5, "shop-k1-repartition": 5, "shop-k2-repartition": 5}
+    assert len(tasks(topology, counts)) == 15
+
+
+def test_a_repartition_topic_follows_the_users_topic_that_it_meets() -> None:
+    steps = (key_by("k", "a"), {"name": "m", "merge": ["b", "k"]}, count("c", "m"), key_by("l", "m"), count("d", "l"))
+    topology = build_topology(app(*steps, sources=("a", "b")))
+    assert copartitioned(topology) == (("shop-k-repartition", "topic-b"),)
+    counts = partition_counts(topology, {"topic-a": 8, "topic-b": 2})
+    assert counts["shop-k-repartition"] == 2
+    assert counts["shop-l-repartition"] == 2
+
+
+def test_repartition_topics_that_meet_get_the_larger_count() -> None:
+    steps = (key_by("k", "a"), key_by("l", "b"), {"name": "m", "merge": ["k", "l"]}, count("c", "m"))
+    topology = build_topology(app(*steps, sources=("a", "b")))
+    counts = partition_counts(topology, {"topic-a": 2, "topic-b": 6})
+    assert counts["shop-k-repartition"] == counts["shop-l-repartition"] == 6
+
+
+def test_users_topics_that_meet_in_a_store_must_agree() -> None:
+    topology = build_topology(app({"name": "m", "merge": ["a", "b"]}, count("c", "m"), sources=("a", "b")))
+    assert partition_counts(topology, {"topic-a": 2, "topic-b": 2}) == {"topic-a": 2, "topic-b": 2}
+    with pytest.raises(TopologyException, match="topic-a has 2, topic-b has 3"):
+        partition_counts(topology, {"topic-a": 2, "topic-b": 3})
+
+
+def test_streams_that_are_only_passed_on_need_not_agree() -> None:
+    merged = {"name": "m", "merge": ["a", "b"]}
+    topology = build_topology(app(merged, sources=("a", "b"), sinks=[{"from": "m", "topic": "o"}]))
+    counts = partition_counts(topology, {"topic-a": 2, "topic-b": 3})
+    assert tasks(topology, counts) == (TaskId(0, 0), TaskId(0, 1), TaskId(0, 2))
+
+
+@pytest.mark.parametrize("known", [{}, {"topic-a": 0}])
+def test_an_unknown_count_is_refused_by_the_topics_name(known: dict[str, int]) -> None:
+    with pytest.raises(TopologyException, match="'topic-a' is not known"):
+        partition_counts(build_topology(app(count("c", "a"))), known)
+
+
+def test_internal_topics_are_complete_and_the_nearest_property_wins() -> None:
+    internal = {
+        "replicationFactor": 3,
+        "config": {"segment.bytes": 1, "segment.ms": 2},
+        "overrides": {"c-store-changelog": {"segment.ms": 3}},
+    }
+    accepted = app(key_by("k", "a"), count("c", "k"), internalTopics=internal)
+    topology = build_topology(accepted)
+    repartition, changelog = internal_topics(topology, accepted.spec, partition_counts(topology, {"topic-a": 4}))
+    assert (repartition.name, repartition.kind, repartition.partitions) == ("shop-k-repartition", "repartition", 4)
+    assert repartition.config_dict == {
+        "cleanup.policy": "delete",
+        "message.timestamp.type": "CreateTime",
+        "retention.ms": "-1",
+        "segment.bytes": "1",
+        "segment.ms": "2",
+    }
+    assert (changelog.name, changelog.kind, changelog.partitions) == ("shop-c-store-changelog", "changelog", 4)
+    assert changelog.config_dict == {
+        "cleanup.policy": "compact",
+        "message.timestamp.type": "CreateTime",
+        "segment.bytes": "1",
+        "segment.ms": "3",
+    }
+    assert changelog.replication_factor == 3
+
+
+def test_the_flights_example_has_the_two_stores_that_it_is_about() -> None:
+    topology = build_topology(load_application(EXAMPLES / "flights.yaml"))
+    assert [store.name for store in topology.stores] == ["by-carrier", "by-origin"]
+    assert topology.repartition_topics == ("flights-origin-repartition",)
+    assert topology.sink_topics == ("carrier-totals", "origin-totals")
