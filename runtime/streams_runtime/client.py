@@ -126,7 +126,6 @@ class StreamsClient:
             advertised = self._settings.advertised or f"{self._settings.host}:{port}"
             self.url = f"http://{advertised}"
             self.directory.acquire()
-            self.engine.start()
             count = self.application.spec.processing.stream_threads
             self._threads = [self._make_thread(number, advertised) for number in range(1, count + 1)]
             for thread in self._threads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
 
 from streams_runtime.api import StreamsApplication
@@ -11,9 +11,8 @@ from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.session import SparkSession, open_session
 from streams_runtime.pipeline.source import RecordReader
-from streams_runtime.state.serdes import SerdeException, value_serde
 from streams_runtime.tasks.processor import BatchProcessor, Counters, ErrorPolicy
-from streams_runtime.topology.plan import TableSourceNode, Topology
+from streams_runtime.topology.plan import Topology
 
 
 class EngineRoom:
@@ -24,12 +23,17 @@ class EngineRoom:
         self._application = application
         self._topology = topology
         self._java_properties = java_properties
+        self._starting = threading.Lock()
+        self._started = False
         self._session: SparkSession | None = None
         self._ready: Future[tuple[SparkSession, Compiler]] = Future()
 
     def start(self) -> None:
-        """Start Spark and compile the topology; returns at once."""
-        threading.Thread(target=self._run, name="engine", daemon=True).start()
+        """Start Spark and compile the topology; returns at once. May be called again, by any thread."""
+        with self._starting:
+            if not self._started:
+                self._started = True
+                threading.Thread(target=self._run, name="engine", daemon=True).start()
 
     @property
     def compiler(self) -> Compiler | None:
@@ -54,25 +58,6 @@ class EngineRoom:
     def wait(self, seconds: float) -> None:
         """Wait until Spark runs or has failed to, at most `seconds`."""
         wait([self._ready], timeout=seconds)
-
-    def readable(self, node: str) -> Callable[[bytes], bool] | None:
-        """The test of values that a table's restoration takes; None: all of them.
-
-        A table's topic is its changelog: records that were left out as unreadable stay out when it is restored.
-        """
-        source = self._topology.node(node)
-        if not isinstance(source, TableSourceNode) or source.value.name in ("string", "bytes"):
-            return None
-        serde = value_serde(source.value)
-
-        def test(value: bytes) -> bool:
-            try:
-                serde.decode(value)
-            except SerdeException:
-                return False
-            return True
-
-        return test
 
     def cancel_jobs(self) -> None:
         """End what Spark is doing now; the batch that waits for it fails."""

@@ -31,6 +31,7 @@ from streams_runtime.topology.plan import SubTopology, Topology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker that is away is asked again
+_ENGINE_PATIENCE = 2.0  # seconds without an assignment after which Spark starts meanwhile
 _ENGINE_LOOK = 0.1  # seconds between two looks at the group while Spark starts
 _PURGE_SECONDS = 30.0  # Kafka Streams' repartition.purge.interval.ms
 
@@ -76,7 +77,7 @@ class StreamThread:
         self._assignment_came = False
         self._topics_checked = False
         self._counts: Mapping[str, int] = {}
-        self._purged = time.monotonic()
+        self._joined_at = self._purged = time.monotonic()
         self._updater = application.make_updater(f"{name}-StateUpdater")
         self._tasks = TaskManager(application.topology, application.directory, self._updater, application.admin)
         self._intake: Intake | None = None
@@ -166,6 +167,7 @@ class StreamThread:
         application = self._application
         self._check_topics()
         self._assignment_came = False
+        self._joined_at = time.monotonic()
         self._intake = intake = Intake(consumer, application.admin, application.limits)
         consumer.subscribe({topic for sub in application.topology.subtopologies for topic in sub.source_topics})
         while not self._stopping.is_set():
@@ -190,14 +192,24 @@ class StreamThread:
                 self._stopping.wait(_RETRY)
 
     def _next_batch(self, consumer: GroupConsumer, intake: Intake) -> BatchInput | None:
-        """What to process now. While Spark starts, the thread joins the group and restores already."""
+        """What to process now. Before and while Spark starts, the thread joins the group and restores already."""
         if self._processor is None:
             self._processor = self._application.engine.processor(self.counters)
         if self._processor is not None:
             return intake.next()
+        self._start_engine()
         consumer.poll()
         self._application.engine.wait(_ENGINE_LOOK)
         return None
+
+    def _start_engine(self) -> None:
+        """Start Spark beside a short restoration, but after a bulk load, which needs all cores for a few seconds.
+
+        Without an assignment (an earlier member's session may have to end first) it starts all the same.
+        """
+        waited = time.monotonic() - self._joined_at
+        if not self._updater.loading if self._assignment_came else waited > _ENGINE_PATIENCE:
+            self._application.engine.start()
 
     def _keep_up_with_assignment(self, intake: Intake) -> None:
         if not self._assignment_came or self.state is ThreadState.RUNNING:
@@ -205,7 +217,7 @@ class StreamThread:
         if not self._topics_checked:
             self._counts = self._application.make_topics_ready()
             self._topics_checked = True
-        self._tasks.open_new(self._counts, self._application.engine.readable)
+        self._tasks.open_new(self._counts)
         positions = self._tasks.restored(self._membership.group)
         if positions:
             intake.add(positions)
@@ -231,6 +243,10 @@ class StreamThread:
         intake, processor = self._intake, self._processor
         assert intake is not None and processor is not None  # noqa: PT018 - batches come from them
         started = time.monotonic()
+        # After a crash this tells which records may have been processed without being committed.
+        _LOGGER.debug(
+            "producing", extra={"ranges": {str(each.partition): (each.start, each.end) for each in batch.ranges}}
+        )
         try:
             outcome = processor.process(sub, self._tasks.running(sub.id), batch, producer)
         except Exception as error:

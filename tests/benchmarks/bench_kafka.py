@@ -24,6 +24,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 REQUEST_TIMEOUT_S = 30.0
 READ_TIMEOUT_S = 120.0
+NOTHING_COMMITTED_YET = frozenset(
+    {
+        KafkaError.GROUP_ID_NOT_FOUND,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+"""Answers of a broker that has no such group yet, or is still making the topic that groups are kept in."""
+
 QUEUE_LIMIT = 400_000
 """Records that may wait in the producer before the harness lets it catch up."""
 
@@ -135,7 +145,7 @@ class CommitWatch:
             asked = self.cluster.admin.list_consumer_group_offsets(request)
             answer = asked[self.group].result(REQUEST_TIMEOUT_S)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            if error.args[0].code() in NOTHING_COMMITTED_YET:
                 return {}
             raise
         return {at.partition: at.offset for at in answer.topic_partitions}

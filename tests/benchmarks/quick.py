@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 import typer
 from bench_broker import broker
 from bench_kafka import Cluster
+from bench_machine import adopt_orphans
 from bench_ours import Ours
 from bench_peer import Peer
 from bench_peer_build import build_peer
@@ -78,6 +79,7 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     jobs: tuple[Job, ...] = (only,) if only else ("catch-up", "restore")
     settings = Settings(records, keys, partitions, rounds, seed, jobs, limit)
     began = time.monotonic()
+    adopt_orphans()
     try:
         with _work_folder(keep) as folder, broker(bootstrap_servers, folder) as address:
             cluster = Cluster(address)

@@ -129,6 +129,31 @@ def test_processor_time_of_a_live_child_counts_as_own() -> None:
     assert after.own - before.own >= 0.25
 
 
+ORPHAN = """
+import subprocess, sys, time
+from bench_machine import adopt_orphans, read
+
+adopt_orphans()
+grandchild = "import time\\nwhile time.process_time() < 0.4: pass"
+child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {grandchild!r}])"
+def of_others_under_us():
+    return read().own - time.process_time()
+
+before, deadline = of_others_under_us(), time.monotonic() + 10
+subprocess.run([sys.executable, "-c", child], check=True)
+while of_others_under_us() - before < 0.4 and time.monotonic() < deadline:
+    time.sleep(0.05)
+print(of_others_under_us() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans go to init elsewhere")
+def test_processor_time_of_an_orphan_counts_as_own() -> None:
+    folder = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", ORPHAN], cwd=folder, capture_output=True, text=True, check=True)
+    assert float(done.stdout) >= 0.4
+
+
 def test_a_side_that_was_not_run_has_no_figure_and_no_ratio() -> None:
     line = lines([run("streams-operator", "restore", "1 instance", 1.0)])[0]
     assert (line.kafka_streams, line.ratio) == (None, None)

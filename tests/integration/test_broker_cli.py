@@ -26,9 +26,7 @@ COMMAND = [
 
 @contextmanager
 def streamsapp_broker(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with process:
         try:
             yield process
@@ -40,11 +38,7 @@ def streamsapp_broker(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_it_prints_one_json_line_and_stops_in_order_on_a_signal(stop):
     with streamsapp_broker("--output", "json") as process:
         facts = json.loads(process.stdout.readline())
-        brokers = (
-            AdminClient({"bootstrap.servers": facts["bootstrap_servers"]})
-            .list_topics(timeout=DEADLINE)
-            .brokers
-        )
+        brokers = AdminClient({"bootstrap.servers": facts["bootstrap_servers"]}).list_topics(timeout=DEADLINE).brokers
         process.send_signal(stop)
         assert process.wait(DEADLINE) == 0
         assert process.stdout.read() == ""

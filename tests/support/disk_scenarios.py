@@ -10,7 +10,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ def _full_store(base: Path) -> dict[str, Any]:
     store, offset, error = _open(base), 0, None
     while error is None and offset < 1000:
         offset += 1
-        error = _error_of(lambda: _write(store, offset))
+        error = _error_of(partial(_write, store, offset))
     seen = {"error": error, "refused_at": offset, "while_full": [_offsets_in(store), store.offset()]}
     seen["close_error"] = _error_of(store.close)
     ballast.unlink()
@@ -138,7 +140,12 @@ def _fill(path: Path) -> None:
 
 
 def _mount(base: Path, options: str) -> None:
-    subprocess.run(["mount", "-o", options, str(base)], check=True)
+    """Mount again with other options; RocksDB may take a moment to let go of its last file."""
+    deadline = time.monotonic() + 10
+    while subprocess.run(["mount", "-o", options, str(base)], check=False, capture_output=True).returncode:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{base} stays in use")
+        time.sleep(0.05)
 
 
 def main(name: str, base: Path) -> None:

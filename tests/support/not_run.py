@@ -104,9 +104,7 @@ class NotRun:
                 terminalreporter.write_line(f"  {test}")
         if self.strict:
             count = sum(map(len, self.tests_by_reason.values()))
-            terminalreporter.write_line(
-                f"{_STRICT_VARIABLE}=true: {count} not run, so this run has failed", red=True
-            )
+            terminalreporter.write_line(f"{_STRICT_VARIABLE}=true: {count} not run, so this run has failed", red=True)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Turn a run that is otherwise good into a failed one."""

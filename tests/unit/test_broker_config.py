@@ -31,16 +31,12 @@ def test_the_broker_listens_on_the_loopback_address_only():
 
 def test_a_property_that_is_given_replaces_the_projects_own():
     assert (
-        server_properties(Path("/d"), 1, 2, {"auto.create.topics.enable": "true"})[
-            "auto.create.topics.enable"
-        ]
+        server_properties(Path("/d"), 1, 2, {"auto.create.topics.enable": "true"})["auto.create.topics.enable"]
         == "true"
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["listeners", "advertised.listeners", "log.dirs", "controller.quorum.voters"]
-)
+@pytest.mark.parametrize("name", ["listeners", "advertised.listeners", "log.dirs", "controller.quorum.voters"])
 def test_a_property_can_not_contradict_port_and_folder(name):
     plain = server_properties(Path("/d"), 1, 2)
     assert server_properties(Path("/d"), 1, 2, {name: "elsewhere"}) == plain
@@ -48,9 +44,7 @@ def test_a_property_can_not_contradict_port_and_folder(name):
 
 def test_one_node_replicates_nothing_and_keeps_old_records():
     properties = server_properties(Path("/d"), 1, 2)
-    factors = {
-        name: value for name, value in properties.items() if name.endswith(("replication.factor", "min.isr"))
-    }
+    factors = {name: value for name, value in properties.items() if name.endswith(("replication.factor", "min.isr"))}
     assert set(factors.values()) == {"1"}
     assert properties["log.retention.ms"] == "-1"
 

@@ -69,10 +69,7 @@ def test_an_unknown_property_is_refused_by_name() -> None:
 
 
 def test_a_value_that_cannot_be_is_refused() -> None:
-    assert (
-        "outside allowed range"
-        in mistakes_of({"fetch.min.bytes": -3})['spec.kafka.config["fetch.min.bytes"]']
-    )
+    assert "outside allowed range" in mistakes_of({"fetch.min.bytes": -3})['spec.kafka.config["fetch.min.bytes"]']
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
@@ -205,9 +202,7 @@ def test_a_certificate_file_that_is_not_there_is_named() -> None:
         ({"enable.ssl.certificate.verification": False}, "enable.ssl.certificate.verification"),
     ],
 )
-def test_security_settings_that_both_clients_cannot_have_are_refused(
-    config: dict[str, Value], field: str
-) -> None:
+def test_security_settings_that_both_clients_cannot_have_are_refused(config: dict[str, Value], field: str) -> None:
     assert f'spec.kafka.config["{field}"]' in mistakes_of(config)
 
 

@@ -31,9 +31,7 @@ def value_of(folder: Path, field: str, nulls: tuple[str, ...] = ()) -> bytes:
     return value.removeprefix(b'{"a":1,"b":').removesuffix(b"}")
 
 
-@pytest.mark.parametrize(
-    "text", ["0", "7", "-7", "1.50", "-0.25", "1e-05", "2.5E+3", "12345678901234567890123"]
-)
+@pytest.mark.parametrize("text", ["0", "7", "-7", "1.50", "-0.25", "1e-05", "2.5E+3", "12345678901234567890123"])
 def test_numbers_stay_as_they_are_written(tmp_path: Path, text: str) -> None:
     assert value_of(tmp_path, text) == text.encode()
 
@@ -77,9 +75,7 @@ def test_types_are_per_value_not_per_column(tmp_path: Path) -> None:
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), max_size=30))
-def test_any_text_comes_out_as_json_that_reads_back(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
+def test_any_text_comes_out_as_json_that_reads_back(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     file = tmp_path_factory.mktemp("any") / "rows.csv"
     quoted = text.replace('"', '""')
     file.write_bytes(f'"a%","b""c"\n"x","{quoted}"\n'.encode())

@@ -267,7 +267,7 @@ def test_files_are_taken_over_with_their_deletes_and_later_ones_win(folder: Path
 
 def test_files_that_were_taken_over_are_still_there_after_reopening(folder: Path) -> None:
     with key_value_store(folder) as store:
-        store.ingest([sst(folder, "first", {key: b"v" for key in numbered(2000)})], 2000)
+        store.ingest([sst(folder, "first", dict.fromkeys(numbered(2000), b"v"))], 2000)
     with key_value_store(folder) as again:
         assert (len(contents(again)), again.offset()) == (2000, 2000)
         again.wipe()
@@ -301,7 +301,7 @@ def test_a_sst_file_in_a_folder_that_is_gone_is_an_error_with_its_path(folder: P
 def test_a_database_that_is_open_already_can_not_be_opened_again(folder: Path) -> None:
     database = RocksDB(folder / "db")
     try:
-        with pytest.raises(ProcessorStateException, match="can't be opened.*lock"):
+        with pytest.raises(ProcessorStateException, match=r"can't be opened.*lock"):
             RocksDB(folder / "db")
     finally:
         database.close()

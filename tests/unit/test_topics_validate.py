@@ -28,9 +28,7 @@ BROKER_DEFAULTS = {"cleanup.policy": "delete", "retention.ms": "604800000", "ret
 
 def on_broker(expected: InternalTopic, partitions: int = 4, **changed: str) -> TopicDescription:
     given = {name.replace("_", "."): value for name, value in changed.items()}
-    return TopicDescription(
-        expected.name, partitions, 1, {**BROKER_DEFAULTS, **expected.config_dict, **given}
-    )
+    return TopicDescription(expected.name, partitions, 1, {**BROKER_DEFAULTS, **expected.config_dict, **given})
 
 
 def findings(expected: InternalTopic, found: TopicDescription | None) -> Findings:

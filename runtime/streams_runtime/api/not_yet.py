@@ -41,6 +41,16 @@ def processing_limits(processing: ProcessingSpec) -> Iterator[Mistake]:
         yield Mistake(f"{at}.onUncaughtException", found, "use shutdownClient")
 
 
+def table_limits(processing: ProcessingSpec, topology: TopologySpec) -> Iterator[Mistake]:
+    """Skipping records of a table: restoring it from its own topic would bring them back."""
+    tables = [source.name for source in topology.sources if source.table is not None]
+    action = processing.on_deserialization_error.action
+    if tables and action != "fail":
+        found = f"{action} is not there yet for tables ({', '.join(tables)}): a table is restored from its own topic"
+        remedy = "use fail, or read the topic as a stream"
+        yield Mistake("spec.processing.onDeserializationError", found, remedy)
+
+
 def internal_topics_limits(internal: InternalTopicsSpec) -> Iterator[Mistake]:
     """What `spec.internalTopics` asks for that is not there yet."""
     at = "spec.internalTopics"

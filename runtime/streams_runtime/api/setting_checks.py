@@ -13,6 +13,7 @@ from streams_runtime.api.not_yet import (
     processing_limits,
     spark_limits,
     state_limits,
+    table_limits,
     topology_limits,
 )
 from streams_runtime.api.parts import Parts
@@ -47,6 +48,8 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(_template(parts.template))
     if parts.topology:
         checks.append(topology_limits(parts.topology))
+    if parts.processing and parts.topology:
+        checks.append(table_limits(parts.processing, parts.topology))
     yield from chain.from_iterable(checks)
 
 

@@ -29,14 +29,10 @@ class Output(StrEnum):
 
 
 def broker(
-    port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port to listen on. Default: a free one.")
-    ] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port to listen on. Default: a free one.")] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for data and logs, kept for the next start. Default: a new one, removed at the end."
-        ),
+        typer.Option(help="Folder for data and logs, kept for the next start. Default: a new one, removed at the end."),
     ] = None,
     output: Annotated[Output, typer.Option(help="json: one object on one line.")] = Output.TEXT,
 ) -> None:

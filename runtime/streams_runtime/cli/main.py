@@ -7,6 +7,7 @@ import typer
 from streams_runtime.cli import query
 from streams_runtime.cli.broker import broker
 from streams_runtime.cli.produce import produce
+from streams_runtime.cli.run import run
 from streams_runtime.cli.topology import topology
 from streams_runtime.cli.validate import validate
 
@@ -17,6 +18,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(run)
 app.command()(validate)
 app.command()(topology)
 app.command()(broker)

@@ -50,9 +50,7 @@ class Destination:
 
 def produce(
     topic: Annotated[str, typer.Argument(help="The topic; it is made when it is not there.")],
-    file: Annotated[
-        Path, typer.Argument(help="Records: .csv or .jsonl, each also as .gz, or one of them in a .zip.")
-    ],
+    file: Annotated[Path, typer.Argument(help="Records: .csv or .jsonl, each also as .gz, or one of them in a .zip.")],
     key: Annotated[str | None, typer.Option(help="The column whose text becomes the key.")] = None,
     null: Annotated[
         list[str] | None,
@@ -97,9 +95,7 @@ def _destination(admin: Admin, topic: str, partitions: int | None) -> Destinatio
     deadline = time.monotonic() + _PATIENCE
     while (found := admin.describe_topics([topic], config=False).get(topic)) is None:
         if time.monotonic() > deadline:
-            raise StreamsException(
-                f"the topic {topic} is not to be seen on {admin.address}. Check the brokers"
-            )
+            raise StreamsException(f"the topic {topic} is not to be seen on {admin.address}. Check the brokers")
         if not created:
             result = admin.create_topics([TopicSpec(topic, partitions or 1)])
             for reason in result.refused.values():
@@ -137,16 +133,12 @@ def _send(
                 time.sleep(max(0.0, started + sent / rate - time.monotonic()))
     except KeyboardInterrupt as interruption:
         producer.flush()
-        raise StreamsException(
-            f"interrupted: {topic} has at least the first {sent} records"
-        ) from interruption
+        raise StreamsException(f"interrupted: {topic} has at least the first {sent} records") from interruption
     producer.flush()
     return sent
 
 
-def _next_of(
-    pieces: Iterator[list[Record]], sent: int, topic: str, producer: BatchProducer
-) -> list[Record] | None:
+def _next_of(pieces: Iterator[list[Record]], sent: int, topic: str, producer: BatchProducer) -> list[Record] | None:
     try:
         return next(pieces, None)
     except StreamsException as failure:

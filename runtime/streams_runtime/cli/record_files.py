@@ -63,9 +63,7 @@ def open_records(file: Path, key: str | None, nulls: Collection[str] = ()) -> It
             name, stream, size, position = _opened(file, stack)
         except (OSError, zipfile.BadZipFile) as failure:
             reason = failure.strerror if isinstance(failure, OSError) else str(failure)
-            raise StreamsException(
-                f"{file} can't be read: {reason}. Check the path and the file"
-            ) from failure
+            raise StreamsException(f"{file} can't be read: {reason}. Check the path and the file") from failure
         if name.endswith(".csv"):
             text = stack.enter_context(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
             found = _csv_records(file, text, key, frozenset(nulls))
@@ -186,9 +184,7 @@ def _json_records(file: Path, stream: IO[bytes], key: str | None) -> Iterator[Re
         if not isinstance(document, dict):
             raise _bad_line(file, number, f"a JSON {_kind(document)} where an object has to be")
         if key is not None and key not in document:
-            raise ConfigException(
-                f"--key {key}: {file}:{number}: no such column; there are {', '.join(document)}"
-            )
+            raise ConfigException(f"--key {key}: {file}:{number}: no such column; there are {', '.join(document)}")
         yield (None if key is None else _key_text(document[key])), value
 
 

@@ -31,9 +31,7 @@ class TiedProcess:
         self._command = [sys.executable, "-I", "-S", str(_TIE), str(os.getpid()), *map(str, command)]
         self._ended = threading.Event()
         started: Future[subprocess.Popen[bytes]] = Future()
-        threading.Thread(
-            target=self._own, args=(started, output, cwd), name="tied-process", daemon=True
-        ).start()
+        threading.Thread(target=self._own, args=(started, output, cwd), name="tied-process", daemon=True).start()
         try:
             self._process = started.result()
         except OSError as failure:

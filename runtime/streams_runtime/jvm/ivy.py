@@ -112,14 +112,10 @@ def failure_text(names: str, output: str) -> str:
         "xception",
     )
     lines = dict.fromkeys(
-        text
-        for line in output.splitlines()
-        if (text := line.strip(" \t:")) and any(mark in text for mark in marks)
+        text for line in output.splitlines() if (text := line.strip(" \t:")) and any(mark in text for mark in marks)
     )
     # A host that can't be found explains all the rest, and is named once for each file.
-    hosts = list(
-        dict.fromkeys(line.split(" url=")[0].rstrip(".") for line in lines if line.startswith("Host "))
-    )
+    hosts = list(dict.fromkeys(line.split(" url=")[0].rstrip(".") for line in lines if line.startswith("Host ")))
     reasons = hosts or list(lines) or ["the resolver gave no reason"]
     hint = "no network: " if hosts else ""
     return (
@@ -145,9 +141,7 @@ def _settings(work: Path) -> Path:
     if given := os.environ.get(SETTINGS_VARIABLE):
         path = Path(given)
         if not path.is_file():
-            raise EnvironmentException(
-                f"{SETTINGS_VARIABLE} names {path}, which is not a file. Correct or unset it"
-            )
+            raise EnvironmentException(f"{SETTINGS_VARIABLE} names {path}, which is not a file. Correct or unset it")
         return path
     path = work / "settings.xml"
     path.write_text(_SETTINGS)

@@ -31,9 +31,7 @@ def main() -> int:
         for jar_set, fetch in ((SPARK, spark_jars), (BROKER, broker_jars)):
             started = time.monotonic()
             jars = fetch()
-            print(
-                f"{jar_set.name} jars: {len(jars)} in {cache_folder()} ({time.monotonic() - started:.1f} s)"
-            )
+            print(f"{jar_set.name} jars: {len(jars)} in {cache_folder()} ({time.monotonic() - started:.1f} s)")
     except StreamsException as failure:
         print(failure, file=sys.stderr)
         return 1
@@ -54,9 +52,7 @@ def install_java(missing: EnvironmentException, run: Run | None = None) -> None:
             probe.cache_clear()
             return
     words = (done.stderr or done.stdout or updated.stderr).strip().splitlines()
-    raise EnvironmentException(
-        f"{missing}. apt-get could not install it: {' '.join(words[-2:])}"
-    ) from missing
+    raise EnvironmentException(f"{missing}. apt-get could not install it: {' '.join(words[-2:])}") from missing
 
 
 def _apt(command: list[str]) -> subprocess.CompletedProcess[str]:

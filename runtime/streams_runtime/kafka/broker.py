@@ -166,9 +166,7 @@ class EmbeddedBroker:
         ]
         if folder.needs_format():
             _format(command, folder)
-        self._process = TiedProcess(
-            [*command, "kafka.Kafka", str(folder.settings)], folder.console, folder.root
-        )
+        self._process = TiedProcess([*command, "kafka.Kafka", str(folder.settings)], folder.console, folder.root)
         self._wait_until_ready(self._process)
 
     def _wait_until_ready(self, process: TiedProcess) -> None:

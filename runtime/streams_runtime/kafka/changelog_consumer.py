@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
@@ -67,7 +68,7 @@ class ChangelogConsumer:
             self._consumer.incremental_unassign([to_confluent(each) for each in gone])
             for each in gone:
                 self._positions.pop(each, None)
-            self._kept = [message for message in self._kept if from_confluent_message(message) not in gone]
+            self._kept = [message for message in self._kept if partition_of(message) not in gone]
 
     def unsubscribe(self) -> None:
         """Stop reading everything."""
@@ -89,27 +90,40 @@ class ChangelogConsumer:
         """
         kept, self._kept = self._kept, []
         messages = kept or self._consumer.consume(limit, wait)
-        records: dict[TopicPartition, list[Message]] = {}
-        for at, message in enumerate(messages):
-            partition = from_confluent_message(message)
-            error = message.error()
-            if error is None:
-                records.setdefault(partition, []).append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._positions[partition] = max(self._positions.get(partition, 0), _offset(message))
-            elif error.code() in _INVALID_OFFSET:
-                # What came with it belongs to other partitions, and will not be fetched again.
-                self._kept = [*messages[:at], *messages[at + 1 :]]
-                raise InvalidOffsetException(partition)
+        # By plain tuples: this loop sees every record of a restoration.
+        grouped: defaultdict[tuple[str | None, int | None], list[Message]] = defaultdict(list)
+        events = []
+        for message in messages:
+            if message.error() is None:
+                grouped[message.topic(), message.partition()].append(message)
             else:
-                self._judge(error, partition)
+                events.append(message)
+        self._note_events(events, messages)
+        records = {partition_of(found[0]): found for found in grouped.values()}
         for partition, found in records.items():
-            self._positions[partition] = max(self._positions.get(partition, 0), _offset(found[-1]) + 1)
+            self._advance(partition, _offset(found[-1]) + 1)
         return records
 
     def close(self) -> None:
         """Free everything. May be called twice."""
         self._consumer.close()
+
+    def _note_events(self, events: Sequence[Message], messages: Sequence[Message]) -> None:
+        """Take in what is not a record: ends of partitions, and errors."""
+        for event in events:
+            error, partition = event.error(), partition_of(event)
+            assert error is not None  # that is what makes it an event
+            if error.code() == KafkaError._PARTITION_EOF:
+                self._advance(partition, _offset(event))
+            elif error.code() in _INVALID_OFFSET:
+                # What came with it belongs to other partitions, and will not be fetched again.
+                self._kept = [message for message in messages if message is not event]
+                raise InvalidOffsetException(partition)
+            else:
+                self._judge(error, partition)
+
+    def _advance(self, partition: TopicPartition, position: int) -> None:
+        self._positions[partition] = max(self._positions.get(partition, 0), position)
 
     def _judge(self, error: KafkaError, partition: TopicPartition) -> None:
         if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
@@ -118,7 +132,7 @@ class ChangelogConsumer:
         raise translated(error, f"reading the changelog {partition}", self.address)
 
 
-def from_confluent_message(message: Message) -> TopicPartition:
+def partition_of(message: Message) -> TopicPartition:
     """The partition that a message, or an event about a partition, belongs to."""
     topic, partition = message.topic(), message.partition()
     return TopicPartition(topic or "", -1 if partition is None else partition)

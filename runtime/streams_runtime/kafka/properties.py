@@ -18,9 +18,7 @@ _BY_GROUP = "leave it out; the group is the applicationId, its members are the i
 _BY_COMMIT = "leave it out; offsets are committed with each batch (spec.processing.commitInterval)"
 _BY_GUARANTEE = "leave it out; spec.processing.guarantee decides how records are written"
 _BY_FORMAT = "leave it out; spec.topology declares the format of each topic"
-_BY_BROKER = (
-    "leave it out; with the consumer protocol the brokers decide (group.consumer.* in their settings)"
-)
+_BY_BROKER = "leave it out; with the consumer protocol the brokers decide (group.consumer.* in their settings)"
 _NOT_TEXT = "leave it out; it takes a function or a library, which a file can't hold"
 # What the runtime decides itself, and what a user does instead.
 _DECIDED: Mapping[str, str] = {

@@ -150,9 +150,7 @@ def read_security(config: Mapping[str, str], report: Report) -> Security:
             continue
         field = _KNOWN.get(name)
         if field is None:
-            report(
-                name, "is not a security setting that both of the application's clients have", _known_names()
-            )
+            report(name, "is not a security setting that both of the application's clients have", _known_names())
         elif values.setdefault(field, value) != value:
             report(name, "contradicts the same setting under its other name", "keep one of the two")
     _read_login(values, report)
@@ -212,9 +210,7 @@ def _read_jaas(text: str, mechanism: str, values: dict[str, str], report: Report
 def _read_encryption(values: dict[str, str], report: Report) -> None:
     store_type = values.pop("ca_type", "PEM").upper()
     if store_type != "PEM":
-        remedy = (
-            "export the certificates as PEM (keytool -exportcert -rfc) and set ssl.truststore.type to PEM"
-        )
+        remedy = "export the certificates as PEM (keytool -exportcert -rfc) and set ssl.truststore.type to PEM"
         report("ssl.truststore.type", f"is {store_type}, which librdkafka can't read", remedy)
     if "keystore_file" in values:
         kind = values.get("keystore_type", "not set").upper()

@@ -10,14 +10,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streams_runtime.errors import ConfigException
-from streams_runtime.pipeline.formats import content, is_broken, parsed
+from streams_runtime.pipeline.formats import content, is_broken, is_null, parsed
 from streams_runtime.topology.plan import Format
 
 METADATA = ("_key", "_timestamp", "_topic", "_partition", "_offset", "_headers")
 NULL_VALUE = "_null"  # whether the record has no value (a tombstone); its columns are null then
 VALUE = "value"  # the one column of a primitive value
-BYTES = "_bytes"  # the value's own bytes, which a table keeps
+RECORD = "_record"  # key, value and timestamp as the topic has them, which a table keeps
 _BROKEN, _RAW_KEY, _RAW_VALUE = "_broken", "_raw_key", "_raw_value"
+_POSITION = ("_topic", "_partition", "_offset", _RAW_KEY, _RAW_VALUE)  # of a record; sorts by where it is
 _PARSED_KEY, _PARSED_VALUE = "_parsed_key", "_parsed_value"
 
 
@@ -26,14 +27,14 @@ class Decoder:
     """How the records of one topic are read.
 
     `timestamp` is the expression that replaces a record's timestamp, declared at the field `timestamp_path`;
-    `keep_bytes` keeps the value's bytes beside its columns.
+    `keep_record` keeps the record's own bytes beside its columns.
     """
 
     key: Format
     value: Format
     timestamp: str | None = None
     timestamp_path: str = ""
-    keep_bytes: bool = False
+    keep_record: bool = False
 
     def decode(self, raw: DataFrame) -> DataFrame:
         """All records, with a mark on those whose key, value or timestamp can't be read; `readable` takes it off."""
@@ -51,15 +52,15 @@ class Decoder:
             key.alias(_RAW_KEY),
             value.alias(_RAW_VALUE),
             broken.alias(_BROKEN),
-            (parsed_value if self.value.name == "json" else value).isNull().alias(NULL_VALUE),
+            is_null(value, self.value).alias(NULL_VALUE),
+            *([F.struct("key", "value", "timestamp").alias(RECORD)] if self.keep_record else []),
             *self._fields(frame),
         )
         return self._timestamped(flat)
 
     def readable(self, decoded: DataFrame) -> DataFrame:
-        """The records that can be read: metadata, `_null`, the value's bytes if kept, then one column a field."""
-        kept = decoded.where(~F.col(_BROKEN)).drop(_BROKEN, _RAW_KEY)
-        return kept.withColumnRenamed(_RAW_VALUE, BYTES) if self.keep_bytes else kept.drop(_RAW_VALUE)
+        """The records that can be read: metadata, `_null`, `_record` if kept, then one column a field."""
+        return decoded.where(~F.col(_BROKEN)).drop(_BROKEN, _RAW_KEY, _RAW_VALUE)
 
     def broken(self, decoded: DataFrame) -> DataFrame:
         """The records that can't be read, as they came, with _topic, _partition, _offset, _timestamp and _headers."""
@@ -126,21 +127,21 @@ class Account:
 
 def counted(decoded: DataFrame, observation: Observation) -> DataFrame:
     """The same records; the first query that runs over them leaves an account in `observation`."""
-    position = F.struct("_topic", "_partition", "_offset", _RAW_KEY, _RAW_VALUE)
+    first = F.min(F.when(F.col(_BROKEN), F.struct(*_POSITION)))
     return decoded.observe(
         observation,
         F.count(F.lit(1)).alias("records"),
         F.count_if(F.col(_BROKEN)).alias("broken"),
-        F.min(F.when(F.col(_BROKEN), position)).alias("first"),
+        # An observation carries no struct back to Python, but the fields of one.
+        *(first[name].alias(name) for name in _POSITION),
     )
 
 
 def account_of(observation: Observation) -> Account:
     """Read the account; blocks until the query over the counted records has ended."""
     found: dict[str, Any] = observation.get
-    first = found["first"]
     record = None
-    if first is not None:
-        key, value = (None if each is None else bytes(each) for each in (first[_RAW_KEY], first[_RAW_VALUE]))
-        record = BrokenRecord(first["_topic"], first["_partition"], first["_offset"], key, value)
+    if found["broken"]:
+        key, value = (None if found[each] is None else bytes(found[each]) for each in (_RAW_KEY, _RAW_VALUE))
+        record = BrokenRecord(found["_topic"], found["_partition"], found["_offset"], key, value)
     return Account(found["records"], found["broken"], record)

@@ -18,9 +18,14 @@ from streams_runtime.errors import NotSupportedException
 from streams_runtime.topology.plan import Format
 
 # Microseconds, which Spark's default would cut to milliseconds; UTC prints as Z.
-_JSON_WRITE = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+_JSON_WRITE = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
 _UNREADABLE = "_unreadable"
-_JSON_READ = {"columnNameOfCorruptRecord": _UNREADABLE, "mode": "PERMISSIVE"}
+# Single quotes are no JSON; Spark would take them, and what reads the same topic beside it would not.
+_JSON_READ = {"columnNameOfCorruptRecord": _UNREADABLE, "mode": "PERMISSIVE", "allowSingleQuotes": "false"}
 _WIDTH = {"long": 8, "int": 4, "double": 8}
 
 
@@ -38,20 +43,27 @@ def parsed(data: Column, format: Format) -> Column:
 
 
 def is_broken(data: Column, parsed: Column, format: Format) -> Column:
-    """Whether `data` can't be read; bytes that are null can, and so can a JSON null."""
+    """Whether `data` can't be read; null bytes can, and so can the JSON document `null`."""
     if format.name == "json":
-        text = data.cast("string")
-        nothing = parsed.isNull() & (F.trim(text) != "null")
         # Spark reads an array with one object in it as that object.
-        is_array = F.startswith(F.ltrim(text), F.lit("["))
-        return data.isNotNull() & (nothing | parsed[_UNREADABLE].isNotNull() | is_array)
+        is_array = F.startswith(F.ltrim(data.cast("string")), F.lit("["))
+        unfit = parsed.isNull() | parsed[_UNREADABLE].isNotNull() | is_array
+        return ~is_null(data, format) & unfit
     width = _WIDTH.get(format.name)
     return F.lit(False) if width is None else data.isNotNull() & (F.length(data) != width)
 
 
+def is_null(data: Column, format: Format) -> Column:
+    """Whether `data` stands for no value at all: null bytes, or the JSON document `null`."""
+    nothing = data.isNull()
+    return nothing | (data == F.lit(bytearray(b"null"))) if format.name == "json" else nothing
+
+
 def content(parsed: Column, format: Format) -> Column:
     """The value itself: of json, the struct of the declared columns."""
-    return parsed.dropFields(_UNREADABLE) if format.name == "json" else parsed
+    if format.name != "json":
+        return parsed
+    return F.when(parsed[_UNREADABLE].isNull(), parsed.dropFields(_UNREADABLE))
 
 
 def write_json(columns: list[Column]) -> Column:
@@ -60,7 +72,7 @@ def write_json(columns: list[Column]) -> Column:
 
 
 def format_of(kind: DataType) -> Format:
-    """The format that carries a key of this Spark type.
+    """The format that carries a key, or a single column, of this Spark type.
 
     Raises:
         NotSupportedException: no format carries it; the message says what to cast to.
@@ -80,7 +92,7 @@ def format_of(kind: DataType) -> Format:
             return Format("json", ddl_of(kind))
         case _:
             raise NotSupportedException(
-                f"a key of type {kind.simpleString().upper()} has no format; cast it to STRING, BIGINT, INT or DOUBLE"
+                f"no format carries the type {kind.simpleString().upper()}; cast it to STRING, BIGINT, INT or DOUBLE"
             )
 
 

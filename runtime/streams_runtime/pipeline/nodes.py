@@ -11,12 +11,12 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupportedException
-from streams_runtime.pipeline.decode import BYTES, METADATA, NULL_VALUE, VALUE
-from streams_runtime.pipeline.formats import write_json
+from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, VALUE
+from streams_runtime.pipeline.formats import format_of, write_json
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.topology.plan import KeyByNode, MergeNode, SinkNode, TransformNode
 
-HIDDEN = frozenset({*METADATA, NULL_VALUE, BYTES})
+HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD})
 OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"
 
 
@@ -63,7 +63,7 @@ def _transformed(node: TransformNode, frame: DataFrame, table: bool) -> DataFram
                 frame = frame.where(keep)
     if node.select is None:
         return frame
-    columns: list[Column] = [F.col(name) for name in frame.columns if name in HIDDEN and name != BYTES]
+    columns: list[Column] = [F.col(name) for name in frame.columns if name in HIDDEN and name != RECORD]
     for name, expression in node.select:
         with refusing(f"{node.path}.select.{name}"):
             columns.append(F.expr(expression).alias(name))
@@ -91,7 +91,7 @@ def _merged(node: MergeNode, frames: list[DataFrame]) -> DataFrame:
     first, *others = frames
     merged = first
     for name, other in zip(node.inputs[1:], others, strict=True):
-        mine, theirs = (sorted(each.drop(BYTES).schema, key=lambda field: field.name) for each in (first, other))
+        mine, theirs = (sorted(each.drop(RECORD).schema, key=lambda field: field.name) for each in (first, other))
         if [(f.name, f.dataType) for f in mine] != [(f.name, f.dataType) for f in theirs]:
             raise InvalidApplicationException(
                 [
@@ -102,7 +102,7 @@ def _merged(node: MergeNode, frames: list[DataFrame]) -> DataFrame:
                     )
                 ]
             )
-        merged = merged.drop(BYTES).unionByName(other.drop(BYTES))
+        merged = merged.drop(RECORD).unionByName(other.drop(RECORD))
     return merged
 
 
@@ -164,7 +164,16 @@ def sink_format(node: SinkNode, frame: DataFrame) -> str:
     """
     declared = "json" if node.value is None else node.value.name
     names = value_columns(frame)
-    if declared != "json" and names != [VALUE]:
+    if declared == "json":
+        return declared
+    if names == [VALUE]:
+        with refusing(f"{node.path}.value.format"):
+            carried = format_of(frame.schema[VALUE].dataType).name
+        if carried != declared:
+            found = f"the format {declared} is declared, and the column {VALUE} of {node.input} is carried by {carried}"
+            mistake = Mistake(f"{node.path}.value.format", found, f"declare {carried}, or cast the column in a select")
+            raise InvalidApplicationException([mistake])
+    else:
         found = f"the format {declared} carries one column named {VALUE}, and {node.input} has {_columns(frame)}"
         raise InvalidApplicationException(
             [Mistake(f"{node.path}.value.format", found, f"use json, or a select with the one column {VALUE}")]

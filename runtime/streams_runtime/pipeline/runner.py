@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Observation
 
 from streams_runtime.kafka.producer import Headers
 from streams_runtime.pipeline.compile import Compiler, Outlet
-from streams_runtime.pipeline.decode import BYTES, Account, account_of, counted
+from streams_runtime.pipeline.decode import RECORD, Account, account_of, counted
 from streams_runtime.pipeline.encode import Bytes, encoded
 from streams_runtime.pipeline.nodes import (
     OUT_KEY,
@@ -154,9 +154,12 @@ class SubTopologyRunner:
                 result.keyed.append(_keyed(node, table, [column.name for column in state.columns]))
             case TableSourceNode() as node:
                 keyed = outlet.rows.where("_key is not null").selectExpr(
-                    "_partition", "_key", f"unix_millis(_timestamp) {OUT_TIME}", BYTES
+                    "_partition",
+                    f"{RECORD}.key {OUT_KEY}",
+                    f"unix_millis({RECORD}.timestamp) {OUT_TIME}",
+                    f"{RECORD}.value {OUT_VALUE}",
                 )
-                result.keyed.append(_keyed(node, keyed.toArrow(), [BYTES]))
+                result.keyed.append(_keyed(node, keyed.toArrow(), [OUT_VALUE]))
             case RepartitionSinkNode() as node:
                 dropped = Observation()
                 rows = counting_dropped(outlet.rows, dropped).where(usable())

@@ -16,7 +16,7 @@ from streams_runtime.topology.plan import TaskId
 TRACE = 5
 logging.addLevelName(TRACE, "TRACE")
 _LOGGER = logging.getLogger("streams_runtime.restore")
-_BATCH_RECORDS = 50_000
+_BATCH_RECORDS = 20_000
 _BULK_RECORDS = 100_000  # from this many on, starting worker processes pays
 
 
@@ -106,6 +106,11 @@ class StoreChangelogReader:
         """Whether anything is still to be initialized or restored."""
         return bool(self._needs_initializing or self._needs_restoring)
 
+    @property
+    def loading(self) -> bool:
+        """Whether the bulk loader is at work, or may be as soon as what is new is initialized."""
+        return bool(self._needs_initializing or self._loading)
+
     def restored_offsets(self) -> dict[TopicPartition, int]:
         """Where each persistent store has got to."""
         return {each: it.restored_offset for each, it in self._restorers.items() if it.persistent}
@@ -164,6 +169,9 @@ class StoreChangelogReader:
                     restorer.store_name,
                 )
                 self._wipe(partition, tasks)
+            elif checkpoint is not None and checkpoint < starts.get(partition, 0):
+                # The records after the checkpoint are gone from the log; what they deleted would stay for ever.
+                self._wipe(partition, tasks)
             begin = max(restorer.checkpoint or 0, starts.get(partition, 0))
             if partition not in limits or begin >= limits[partition]:
                 restorer.position = restorer.checkpoint or limits.get(partition, 0)
@@ -186,7 +194,9 @@ class StoreChangelogReader:
             _LOGGER.debug("Restoring partition %s from offset %d to endOffset %d", partition, start, end)
             restorer.restore_started(start, end)
         self._needs_restoring |= set(ends)
-        large = {each: start for each, start in begin.items() if self._belongs_to_bulk(each, start, ends[each])}
+        large = {}
+        if self._bulk is not None:
+            large = {each: start for each, start in begin.items() if ends[each] - start >= _BULK_RECORDS}
         if large and self._bulk is not None:
             self._loading |= set(large)
             self._bulk.start({self._restorers[each]: (start, ends[each]) for each, start in large.items()})
@@ -194,12 +204,9 @@ class StoreChangelogReader:
 
     def _starting_offset(self, restorer: StateRestorer, log_start: int, tasks: RestoringTasks) -> int:
         checkpoint, partition, store = restorer.checkpoint, restorer.partition, restorer.store_name
-        if checkpoint is not None and checkpoint >= log_start:
+        if checkpoint is not None:
             _LOGGER.log(TRACE, "Found checkpoint %d from changelog %s for store %s.", checkpoint, partition, store)
             return checkpoint
-        if checkpoint is not None:
-            # The records after the checkpoint are gone from the log; what they deleted would stay for ever.
-            self._wipe(partition, tasks)
         _LOGGER.log(
             TRACE,
             "Did not find checkpoint from changelog %s for store %s, rewinding to beginning.",
@@ -215,9 +222,6 @@ class StoreChangelogReader:
         if not restorer.store.is_empty():
             self._wipe(partition, tasks)
         return log_start
-
-    def _belongs_to_bulk(self, partition: TopicPartition, start: int, end: int) -> bool:
-        return self._bulk is not None and end - start >= _BULK_RECORDS and self._restorers[partition].bulk_loadable
 
     def _take_over_loaded(self) -> None:
         """Ingest what the bulk loader has ready; a partition that it is through with goes on with the consumer."""

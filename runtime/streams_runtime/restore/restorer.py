@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,13 @@ from streams_runtime.topology.plan import TaskId
 class StateRestorer:
     """Applies changelog records to a store and tells the user's listener.
 
-    `readable` is given for a changelog that is a user's topic: records whose value it refuses were not put into the
-    store when they were processed, so restoring leaves them out too.
+    `source_changelog`: the changelog is a user's topic, complete up to the group's committed offset.
     """
 
-    def __init__(
-        self,
-        task: TaskId,
-        store: KeyValueStore,
-        source_changelog: bool = False,
-        readable: Callable[[bytes], bool] | None = None,
-    ) -> None:
+    def __init__(self, task: TaskId, store: KeyValueStore, source_changelog: bool = False) -> None:
         self.task = task
         self.store = store
         self.source_changelog = source_changelog
-        self._readable = readable
         self._listener: StateRestoreListener = NullListener()
         self._started = False
         self.start = 0
@@ -76,7 +68,7 @@ class StateRestorer:
     def apply(self, messages: Sequence[Any], next_offset: int) -> None:
         """Apply records in order: the last one of a key wins, null keys are skipped, null values delete."""
         latest: dict[bytes, Any] = {}
-        for message in self._readable_ones(messages):
+        for message in messages:
             latest[message.key()] = message
         latest.pop(None, None)  # type: ignore[call-overload]
         keys = sorted(latest)
@@ -105,18 +97,6 @@ class StateRestorer:
         """The task goes away before the store is complete."""
         if self._started:
             self._listener.on_restore_suspended(self.partition, self.store_name, self.restored)
-
-    @property
-    def bulk_loadable(self) -> bool:
-        """Whether all records count, so that they need not be looked at one by one."""
-        return self._readable is None
-
-    def _readable_ones(self, messages: Sequence[Any]) -> Iterable[Any]:
-        """Those that processing has put into the store; an unreadable record leaves the one before it in place."""
-        test = self._readable
-        if test is None:
-            return messages
-        return (message for message in messages if message.value() is None or test(message.value()))
 
     def _advanced(self, records: int, next_offset: int) -> None:
         self.position = next_offset

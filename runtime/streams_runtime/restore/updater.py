@@ -98,6 +98,7 @@ class StateUpdater:
         self._tasks: dict[TopicPartition, RestoringTask] = {}
         self._completed: set[TopicPartition] = set()
         self._stopping = False
+        self._loading = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -110,6 +111,7 @@ class StateUpdater:
         with self._changed:
             self._tasks |= {restorer.partition: task for restorer in restorers}
             self._new += restorers
+            self._loading = self._loading or bool(restorers)
             self._changed.notify_all()
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
@@ -121,6 +123,11 @@ class StateUpdater:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._gone or not self._thread.is_alive())
             self._completed -= set(partitions)
+
+    @property
+    def loading(self) -> bool:
+        """Whether stores are being loaded in bulk, or may be as soon as their changelogs have been looked at."""
+        return self._loading
 
     def completed(self) -> set[TopicPartition]:
         """Changelog partitions that are complete since the last call.
@@ -173,6 +180,7 @@ class StateUpdater:
 
     def _turn(self, reader: StoreChangelogReader) -> None:
         if not reader.busy:
+            self._loading = False
             return
         tasks: Mapping[TopicPartition, RestoringTask] = dict(self._tasks)
         try:
@@ -182,6 +190,8 @@ class StateUpdater:
             with self._changed:
                 self._changed.wait_for(lambda: self._stopping or bool(self._gone), timeout=_RETRY)
             return
+        with self._changed:
+            self._loading = reader.loading or bool(self._new)
         if done:
             with self._changed:
                 # A partition that was removed meanwhile is not reported.

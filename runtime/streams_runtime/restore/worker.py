@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,10 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.rocksdb import write_sst
 from streams_runtime.state.store import stamp
 
-_POLL_RECORDS = 50_000
-_POLL_SECONDS = 0.5
-_KEPT_MESSAGES = 200_000  # records held as librdkafka's messages, which pin whole fetch buffers
-_CHUNK_BYTES = 128 * 1024 * 1024  # contents held before a file is written, for all partitions of this worker
-_OVERHEAD_BYTES = 200  # of one key and value in a dict
+_POLL_RECORDS = 5_000  # few enough to stay in the processor's cache until they are looked at
+_POLL_SECONDS = 0.05
+_CHUNK_BYTES = 256 * 1024 * 1024  # contents held before a file is written, for all partitions of this worker
+_OVERHEAD_BYTES = 250  # of one key and value in a dict
 _PR_SET_PDEATHSIG = 1
 
 
@@ -38,51 +37,38 @@ class _Partition:
         self._folder = folder
         self._files = 0
         self._records = 0
-        self._latest: dict[bytes, Any] = {}
-        self._stored: dict[bytes, bytes | None] = {}
-        self._bytes = 0
+        self._latest: dict[bytes | None, tuple[tuple[int, int], bytes | None]] = {}
+        self._largest = 0
 
     @property
     def size(self) -> int:
-        """Bytes held, about."""
-        return self._bytes + _OVERHEAD_BYTES * len(self._stored)
-
-    @property
-    def waiting(self) -> int:
-        """Messages held."""
-        return len(self._latest)
+        """Bytes held, at most about."""
+        return len(self._latest) * (self._largest + _OVERHEAD_BYTES)
 
     def add(self, messages: Sequence[Any]) -> None:
         """Take records, in order; those at or past the end are left for the consumer."""
         if messages[-1].offset() >= self.end:
             messages = [message for message in messages if message.offset() < self.end]
         latest = self._latest
+        # Messages themselves are not kept: each would pin the buffer that it was fetched with.
         for message in messages:
-            latest[message.key()] = message
+            latest[message.key()] = (message.timestamp(), message.value())
         self._records += len(messages)
-
-    def settle(self) -> None:
-        """Turn the messages held into contents."""
-        self._latest.pop(None, None)  # type: ignore[call-overload]
-        for key, message in self._latest.items():
-            value = message.value()
-            stored = None if value is None else stamp(message.timestamp()[1], value)
-            self._stored[key] = stored
-            self._bytes += len(key) + len(stored or b"")
-        self._latest.clear()
+        if messages:
+            self._largest = max(self._largest, len(messages[-1]))
 
     def ready(self, position: int, last: bool) -> dict[str, Any]:
         """Write what is held to a file and say so."""
-        self.settle()
+        self._latest.pop(None, None)
         files = []
-        if self._stored:
+        if self._latest:
             path = self._folder / f"{self._files:06}.sst"
-            write_sst(path, sorted(self._stored.items()))
+            write_sst(path, _stored(self._latest))  # type: ignore[arg-type]
             files.append(str(path))
         records, self._records = self._records, 0
         self._files += len(files)
-        self._stored.clear()
-        self._bytes = 0
+        self._latest.clear()
+        self._largest = 0
         self.position = position
         return {
             "topic": self.partition.topic,
@@ -92,6 +78,15 @@ class _Partition:
             "position": position,
             "last": last,
         }
+
+
+def _stored(
+    latest: Mapping[bytes, tuple[tuple[int, int], bytes | None]],
+) -> Iterator[tuple[bytes, bytes | None]]:
+    """Contents as a store holds them, sorted by key."""
+    for key in sorted(latest):
+        (_kind, timestamp), value = latest[key]
+        yield key, None if value is None else stamp(timestamp, value)
 
 
 def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> None:
@@ -115,14 +110,10 @@ def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> No
             if each in partitions:
                 partitions[each].add(messages)
         _report_complete(consumer, partitions)
-        if sum(it.waiting for it in partitions.values()) > _KEPT_MESSAGES:
-            for it in partitions.values():
-                it.settle()
         if sum(it.size for it in partitions.values()) > _CHUNK_BYTES:
             fullest = max(partitions.values(), key=lambda it: it.size)
             position = consumer.position(fullest.partition)
             _report(fullest.ready(fullest.position if position is None else position, last=False))
-    consumer.close()
 
 
 def _report_complete(consumer: ChangelogConsumer, partitions: dict[TopicPartition, _Partition]) -> None:
@@ -151,6 +142,8 @@ def main() -> None:
     _end_with(order["parent"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     load(order["properties"], order["jobs"])
+    # Nothing is left to close in order, and librdkafka would take a second for it.
+    os._exit(0)
 
 
 if __name__ == "__main__":

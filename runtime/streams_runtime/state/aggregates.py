@@ -150,8 +150,9 @@ class AggregateState:
             ProcessorStateException: a value does not have the aggregate's columns.
         """
         schema = self._bound()
-        text = pl.Series("state", values, dtype=pl.Binary).cast(pl.String)
         try:
+            text = pl.Series("state", values, dtype=pl.Binary).cast(pl.String)
+            self._check_columns(text)
             decoded = text.str.json_decode(pl.Struct(self._stored_types(schema))).struct.unnest()
         except pl.exceptions.PolarsError as error:
             raise ProcessorStateException(
@@ -168,6 +169,14 @@ class AggregateState:
             else:
                 flat.append(_from_json(column, schema.field(aggregate.column).type))
         return decoded.select(flat).to_arrow().cast(schema)
+
+    def _check_columns(self, text: pl.Series) -> None:
+        """Every stored value has every column, since `encode` writes them all; one without was written for others."""
+        present = text.drop_nulls()
+        for aggregate in self._aggregates:
+            name = orjson.dumps(aggregate.column).decode()
+            if not present.str.contains(f"{name}:", literal=True).all():
+                raise pl.exceptions.PolarsError(f"no column {aggregate.column}")
 
     def finish(self, state: pa.Table) -> pa.Table:
         """What a user sees of the state: one column for each aggregate."""

@@ -8,7 +8,7 @@ folder's lock, and the store could not be opened again in this process.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar, cast
@@ -81,15 +81,9 @@ class RocksDB:
 
         `offset` None leaves the recorded offset as it is.
         """
-        batch = WriteBatch(raw_mode=True)
-        for key, value in zip(keys, values, strict=True):
-            if value is None:
-                batch.delete(key)
-            else:
-                batch.put(key, value)
-        if offset is not None:
-            batch.put(_CHANGELOG, offset.to_bytes(8, "big"), self._offsets_handle)
-        self._write(lambda: self._db.write(batch))
+        if self._closed:
+            raise StoreClosed
+        self._write(lambda: self._db.write(self._batch(keys, values, offset)))
 
     def ingest(self, files: Sequence[Path], offset: int) -> None:
         """Take over SST files (later ones win) and then set the offset.
@@ -161,6 +155,17 @@ class RocksDB:
 
         return self._read(read)
 
+    def _batch(self, keys: Sequence[bytes], values: Sequence[bytes | None], offset: int | None) -> WriteBatch:
+        batch = WriteBatch(raw_mode=True)
+        for key, value in zip(keys, values, strict=True):
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        if offset is not None:
+            batch.put(_CHANGELOG, offset.to_bytes(8, "big"), self._offsets_handle)
+        return batch
+
     def _read(self, operation: Callable[[], _T]) -> _T:
         # RocksDB can't be closed under a running read, so close() waits until nobody reads.
         with self._idle:
@@ -189,7 +194,7 @@ class RocksDB:
             raise _failed(self._folder, "written", error) from error
 
 
-def write_sst(path: Path, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
+def write_sst(path: Path, pairs: Iterable[tuple[bytes, bytes | None]]) -> None:
     """Write `pairs`, sorted by key without repetition, as an SST file; None is a deletion.
 
     Raises:

@@ -11,7 +11,7 @@ from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import TaskState
 from streams_runtime.tasks.assignment import complete_tasks
-from streams_runtime.tasks.task import Readable, Task
+from streams_runtime.tasks.task import Task
 from streams_runtime.topology.plan import TaskId, Topology
 
 
@@ -59,7 +59,7 @@ class TaskManager:
         """The group has given these partitions; `open_new` opens what is complete now."""
         self._assigned |= partitions
 
-    def open_new(self, counts: Mapping[str, int], readable: Readable) -> None:
+    def open_new(self, counts: Mapping[str, int]) -> None:
         """Open the tasks that have all their inputs, and start to restore them.
 
         Raises:
@@ -68,7 +68,7 @@ class TaskManager:
         for task_id, inputs in complete_tasks(self._topology, self._assigned, counts).items():
             if task_id not in self._tasks:
                 task = Task(task_id, self._topology.subtopologies[task_id.subtopology], inputs)
-                restorers = task.open(self._directory, readable)
+                restorers = task.open(self._directory)
                 self._tasks = {**self._tasks, task_id: task}
                 self._updater.add(task, restorers)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 
 from streams_runtime.kafka.types import TopicPartition
@@ -11,8 +11,6 @@ from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.states import TASK, StateMachine, TaskState
 from streams_runtime.topology.plan import SubTopology, TaskId
-
-Readable = Callable[[str], Callable[[bytes], bool] | None]
 
 
 class Task:
@@ -36,10 +34,8 @@ class Task:
         """The changelog partitions of the task's stores."""
         return frozenset(store.changelog for store in self.stores.values())
 
-    def open(self, directory: StateDirectory, readable: Readable) -> list[StateRestorer]:
+    def open(self, directory: StateDirectory) -> list[StateRestorer]:
         """Open the stores and begin to restore; what has to be restored is returned.
-
-        `readable` gives, for the node that owns a store, the test of which values its changelog's restoration takes.
 
         Raises:
             ProcessorStateException: a store can't be opened; none is left open.
@@ -51,8 +47,7 @@ class Task:
                 store = KeyValueStore(spec.name, changelog, directory.store_folder(self.id, spec.name))
                 undo.callback(store.close)
                 self.stores[spec.name] = store
-                test = readable(spec.node) if spec.source_changelog else None
-                restorers.append(StateRestorer(self.id, store, spec.source_changelog, test))
+                restorers.append(StateRestorer(self.id, store, spec.source_changelog))
             undo.pop_all()
         self._unrestored = set(self.changelogs)
         self._machine.move(TaskState.RESTORING)

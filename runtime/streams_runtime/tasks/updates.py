@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.pipeline.decode import BYTES
 from streams_runtime.pipeline.encode import encoded
+from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import KeyValueStore, Updates
@@ -63,7 +63,7 @@ def table_updates(keyed: Keyed) -> dict[int, Updates]:
     rows = zip(
         partitions,
         encoded(keyed.keys),
-        keyed.columns[BYTES].to_pylist(),
+        keyed.columns[OUT_VALUE].to_pylist(),
         keyed.timestamps.to_pylist(),
         strict=True,
     )

@@ -51,8 +51,7 @@ def check_external_topics(
         )
     if no_sinks:
         raise TopologyException(
-            f"sink topics are not on the brokers at {address}: {_listed(no_sinks)}."
-            f" {_remedy(no_sinks, address)}"
+            f"sink topics are not on the brokers at {address}: {_listed(no_sinks)}. {_remedy(no_sinks, address)}"
         )
 
 
@@ -61,7 +60,5 @@ def _listed(topics: Mapping[str, str]) -> str:
 
 
 def _remedy(topics: Collection[str], address: str) -> str:
-    command = (
-        f"kafka-topics.sh --bootstrap-server {address} --create --topic {next(iter(topics))} --partitions N"
-    )
+    command = f"kafka-topics.sh --bootstrap-server {address} --create --topic {next(iter(topics))} --partitions N"
     return f"Create them ({command}), or correct their names, and start the application again"

@@ -44,9 +44,7 @@ def validate(expected: Sequence[InternalTopic], found: Mapping[str, TopicDescrip
     """Compares; topics of `found` that are not expected are nobody's business here."""
     missing = tuple(topic for topic in expected if topic.name not in found)
     checked = ((topic, _reasons(topic, found[topic.name])) for topic in expected if topic.name in found)
-    return Findings(
-        missing, tuple(Misconfigured(topic.name, reasons) for topic, reasons in checked if reasons)
-    )
+    return Findings(missing, tuple(Misconfigured(topic.name, reasons) for topic, reasons in checked if reasons))
 
 
 def _reasons(expected: InternalTopic, found: TopicDescription) -> tuple[str, ...]:
@@ -66,9 +64,7 @@ def _reasons(expected: InternalTopic, found: TopicDescription) -> tuple[str, ...
 def _repartition_reasons(config: Mapping[str, str]) -> list[str]:
     reasons = []
     if "compact" in _policies(config):
-        reasons.append(
-            f"has cleanup.policy={config['cleanup.policy']}, which drops records of equal keys; set delete"
-        )
+        reasons.append(f"has cleanup.policy={config['cleanup.policy']}, which drops records of equal keys; set delete")
     # Processed records are deleted by the application itself; any other deletion may take unprocessed ones.
     for name in ("retention.ms", "retention.bytes"):
         if _number(config, name) != _UNLIMITED:

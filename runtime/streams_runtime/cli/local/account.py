@@ -1,0 +1,50 @@
+"""The account of a run as it goes on: from what is seen now, and what was seen before, to what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streams_runtime.cli.local.catch_up import CatchUp
+from streams_runtime.cli.local.group import GroupProgress
+from streams_runtime.cli.local.overview import (
+    Overview,
+    Seen,
+    application_row,
+    instance_row,
+    on_the_way,
+    setup_of,
+    topic_rows,
+)
+from streams_runtime.topology.plan import Topology
+
+
+class Account:
+    """Remembers what the present moment does not tell: when the run began, the backlog then, what is caught up."""
+
+    def __init__(self, name: str, topology: Topology, first: GroupProgress, started_at: float) -> None:
+        """`first` was seen before any instance ran; `started_at` in seconds since 1970."""
+        self._name = name
+        self._internal = internal_topics(topology)
+        self._first = first
+        self._started_at = started_at
+        self._catch_up = CatchUp.of(topology).advanced(first)
+        self._backlog = first.lag()
+        self.caught_up = False
+        """Whether the backlog of the start is processed, and the instances are RUNNING that can be."""
+
+    def overview(self, seen: Sequence[Seen], progress: GroupProgress, now: float) -> Overview:
+        """What to show; `now` in seconds since 1970."""
+        rows = tuple(instance_row(each, now) for each in seen)
+        failures = [row.failure for row in rows if row.failure]
+        setup = setup_of(self._internal, self._first.topics, progress.topics, failures)
+        self._backlog = max(self._backlog, progress.lag())
+        self._catch_up = self._catch_up.advanced(progress)
+        self.caught_up = self.caught_up or (self._catch_up.done and not on_the_way(rows))
+        application = application_row(self._name, rows, progress, setup, now - self._started_at)
+        return Overview(application, rows, topic_rows(progress), self._backlog, self.caught_up)
+
+
+def internal_topics(topology: Topology) -> frozenset[str]:
+    """The names of the topics that belong to the application."""
+    changelogs = (store.changelog_topic for store in topology.stores if not store.source_changelog)
+    return frozenset({*topology.repartition_topics, *changelogs})

@@ -1,0 +1,61 @@
+"""Whether the backlog that there was at the start is processed: the sources', then what it made on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from streams_runtime.cli.local.group import GroupProgress
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.topology.plan import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """Topics still to be caught up with, stage by stage; `targets` are the offsets that the first stage has to reach.
+
+    The sources' targets are their ends at the start. Once they are committed, all that they made in the repartition
+    topics of the next sub-topology is written (output is acknowledged before a commit), so those ends are the next
+    targets, and so on downstream.
+    """
+
+    stages: tuple[tuple[str, ...], ...]
+    targets: Mapping[TopicPartition, int] | None = None
+
+    @classmethod
+    def of(cls, topology: Topology) -> CatchUp:
+        """Everything is still to be done."""
+        repartition = [
+            (topic,)
+            for sub in topology.subtopologies
+            for topic in sub.source_topics
+            if topic in topology.repartition_topics
+        ]
+        return cls((topology.source_topics, *repartition))
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left."""
+        return not self.stages
+
+    def advanced(self, seen: GroupProgress) -> CatchUp:
+        """What is left after another look at the group."""
+        now = self
+        while now.stages:
+            if now.targets is None:
+                now = replace(now, targets=_ends(now.stages[0], seen))
+            if now.targets is None or not _reached(now.targets, seen):
+                return now
+            now = CatchUp(now.stages[1:])
+        return now
+
+
+def _ends(topics: tuple[str, ...], seen: GroupProgress) -> Mapping[TopicPartition, int] | None:
+    """Where the topics end; None while one of them is not there."""
+    if not set(topics) <= {each.topic for each in seen.ends}:
+        return None
+    return {each: end for each, end in seen.ends.items() if each.topic in topics}
+
+
+def _reached(targets: Mapping[TopicPartition, int], seen: GroupProgress) -> bool:
+    return all(seen.position(each) >= end for each, end in targets.items())

@@ -1,0 +1,71 @@
+"""What a local run accepts: a valid file, read by Spark's own parser too, without what only a cluster has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from streams_runtime.api import Reading, StreamsApplication, read_application
+from streams_runtime.api.load import read_text
+from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.kafka.properties import client_properties
+
+
+def accepted(file: Path, instances: int | None, embedded: bool) -> StreamsApplication:
+    """The application in `file`; `embedded`: it will run on the embedded broker.
+
+    Raises:
+        InvalidApplicationException: the file has mistakes; all of them are listed.
+        ConfigException: the file can't be read.
+        EnvironmentException: no Java for Spark's parser; install what it names.
+    """
+    # Costs a JVM's bridge, which a file that can't be read does not need.
+    from streams_runtime.pipeline.expressions import check_sql
+
+    reading = read_application(read_text(file), str(file))
+    reading = reading.with_more(_client_properties(reading, embedded))
+    reading = reading.with_more(local_mistakes(reading, instances))
+    reading = reading.with_more(check_sql(reading.sql))
+    if reading.application is None:
+        raise InvalidApplicationException(reading.mistakes)
+    return reading.application
+
+
+def local_mistakes(reading: Reading, instances: int | None) -> Iterator[Mistake]:
+    """What a resource may say that can't be done without a cluster."""
+    secret = reading.kafka.secret_ref if reading.kafka else None
+    if secret is not None:
+        yield Mistake(
+            "spec.kafka.secretRef",
+            f"names the Secret {secret.name}, and a run on this machine has no Kubernetes Secrets",
+            "leave it out here, and put its properties into spec.kafka.config of a file that stays on this machine",
+        )
+    spec = reading.document.get("spec")
+    told = spec if isinstance(spec, Mapping) else {}
+    if told.get("suspend") is True:
+        yield Mistake(
+            "spec.suspend",
+            "is true: a suspended application has no instances, and nothing would run",
+            "set it to false, or leave it out",
+        )
+    if instances is None and told.get("replicas") == 0:
+        yield Mistake("spec.replicas", "is 0, and nothing would run", "set it to 1 or more, or give --instances")
+
+
+def _client_properties(reading: Reading, embedded: bool) -> tuple[Mistake, ...]:
+    try:
+        # Makes no connection; any address will do.
+        properties = client_properties("localhost:9092", reading.kafka.config if reading.kafka else {})
+    except InvalidApplicationException as error:
+        return error.mistakes
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if embedded and protocol != "PLAINTEXT":
+        found = f"is {protocol}, and the embedded broker has neither login nor encryption"
+        return (
+            Mistake(
+                'spec.kafka.config["security.protocol"]',
+                found,
+                "give the broker's address (--bootstrap-servers), or leave login and encryption out",
+            ),
+        )
+    return ()

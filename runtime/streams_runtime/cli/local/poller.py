@@ -1,0 +1,50 @@
+"""Asks one instance's process how it is, again and again, on a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+_INTERVAL = 0.4  # seconds between two questions
+_TIMEOUT = 3.0  # seconds for an answer; an instance that plans a batch on a busy machine is slow
+
+
+class StatePoller:
+    """Follows one process from its endpoint file to its /state, until `stop`."""
+
+    def __init__(self, endpoint: Path, pid: int) -> None:
+        """An endpoint file that tells of another process than `pid` is not believed."""
+        self._endpoint = endpoint
+        self._pid = pid
+        self._stopping = threading.Event()
+        self.url: str | None = None
+        self.described: Mapping[str, Any] | None = None
+        """The last answer; None before the first."""
+        threading.Thread(target=self._run, name=f"state-of-{pid}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ask no more. Does not wait."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        with httpx.Client(trust_env=False, timeout=_TIMEOUT) as http:
+            while not self._stopping.wait(_INTERVAL):
+                if self.url is None:
+                    self.url = self._find()
+                if self.url is not None:
+                    # Not to answer is nothing to report: whether the process lives is seen elsewhere.
+                    with contextlib.suppress(httpx.HTTPError, orjson.JSONDecodeError):
+                        self.described = orjson.loads(http.get(f"{self.url}/state").raise_for_status().content)
+
+    def _find(self) -> str | None:
+        try:
+            told = orjson.loads(self._endpoint.read_bytes())
+        except FileNotFoundError:
+            return None
+        return str(told["url"]) if told["pid"] == self._pid else None

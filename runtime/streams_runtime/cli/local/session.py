@@ -1,0 +1,159 @@
+"""One local run from its first step to its last: brokers, instances, and everything put away in order."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams_runtime.api import StreamsApplication
+from streams_runtime.cli.local.account import Account, internal_topics
+from streams_runtime.cli.local.brokers import GivenBrokers, OwnBroker
+from streams_runtime.cli.local.folders import RunFolders
+from streams_runtime.cli.local.group import GroupProgress, GroupWatch
+from streams_runtime.cli.local.news import News
+from streams_runtime.cli.local.outcome import exit_code_of
+from streams_runtime.cli.local.output import Narrator
+from streams_runtime.cli.local.replica import Order, Replica
+from streams_runtime.cli.local.restarts import RestartPolicy
+from streams_runtime.cli.local.signals import Interrupted, StopSignals
+from streams_runtime.cli.local.supervisor import Supervisor
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.properties import client_properties
+from streams_runtime.topology.build import build_topology
+
+_TICK = 0.2  # seconds between two looks at the instances
+_ANSWER_SECONDS = 10.0  # for one answer of the brokers
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run. `bootstrap_servers` None: on an embedded broker."""
+
+    file: Path
+    application: StreamsApplication
+    instances: int
+    bootstrap_servers: str | None = None
+    until_caught_up: bool = False
+    log_level: str = "INFO"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The instances, named as pods are: NAME-0, NAME-1, and so on."""
+        return tuple(f"{self.application.name}-{ordinal}" for ordinal in range(self.instances))
+
+
+class Session:
+    """One run. Used once, on the main thread, in `with signals`."""
+
+    def __init__(self, plan: Plan, folders: RunFolders, signals: StopSignals, narrator: Narrator) -> None:
+        self._plan = plan
+        self._folders = folders
+        self._signals = signals
+        self._narrator = narrator
+        self._topology = build_topology(plan.application)
+        self._resources = ExitStack()
+        self._supervisor = Supervisor(())
+        self._brokers = self._choose_brokers()
+        self._broken = False
+        self._stopping = False
+        self._broker_away = False
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The instances that did not end in order, once the run is over."""
+        return self._supervisor.failed
+
+    def run(self) -> int:
+        """Run to the end; returns the exit code. Nothing is left running, whatever is raised.
+
+        Raises:
+            EnvironmentException: the machine lacks something.
+            StreamsException: the brokers refuse to answer.
+        """
+        caught_up = False
+        with self._resources:
+            try:
+                with self._signals.raising():
+                    watch, first = self._begin()
+            except Interrupted:
+                return exit_code_of((), not self._plan.until_caught_up)
+            caught_up = self._supervise(watch, first)
+        complete = not self._broken and (caught_up or not self._plan.until_caught_up)
+        return exit_code_of(self._supervisor.ends, complete)
+
+    def _choose_brokers(self) -> GivenBrokers | OwnBroker:
+        address = self._plan.bootstrap_servers
+        if address is not None:
+            return GivenBrokers(address, self._narrator.say)
+        return OwnBroker(self._folders.broker, self._topology, self._resources, self._narrator.say)
+
+    def _begin(self) -> tuple[GroupWatch, GroupProgress]:
+        """Everything before the first instance; can be broken off anywhere."""
+        application, topology = self._plan.application, self._topology
+        self._brokers.reach(application.spec)
+        properties = client_properties(self._brokers.address, application.spec.kafka.config)
+        inputs = {*topology.source_topics, *topology.repartition_topics}
+        admin = Admin(properties, timeout=_ANSWER_SECONDS)
+        watch = GroupWatch(admin, application.application_id, inputs, internal_topics(topology))
+        self._resources.callback(watch.stop)
+        return watch, watch.look()
+
+    def _supervise(self, watch: GroupWatch, first: GroupProgress) -> bool:
+        """Run the instances until all have ended; whether the backlog was caught up with."""
+        plan, say = self._plan, self._narrator.say
+        order = Order(plan.file.absolute(), self._brokers.address, plan.log_level)
+        policy = RestartPolicy()
+        replicas = [Replica(name, self._folders.instance(name), order, policy, say) for name in plan.names]
+        self._supervisor = Supervisor(replicas)
+        self._resources.callback(self._supervisor.end)
+        account = Account(plan.application.name, self._topology, first, time.time())
+        watch.start()
+        self._supervisor.start()
+        told = False
+        while True:
+            self._supervisor.tick()
+            progress = watch.latest or first
+            self._narrator.show(account.overview(self._supervisor.seen(), progress, time.time()))
+            if account.caught_up and not told:
+                told = True
+                say(News("caught-up", "caught up: the backlog of the start is processed and committed"))
+            self._note_brokers(watch)
+            if self._supervisor.ended:
+                return account.caught_up
+            self._stop_where_due(account.caught_up)
+            time.sleep(_TICK)
+
+    def _stop_where_due(self, caught_up: bool) -> None:
+        signals, say = self._signals, self._narrator.say
+        if signals.hurry:
+            say(News("killing", "killing what still runs"))
+            self._supervisor.kill()
+            if isinstance(self._brokers, OwnBroker):
+                self._brokers.kill()
+        if self._stopping:
+            return
+        if signals.asked is not None:
+            self._stop(f"stopping ({signals.asked.name}; once more kills)")
+        elif self._brokers.gone() is not None:
+            self._broken = True
+            self._stop(f"stopping: {self._brokers.gone()}")
+        elif caught_up and self._plan.until_caught_up:
+            self._stop("stopping: there is nothing left to do")
+
+    def _stop(self, why: str) -> None:
+        self._stopping = True
+        self._narrator.say(News("stopping", why))
+        self._supervisor.stop()
+
+    def _note_brokers(self, watch: GroupWatch) -> None:
+        """Say once that the brokers are away, and once that they are back."""
+        if self._stopping or (watch.failure is not None) == self._broker_away:
+            return
+        self._broker_away = watch.failure is not None
+        if watch.failure is not None:
+            text = f"{watch.failure}. The instances wait, and go on when it is back"
+            self._narrator.say(News("broker-away", text, problem=True))
+        else:
+            self._narrator.say(News("broker-back", "the brokers answer again"))

@@ -1,0 +1,288 @@
+"""Running aggregates: batches one after the other give what one batch of all rows gives, and lie there as JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams_runtime.errors import (
+    InvalidApplicationException,
+    NotSupportedException,
+    ProcessorStateException,
+    StreamsException,
+)
+from streams_runtime.state.aggregates import AggregateState, json_rows
+from streams_runtime.topology.plan import Aggregate
+
+PATH = "spec.topology.steps[3].aggregate"
+LEAST, MOST = -(2**63), 2**63 - 1
+UTC = dt.UTC
+
+TIME = pa.timestamp("us", tz="UTC")
+LOCAL_TIME = pa.timestamp("us")
+# Types that min and max keep, with values that JSON and comparisons may trip over.
+VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.int64(): st.integers(LEAST, MOST) | st.sampled_from([LEAST, MOST, 2**53 + 1, -(2**53) - 1]),
+    pa.int32(): st.integers(-(2**31), 2**31 - 1),
+    pa.int16(): st.integers(-(2**15), 2**15 - 1),
+    pa.int8(): st.integers(-128, 127),
+    pa.float64(): st.floats(allow_nan=False, allow_infinity=False),
+    pa.float32(): st.floats(allow_nan=False, allow_infinity=False, width=32),
+    pa.bool_(): st.booleans(),
+    pa.string(): st.text(max_size=5) | st.sampled_from(['"', "\\", "\x00\n\u2028", "flüge", "\U0001f600", "null"]),
+    pa.date32(): st.dates(),
+    TIME: st.datetimes(timezones=st.just(UTC)),
+    LOCAL_TIME: st.datetimes(),
+}
+KINDS = list(VALUES)
+
+
+def aggregate(column: str, function: str, argument: str | None = "x") -> Aggregate:
+    return Aggregate(column, function, argument, f"{PATH}.{column}")
+
+
+def state_of(*columns: tuple[str, str, pa.DataType]) -> AggregateState:
+    """An aggregate of (column, function, type of the result), as Spark's analysis would bind it."""
+    state = AggregateState([aggregate(name, function) for name, function, _ in columns])
+    fields: list[tuple[str, pa.DataType]] = []
+    for name, function, kind in columns:
+        fields += (
+            [(f"{name}.sum", pa.float64()), (f"{name}.count", pa.int64())] if function == "avg" else [(name, kind)]
+        )
+    state.bind(pa.schema(fields))
+    return state
+
+
+def table(state: AggregateState, *rows: Sequence[Any]) -> pa.Table:
+    """Rows of state columns."""
+    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in state.columns]
+    schema = state._bound()
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def rows_of(found: pa.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def partial(function: str, values: Sequence[Any]) -> tuple[Any, ...]:
+    """What Spark gives for a batch's values of one key."""
+    known = [value for value in values if value is not None]
+    match function:
+        case "count":
+            return (len(known),)
+        case "avg":
+            return (float(sum(known)) if known else None, len(known))
+        case "sum":
+            return (sum(known) if known else None,)
+        case "min":
+            return (min(known, default=None),)
+        case _:
+            return (max(known, default=None),)
+
+
+def batched(values: Sequence[Any], cuts: Sequence[int]) -> list[Sequence[Any]]:
+    ends = sorted({cut % (len(values) + 1) for cut in cuts} | {len(values)})
+    return [values[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def fold(function: str, kind: pa.DataType, values: Sequence[Any], cuts: Sequence[int]) -> list[tuple[Any, ...]]:
+    """The state after the batches, each stored as JSON and read again before the next one comes."""
+    state = state_of(("x", function, kind))
+    stored: list[bytes | None] = [None]
+    for batch in batched(values, cuts):
+        merged = state.merge(state.decode(stored), table(state, partial(function, batch)))
+        stored = list(state.encode(merged))
+    return rows_of(state.decode(stored))
+
+
+CUTS = st.lists(st.integers(0, 50), max_size=5)
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from(["min", "max"]), st.sampled_from(KINDS), CUTS)
+def test_min_and_max_do_not_depend_on_batches(data: st.DataObject, function: str, kind: Any, cuts: list[int]) -> None:
+    values = data.draw(st.lists(st.none() | VALUES[kind], max_size=20))
+    assert fold(function, kind, values, cuts) == [partial(function, values)]
+
+
+# Doubles that add up exactly in any order, so that a difference is one of the code and not of rounding.
+EXACT_DOUBLES = st.integers(-(2**40), 2**40).map(lambda number: number / 8)
+
+
+@settings(max_examples=40)
+@given(st.data(), st.sampled_from(["sum", "avg", "count"]), st.sampled_from([pa.int64(), pa.float64()]), CUTS)
+def test_sum_avg_and_count_do_not_depend_on_batches(
+    data: st.DataObject, function: str, kind: Any, cuts: list[int]
+) -> None:
+    numbers = st.integers(-(2**58), 2**58) if kind == pa.int64() and function == "sum" else EXACT_DOUBLES
+    values = data.draw(st.lists(st.none() | numbers, max_size=20))
+    if kind == pa.int64() and function != "sum":
+        kind = pa.int64() if function == "count" else pa.float64()
+    assert fold(function, pa.int64() if function == "count" else kind, values, cuts) == [partial(function, values)]
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from(KINDS))
+def test_state_comes_back_from_json_as_it_was(data: st.DataObject, kind: Any) -> None:
+    state = state_of(("m", "max", kind), ("a", "avg", pa.float64()), ("n", "count", pa.int64()))
+    doubles = st.floats(allow_nan=False, allow_infinity=False)
+    row = st.tuples(
+        st.none() | VALUES[kind],
+        st.none() | doubles,
+        st.none() | st.integers(0, MOST),
+        st.none() | st.integers(0, MOST),
+    )
+    rows = data.draw(st.lists(row, max_size=8))
+    encoded = state.encode(table(state, *rows))
+    for value in encoded:
+        assert list(orjson.loads(value)) == ["m", "a", "n"]
+    decoded = state.decode([*encoded, None])
+    assert decoded.schema == state._bound()
+    assert rows_of(decoded) == [*rows, (None, None, None, None)]
+
+
+def test_stored_state_is_plain_json_that_others_can_read() -> None:
+    state = state_of(
+        ("at", "max", TIME), ("day", "min", pa.date32()), ("a", "avg", pa.float64()), ("s", "max", pa.string())
+    )
+    time = dt.datetime(2024, 1, 2, 3, 4, 5, 60, tzinfo=UTC)
+    assert state.encode(table(state, (time, dt.date(2024, 1, 2), 1.5, 2, 'ü"'), (None, None, None, 0, None))) == [
+        '{"at":"2024-01-02T03:04:05.000060Z","day":"2024-01-02","a":{"sum":1.5,"count":2},"s":"ü\\""}'.encode(),
+        b'{"at":null,"day":null,"a":{"sum":null,"count":0},"s":null}',
+    ]
+
+
+def test_rows_without_any_state_are_rows_of_nulls() -> None:
+    for kind in KINDS:
+        state = state_of(("m", "max", kind), ("a", "avg", pa.float64()))
+        assert rows_of(state.decode([None, None])) == [(None, None, None)] * 2
+        assert rows_of(state.decode([])) == []
+        assert state.encode(state.decode([])) == []
+
+
+@pytest.mark.parametrize(("old", "new"), [(MOST, 1), (LEAST, -1), (MOST, MOST)])
+@pytest.mark.parametrize("function", ["sum", "count"])
+def test_a_total_that_leaves_bigint_is_an_error_that_names_its_field(function: str, old: int, new: int) -> None:
+    state = state_of(("n", "count", pa.int64()), ("total", function, pa.int64()))
+    with pytest.raises(StreamsException, match=rf"{PATH}.total".replace("[", r"\[")) as refused:
+        state.merge(table(state, (1, 1), (1, old)), table(state, (1, 1), (1, new)))
+    assert "BIGINT" in str(refused.value)
+    assert "cast the argument to DOUBLE" in str(refused.value)
+
+
+def test_the_last_number_of_bigint_is_still_in_its_range() -> None:
+    state = state_of(("total", "sum", pa.int64()))
+    assert rows_of(state.merge(table(state, (MOST - 1,), (LEAST + 1,)), table(state, (1,), (-1,)))) == [
+        (MOST,),
+        (LEAST,),
+    ]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("function", ["sum", "avg", "max"])
+def test_a_number_that_json_does_not_have_is_an_error_that_names_its_field(function: str, number: float) -> None:
+    state = state_of(("m", function, pa.float64()), ("n", "count", pa.int64()))
+    row = (number, 1, 1) if function == "avg" else (number, 1)
+    with pytest.raises(StreamsException, match="NaN or infinite") as refused:
+        state.encode(table(state, row))
+    assert f"{PATH}.m" in str(refused.value)
+
+
+def test_doubles_that_grow_beyond_their_range_are_an_error_and_not_null() -> None:
+    state = state_of(("m", "sum", pa.float64()))
+    merged = state.merge(table(state, (1.7e308,)), table(state, (1.7e308,)))
+    with pytest.raises(StreamsException, match="infinite"):
+        state.encode(merged)
+
+
+def test_the_average_of_nothing_is_null() -> None:
+    state = state_of(("a", "avg", pa.float64()))
+    rows = table(state, (None, None), (None, 0), (0.0, 0), (3.0, 2))
+    assert state.finish(rows)["a"].to_pylist() == [None, None, None, 1.5]
+    seen = [state.finish_value(value)["a"] for value in state.encode(rows)]
+    assert seen == [None, None, None, 1.5]
+    assert state.finish_value(b'{"a":null}') == {"a": None}
+
+
+@settings(max_examples=30)
+@given(st.data(), st.sampled_from(KINDS))
+def test_one_value_is_finished_as_a_column_is(data: st.DataObject, kind: Any) -> None:
+    state = state_of(("m", "max", kind), ("a", "avg", pa.float64()))
+    row = st.tuples(st.none() | VALUES[kind], EXACT_DOUBLES, st.integers(0, 2**53))
+    rows = table(state, *data.draw(st.lists(row, min_size=1, max_size=5)))
+    seen = [orjson.loads(each) for each in json_rows(state.finish(rows))]
+    assert [state.finish_value(value) for value in state.encode(rows)] == seen
+
+
+def test_only_an_average_is_stored_in_another_form_than_it_is_seen() -> None:
+    assert state_of(("m", "max", pa.int64()), ("n", "count", pa.int64())).stored_as_seen
+    assert not state_of(("m", "max", pa.int64()), ("a", "avg", pa.float64())).stored_as_seen
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"{",
+        b"[1]",
+        b"1",
+        b'{"n":"text","total":1}',
+        b"\xff",
+        b'{"other":1}',
+        b'{"n":1}',
+        b"null",
+        b'{"n":99999999999999999999,"total":1}',
+    ],
+)
+def test_a_stored_value_of_something_else_is_an_error_and_not_a_null(value: bytes) -> None:
+    state = state_of(("n", "count", pa.int64()), ("total", "sum", pa.int64()))
+    with pytest.raises(ProcessorStateException, match="give the store a new name") as refused:
+        state.decode([b'{"n":1,"total":2}', value])
+    assert PATH in str(refused.value)
+
+
+def test_a_query_for_a_value_that_is_no_state_is_a_value_error() -> None:
+    state = state_of(("n", "count", pa.int64()))
+    for value in (b"{", b"[1]", b"1"):
+        with pytest.raises(ValueError, match=r"."):
+            state.finish_value(value)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(10, 2), pa.binary(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())])]
+)
+def test_types_that_json_can_not_keep_are_refused_with_their_field(kind: pa.DataType) -> None:
+    with pytest.raises(InvalidApplicationException) as refused:
+        state_of(("good", "max", pa.int64()), ("one", "max", kind), ("two", "min", kind))
+    assert [mistake.path for mistake in refused.value.mistakes] == [f"{PATH}.one", f"{PATH}.two"]
+    assert str(kind) in refused.value.mistakes[0].found
+
+
+def test_an_unknown_function_is_refused_by_name() -> None:
+    with pytest.raises(
+        NotSupportedException, match=r"steps\[3\]\.aggregate\.p: the aggregate percentile is not there yet"
+    ):
+        AggregateState([aggregate("p", "percentile")])
+
+
+EXPRESSIONS: list[tuple[str, str | None, list[str]]] = [
+    ("count", None, ["count(1)"]),
+    ("count", "x", ["count(x)"]),
+    ("sum", "a + 1", ["sum(a + 1)"]),
+    ("min", "x", ["min(x)"]),
+    ("max", "x", ["max(x)"]),
+    ("avg", "x", ["sum(cast(x as double))", "count(x)"]),
+]
+
+
+@pytest.mark.parametrize(("function", "argument", "expected"), EXPRESSIONS)
+def test_spark_computes_what_the_function_says(function: str, argument: str | None, expected: list[str]) -> None:
+    state = AggregateState([aggregate("c", function, argument)])
+    assert [column.expression for column in state.columns] == expected

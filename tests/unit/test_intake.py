@@ -1,0 +1,366 @@
+"""What the next batch reads: every record once and in order, whoever fetches it, whatever goes wrong in between."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
+from streams_runtime.tasks.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+BACKLOGS = st.dictionaries(
+    st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 30)), st.integers(0, 1000), max_size=40
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A message as librdkafka's binding gives it."""
+
+    at: TopicPartition
+    number: int
+    header: list[tuple[str, bytes | None]] | None = None
+    time: int = 1000
+
+    def topic(self) -> str:
+        return self.at.topic
+
+    def partition(self) -> int:
+        return self.at.partition
+
+    def offset(self) -> int:
+        return self.number
+
+    def key(self) -> bytes | None:
+        return None if self.number % 5 == 4 else b"k%d" % self.number
+
+    def value(self) -> bytes | None:
+        return None if self.number % 7 == 6 else b"v%d" % self.number
+
+    def timestamp(self) -> tuple[int, int]:
+        return (1, self.time + self.number)
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        return self.header
+
+
+@dataclass
+class FakeBroker:
+    """Logs of partitions, and a member that fetches from those that are resumed."""
+
+    ends: dict[TopicPartition, int]
+    starts: dict[TopicPartition, int] = field(default_factory=dict)
+    resumed: dict[TopicPartition, int] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    away: bool = False
+
+    def fetch(self, limit: int, wait: float) -> Sequence[Any]:
+        self.calls.append("fetch")
+        found: list[Record] = []
+        for each, at in self.resumed.items():
+            end = min(self.ends[each], at + limit - len(found))
+            found += [Record(each, number) for number in range(at, end)]
+            self.resumed[each] = max(at, end)
+        return found
+
+    def poll(self) -> None:
+        self.calls.append("poll")
+
+    def pause(self, partitions: Sequence[TopicPartition]) -> None:
+        self.calls.append("pause")
+        for each in partitions:
+            self.resumed.pop(each, None)
+
+    def resume(self, positions: Mapping[TopicPartition, int]) -> None:
+        self.calls.append("resume")
+        self.resumed |= positions
+
+    def start_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return {each: self.starts.get(each, 0) for each in partitions}
+
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if self.away:
+            raise BrokerNotAvailableException("away")
+        return {each: self.ends[each] for each in partitions}
+
+
+def intake_of(broker: FakeBroker, batch: int = 100, backlog: int = 50, fetch: int = 20) -> Intake:
+    return Intake(broker, broker, IntakeLimits(batch, 0.0, backlog, fetch))
+
+
+def ranges(batch: BatchInput | None) -> dict[TopicPartition, tuple[int, int]]:
+    return {} if batch is None else {each.partition: (each.start, each.end) for each in batch.ranges}
+
+
+@given(BACKLOGS, st.integers(1, 2000))
+def test_shares_never_exceed_the_limit_or_what_waits_and_always_make_progress(
+    backlog: dict[TopicPartition, int], limit: int
+) -> None:
+    shares = shared_out(backlog, limit)
+    assert shares.keys() <= backlog.keys()
+    assert sum(shares.values()) <= limit
+    assert all(0 <= share <= backlog[each] for each, share in shares.items())
+    if sum(backlog.values()):
+        assert sum(shares.values()) > 0
+
+
+@given(BACKLOGS, st.integers(1, 2000))
+def test_shares_are_in_proportion_to_what_waits(backlog: dict[TopicPartition, int], limit: int) -> None:
+    total = sum(backlog.values())
+    shares = shared_out(backlog, limit)
+    if total <= limit:
+        assert shares == backlog
+    elif max(backlog.values()) * limit >= total:
+        assert all(abs(shares[each] - waiting * limit / total) < 1 for each, waiting in backlog.items())
+        assert sum(shares.values()) > limit - len(backlog)
+
+
+def test_partitions_with_less_than_one_record_each_still_get_a_batch_that_is_there() -> None:
+    backlog = {TopicPartition("a", number): 1 for number in range(1000)}
+    assert sum(shared_out(backlog, 500).values()) == 1
+
+
+def test_fetched_records_become_one_table_with_the_columns_of_spark_s_kafka_source() -> None:
+    records = [
+        Record(A0, 5, [("h", b"x"), ("n", None)], time=1_700_000_000_000),
+        Record(B0, 0, []),
+        Record(A0, 6),
+        Record(A0, 9),
+    ]
+    batch = batch_of(records, {A0: 5, B0: 0})
+    assert batch is not None
+    assert batch.ranges == (OffsetRange(A0, 5, 10), OffsetRange(B0, 0, 1))
+    assert batch.records is not None
+    assert batch.records.schema == RAW_SCHEMA
+    rows = batch.records.to_pylist()
+    assert [(row["topic"], row["partition"], row["offset"]) for row in rows] == [
+        ("a", 0, 5),
+        ("b", 0, 0),
+        ("a", 0, 6),
+        ("a", 0, 9),
+    ]
+    assert [(row["key"], row["value"]) for row in rows] == [
+        (b"k5", b"v5"),
+        (b"k0", b"v0"),
+        (b"k6", None),
+        (None, b"v9"),
+    ]
+    assert rows[0]["headers"] == [{"key": "h", "value": b"x"}, {"key": "n", "value": None}]
+    assert (rows[1]["headers"], rows[2]["headers"]) == ([], None)
+    assert rows[0]["timestamp"].timestamp() == 1_700_000_000.005
+
+
+def test_records_before_the_position_or_of_partitions_that_went_away_are_left_out() -> None:
+    """They were fetched before a seek, or before the group took the partition."""
+    stale = [Record(A0, 3), Record(A0, 4), Record(A1, 7), Record(A0, 5), Record(A0, 5), Record(A0, 4), Record(A0, 6)]
+    batch = batch_of(stale, {A0: 5})
+    assert ranges(batch) == {A0: (5, 7)}
+    assert batch is not None
+    assert batch.records is not None
+    assert batch.records["offset"].to_pylist() == [5, 6]
+    assert batch_of(stale[:3], {A0: 5}) is None
+    assert batch_of([], {A0: 5}) is None
+
+
+def test_the_range_begins_at_the_position_even_where_records_are_missing() -> None:
+    """Compaction and transaction markers leave gaps; the commit has to pass them."""
+    assert ranges(batch_of([Record(A0, 8)], {A0: 5})) == {A0: (5, 9)}
+
+
+def test_a_batch_is_split_by_topics() -> None:
+    batch = batch_of([Record(A0, 0), Record(B0, 0)], {A0: 0, B0: 0})
+    assert batch is not None
+    part = split_by_topics(batch, frozenset({"b"}))
+    assert part is not None
+    assert ranges(part) == {B0: (0, 1)}
+    assert part.records is batch.records
+    assert split_by_topics(batch, frozenset({"c"})) is None
+
+
+def test_without_partitions_the_member_still_takes_part_in_the_group() -> None:
+    broker = FakeBroker({})
+    assert intake_of(broker).next() is None
+    assert broker.calls == ["fetch"]
+
+
+def test_a_short_backlog_is_fetched_by_the_member() -> None:
+    broker = FakeBroker({A0: 30, A1: 5})
+    intake = intake_of(broker)
+    intake.add({A0: 10, A1: 5})
+    assert intake.next() is None
+    assert broker.resumed == {A0: 10, A1: 5}
+    assert ranges(intake.next()) == {A0: (10, 30)}
+    assert "poll" in broker.calls
+
+
+def test_a_long_backlog_is_left_to_spark_and_the_member_stays_in_the_group() -> None:
+    broker = FakeBroker({A0: 150, A1: 60})
+    intake = intake_of(broker)
+    intake.add({A0: 10, A1: 0})
+    batch = intake.next()
+    assert batch is not None
+    assert batch.records is None
+    assert ranges(batch) == {A0: (10, 80), A1: (0, 30)}
+    assert batch.size == 100
+    assert broker.resumed == {}
+    assert broker.calls == ["poll"]
+
+
+def test_once_the_backlog_is_short_the_member_takes_over_where_spark_stopped() -> None:
+    broker = FakeBroker({A0: 120})
+    intake = intake_of(broker)
+    intake.add({A0: 0})
+    batch = intake.next()
+    assert ranges(batch) == {A0: (0, 100)}
+    intake.advance({A0: 100})
+    assert intake.next() is None
+    assert broker.resumed == {A0: 100}
+    assert ranges(intake.next()) == {A0: (100, 120)}
+
+
+def test_a_backlog_that_grows_while_the_member_fetches_goes_back_to_spark() -> None:
+    broker = FakeBroker({A0: 10})
+    intake = intake_of(broker)
+    intake.add({A0: 0})
+    intake.next()
+    broker.ends[A0] = 500
+    assert intake.next() is None
+    assert broker.resumed == {}
+    assert ranges(intake.next()) == {A0: (0, 100)}
+
+
+def test_a_full_fetch_without_a_long_backlog_is_processed() -> None:
+    broker = FakeBroker({A0: 25})
+    intake = intake_of(broker)
+    intake.add({A0: 0})
+    intake.next()
+    assert ranges(intake.next()) == {A0: (0, 20)}
+
+
+def test_no_batch_has_more_records_than_the_application_allows() -> None:
+    broker = FakeBroker({A0: 40})
+    intake = intake_of(broker, batch=3)
+    intake.add({A0: 0})
+    intake.next()
+    assert ranges(intake.next()) == {A0: (0, 3)}
+
+
+def test_a_batch_that_came_to_nothing_is_read_again() -> None:
+    broker = FakeBroker({A0: 30})
+    intake = intake_of(broker)
+    intake.add({A0: 0})
+    intake.next()
+    first = ranges(intake.next())
+    intake.restart()
+    assert intake.next() is None
+    assert ranges(intake.next()) == first == {A0: (0, 20)}
+
+
+def test_a_new_partition_holds_the_others_until_all_are_resumed_together() -> None:
+    broker = FakeBroker({A0: 10, A1: 10})
+    intake = intake_of(broker)
+    intake.add({A0: 0})
+    intake.next()
+    assert broker.resumed == {A0: 0}
+    intake.add({A1: 4})
+    assert broker.resumed == {}
+    intake.next()
+    assert broker.resumed == {A0: 0, A1: 4}
+
+
+def test_a_partition_that_was_taken_away_is_neither_read_nor_advanced() -> None:
+    broker = FakeBroker({A0: 10, A1: 10})
+    intake = intake_of(broker)
+    intake.add({A0: 0, A1: 0})
+    intake.next()
+    intake.remove(frozenset({A1, B0}))
+    assert ranges(intake.next()) == {A0: (0, 10)}
+    intake.advance({A0: 10, A1: 10})
+    assert intake.positions == {A0: 10}
+
+
+def test_records_that_were_deleted_before_they_were_read_are_passed_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = FakeBroker({A0: 500}, starts={A0: 120})
+    intake = intake_of(broker)
+    intake.add({A0: 100})
+    with caplog.at_level(logging.WARNING):
+        assert ranges(intake.next()) == {A0: (120, 220)}
+    assert "a-0 begins at offset 120: the records from 100 on were deleted" in caplog.text
+    assert intake.positions == {A0: 120}
+
+
+@pytest.mark.parametrize("fetching", [False, True])
+def test_a_broker_that_is_away_costs_nothing(fetching: bool) -> None:
+    broker = FakeBroker({A0: 45})
+    intake = intake_of(broker)
+    intake.add({A0: 0})
+    if fetching:
+        intake.next()
+    broker.away = True
+    with pytest.raises(BrokerNotAvailableException):
+        intake.next()
+    broker.away = False
+    intake.restart()
+    intake.next()
+    assert ranges(intake.next()) == {A0: (0, 20)}
+
+
+ACTIONS = st.sampled_from(["process", "process", "process", "fail", "append", "rebalance", "burst"])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(ACTIONS, st.sampled_from([A0, A1, B0]), st.integers(1, 60)), max_size=40))
+def test_every_record_is_processed_once_and_in_order_whatever_happens(
+    steps: list[tuple[str, TopicPartition, int]],
+) -> None:
+    """Failures, growing backlogs and partitions that go away and come back, at random; the commits are the truth."""
+    broker = FakeBroker(dict.fromkeys((A0, A1, B0), 0))
+    intake = intake_of(broker, batch=30, backlog=25, fetch=10)
+    committed = dict.fromkeys((A0, A1, B0), 0)
+    intake.add(committed)
+
+    def turn(fail: bool) -> None:
+        batch = intake.next()
+        if batch is None:
+            return
+        assert batch.size <= 30
+        for each in batch.ranges:
+            assert each.start == committed[each.partition]
+            assert each.start < each.end <= broker.ends[each.partition]
+        if batch.records is not None:
+            rows = [(TopicPartition(r["topic"], r["partition"]), r["offset"]) for r in batch.records.to_pylist()]
+            expected = [(r.partition, offset) for r in batch.ranges for offset in range(r.start, r.end)]
+            assert sorted(rows) == expected
+        if fail:
+            intake.restart()
+            return
+        ends = {each.partition: each.end for each in batch.ranges}
+        committed.update(ends)
+        intake.advance(ends)
+
+    for action, partition, number in steps:
+        match action:
+            case "append" | "burst":
+                broker.ends[partition] += number * (10 if action == "burst" else 1)
+            case "rebalance":
+                intake.remove(frozenset({partition}))
+                broker.pause([partition])
+                intake.add({partition: committed[partition]})
+            case _:
+                turn(fail=action == "fail")
+    turns = 0
+    while committed != broker.ends:
+        turn(fail=False)
+        turns += 1
+        assert turns < 1000, f"no progress at {committed} of {broker.ends}"

@@ -1,0 +1,191 @@
+"""One store on its way through its changelog: which records count, what the listener hears, where it has got to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from state_kit import contents, key_value_store, memory_folder
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.listener import NullListener
+from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.state.rocksdb import write_sst
+from streams_runtime.state.store import KeyValueStore, stamp
+from streams_runtime.topology.plan import TaskId
+
+
+@dataclass(frozen=True)
+class Change:
+    """A record of a changelog, as librdkafka's binding gives it."""
+
+    number: int
+    k: bytes | None
+    v: bytes | None
+    time: int = 7
+
+    def offset(self) -> int:
+        return self.number
+
+    def key(self) -> bytes | None:
+        return self.k
+
+    def value(self) -> bytes | None:
+        return self.v
+
+    def timestamp(self) -> tuple[int, int]:
+        return (1, self.time)
+
+
+@dataclass
+class Heard:
+    """A listener that writes down what it hears."""
+
+    calls: list[tuple[object, ...]] = field(default_factory=list)
+
+    def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
+        self.calls.append(("start", str(partition), store, start, end))
+
+    def on_batch_restored(self, partition: TopicPartition, store: str, batch_end: int, records: int) -> None:
+        self.calls.append(("batch", str(partition), store, batch_end, records))
+
+    def on_restore_end(self, partition: TopicPartition, store: str, total: int) -> None:
+        self.calls.append(("end", str(partition), store, total))
+
+    def on_restore_suspended(self, partition: TopicPartition, store: str, total: int) -> None:
+        self.calls.append(("suspended", str(partition), store, total))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[KeyValueStore]:
+    with key_value_store(folder) as opened:
+        yield opened
+
+
+def test_the_last_record_of_a_key_wins_null_keys_are_skipped_null_values_delete(store: KeyValueStore) -> None:
+    restorer = StateRestorer(TaskId(0, 0), store)
+    restorer.restore_started(0, 100)
+    changes = [(b"a", b"1"), (None, b"no key"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"b", None), (b"d", None)]
+    restorer.apply([Change(number, k, v) for number, (k, v) in enumerate(changes)], 7)
+    assert contents(store) == {b"a": b"2", b"c": b"1"}
+    restorer.apply([Change(7, b"c", None), Change(8, b"a", b"3", time=9)], 12)
+    assert contents(store) == {b"a": b"3"}
+    assert store.get_stored([b"a"]) == [stamp(9, b"3")]
+    assert (store.offset(), restorer.restored_offset, restorer.checkpoint) == (12, 12, 12)
+
+
+def test_a_batch_of_null_keys_moves_the_checkpoint_all_the_same(store: KeyValueStore) -> None:
+    restorer = StateRestorer(TaskId(0, 0), store)
+    restorer.apply([Change(3, None, b"x")], 4)
+    assert (contents(store), store.offset()) == ({}, 4)
+
+
+def test_the_listener_hears_start_batches_and_end_with_their_numbers(folder: Path, store: KeyValueStore) -> None:
+    heard, restorer = Heard(), StateRestorer(TaskId(0, 0), store)
+    restorer.set_user_restore_listener(heard)
+    restorer.restore_started(5, 40)
+    restorer.apply([Change(5, b"a", b"1"), Change(9, b"a", b"2")], 10)
+    write_sst(folder / "bulk.sst", [(b"b", stamp(1, b"1"))])
+    restorer.ingest([folder / "bulk.sst"], 25, 35)
+    restorer.reached(40)
+    restorer.restore_done()
+    log = "app-totals-changelog-0"
+    assert heard.calls == [
+        ("start", log, "totals", 5, 40),
+        ("batch", log, "totals", 10, 2),
+        ("batch", log, "totals", 35, 25),
+        ("end", log, "totals", 27),
+    ]
+    assert contents(store) == {b"a": b"2", b"b": b"1"}
+    assert store.offset() == 40
+
+
+def test_a_store_that_has_not_started_is_neither_ended_nor_suspended(store: KeyValueStore) -> None:
+    heard, restorer = Heard(), StateRestorer(TaskId(0, 0), store)
+    restorer.set_user_restore_listener(heard)
+    restorer.restore_done()
+    restorer.restore_suspended()
+    assert heard.calls == []
+
+
+def test_a_suspended_store_reports_what_it_has_restored(store: KeyValueStore) -> None:
+    heard, restorer = Heard(), StateRestorer(TaskId(0, 0), store)
+    restorer.set_user_restore_listener(heard)
+    restorer.restore_started(0, 40)
+    restorer.apply([Change(0, b"a", b"1")], 1)
+    restorer.restore_suspended()
+    assert heard.calls[-1] == ("suspended", "app-totals-changelog-0", "totals", 1)
+
+
+def test_reaching_an_end_beyond_the_last_record_moves_the_checkpoint_there(store: KeyValueStore) -> None:
+    """Transaction markers and compacted records at the end of a log are not handed out."""
+    restorer = StateRestorer(TaskId(0, 0), store)
+    restorer.restore_started(0, 9)
+    restorer.apply([Change(0, b"a", b"1")], 1)
+    restorer.reached(9)
+    assert (store.offset(), restorer.restored_offset, contents(store)) == (9, 9, {b"a": b"1"})
+
+
+def good(value: bytes) -> bool:
+    return not value.startswith(b"bad")
+
+
+def test_records_that_processing_left_out_are_left_out_again(store: KeyValueStore) -> None:
+    restorer = StateRestorer(TaskId(0, 0), store, source_changelog=True, readable=good)
+    assert not restorer.bulk_loadable
+    restorer.apply([Change(0, b"a", b"bad"), Change(1, b"b", b"1"), Change(2, b"c", None)], 3)
+    assert (contents(store), store.offset()) == ({b"b": b"1"}, 3)
+
+
+def test_an_unreadable_record_leaves_the_one_before_it_in_place(store: KeyValueStore) -> None:
+    restorer = StateRestorer(TaskId(0, 0), store, source_changelog=True, readable=good)
+    restorer.apply([Change(0, b"a", b"1"), Change(1, b"a", b"bad"), Change(2, b"b", b"1"), Change(3, b"b", None)], 4)
+    assert contents(store) == {b"a": b"1"}
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from([b"a", b"b", None]), st.sampled_from([b"1", b"2", b"bad", None])), max_size=25
+)
+
+
+@settings(max_examples=30)
+@given(CHANGES, st.lists(st.integers(0, 25), max_size=4), st.booleans())
+def test_what_is_restored_does_not_depend_on_where_polls_end(
+    changes: Sequence[tuple[bytes | None, bytes | None]], cuts: list[int], tested: bool
+) -> None:
+    model: dict[bytes, bytes] = {}
+    for key, value in changes:
+        if key is None or (tested and value is not None and not good(value)):
+            continue
+        if value is None:
+            model.pop(key, None)
+        else:
+            model[key] = value
+    records = [Change(number, k, v) for number, (k, v) in enumerate(changes)]
+    ends = sorted({cut % (len(records) + 1) for cut in cuts} | {len(records)})
+    with memory_folder() as folder, key_value_store(folder) as store:
+        restorer = StateRestorer(TaskId(0, 0), store, tested, good if tested else None)
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            if end > start:
+                restorer.apply(records[start:end], end)
+        assert contents(store) == model
+
+
+def test_a_listener_that_nobody_gave_hears_everything_and_does_nothing(store: KeyValueStore) -> None:
+    restorer = StateRestorer(TaskId(0, 0), store)
+    restorer.set_user_restore_listener(NullListener())
+    restorer.restore_started(0, 1)
+    restorer.apply([Change(0, b"a", b"1")], 1)
+    restorer.restore_suspended()
+    restorer.restore_done()
+    assert restorer.persistent

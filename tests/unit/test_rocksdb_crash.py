@@ -1,0 +1,75 @@
+"""A process that is killed while it writes: whatever is in the store then, data and offset agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from state_kit import contents, memory_folder
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.state.store import KeyValueStore
+
+ROUNDS = 8
+KEYS = 2000
+
+# Writes batches for ever; all values of a batch name its offset, and so does the one key that is left out.
+WRITER = """
+import sys
+from pathlib import Path
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.state.store import KeyValueStore, Updates
+store = KeyValueStore("totals", TopicPartition("t", 0), Path(sys.argv[1]))
+keys = [b"%04d" % number for number in range(2000)]
+offset = store.offset() or 0
+print("open", offset, flush=True)
+while True:
+    offset += 1
+    gone = offset % len(keys)
+    values = [None if at == gone else b"%d|" % offset + bytes(1000) for at in range(len(keys))]
+    store.write(Updates(keys, values, [offset] * len(keys)), offset)
+    print(offset, flush=True)
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made / "totals"
+
+
+def killed_while_writing(folder: Path, batches: int, moment: float) -> int:
+    """Let a process write so many batches, kill it at a moment of the next (0 to 1); the last offset it reported."""
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        try:
+            reported = int(writer.stdout.readline().split()[1])
+            since = time.monotonic()
+            for _ in range(batches):
+                reported = int(writer.stdout.readline())
+            a_batch = (time.monotonic() - since) / batches
+            time.sleep(moment * a_batch)  # not a wait: the moment of the next batch at which the blow falls
+        finally:
+            writer.kill()
+        rest = [line for line in writer.stdout if line.endswith("\n")]
+    return int(rest[-1]) if rest else reported
+
+
+def test_data_and_offset_agree_after_a_kill_in_the_middle_of_writes(folder: Path) -> None:
+    for round_ in range(ROUNDS):
+        reported = killed_while_writing(folder, batches=10, moment=(round_ + 0.5) / ROUNDS)
+        store = KeyValueStore("totals", TopicPartition("t", 0), folder)
+        try:
+            found, offset = contents(store), store.offset()
+        finally:
+            store.close()
+        assert offset is not None
+        # What was written is there, for the operating system had it; one more write may have been on its way.
+        assert offset in (reported, reported + 1)
+        assert {value.partition(b"|")[0] for value in found.values()} == {b"%d" % offset}
+        assert len(found) == KEYS - 1
+        assert b"%04d" % (offset % KEYS) not in found

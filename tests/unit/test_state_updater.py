@@ -1,0 +1,370 @@
+"""The thread that restores: takes orders, lets go when told, and hands its failure to the thread that waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from test_restorer import Heard
+
+from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore import updater as updater_module
+from streams_runtime.restore.updater import ProgressListener, StateUpdater
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class FakeRestorer:
+    """As much of a restorer as the updater sees."""
+
+    partition: TopicPartition
+
+
+@dataclass
+class FakeReader:
+    """Restores nothing by itself: each round asks `answer` what is complete. Notes the order of the calls."""
+
+    answer: Callable[[FakeReader], set[TopicPartition]] = lambda reader: set()
+    registered: set[TopicPartition] = field(default_factory=set)
+    calls: list[str] = field(default_factory=list)
+    rounds: int = 0
+    tasks: Mapping[TopicPartition, Any] = field(default_factory=dict)
+    loading: bool = False
+    cleared: bool = False
+    freed: bool = False
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.registered)
+
+    def register(self, restorer: FakeRestorer) -> None:
+        self.calls.append(f"register {restorer.partition}")
+        self.registered.add(restorer.partition)
+
+    def unregister(self, partitions: Iterable[TopicPartition]) -> None:
+        for each in partitions:
+            self.calls.append(f"unregister {each}")
+            self.registered.discard(each)
+
+    def restore(self, tasks: Mapping[TopicPartition, Any]) -> set[TopicPartition]:
+        self.rounds += 1
+        self.tasks = tasks
+        time.sleep(0.001)  # a poll takes a moment
+        return self.answer(self)
+
+    def clear(self) -> None:
+        self.cleared = True
+        self.registered.clear()
+
+    def free(self) -> None:
+        self.freed = True
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def reader() -> FakeReader:
+    return FakeReader()
+
+
+@pytest.fixture
+def updater(reader: FakeReader) -> Iterator[StateUpdater]:
+    made = StateUpdater("updater", lambda: (reader, reader.free))  # type: ignore[arg-type, return-value]
+    yield made
+    made.stop()
+
+
+def add(updater: StateUpdater, *partitions: TopicPartition, task: Any = "task") -> None:
+    updater.add(task, [FakeRestorer(each) for each in partitions])  # type: ignore[misc]
+
+
+def all_completed(updater: StateUpdater, wanted: set[TopicPartition]) -> set[TopicPartition]:
+    """What is reported as complete until all that is wanted was; each partition once."""
+    found: list[TopicPartition] = []
+
+    def enough() -> bool:
+        found.extend(updater.completed())
+        return wanted <= set(found)
+
+    until(enough)
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+def test_what_is_complete_is_reported_once_and_forgotten_by_the_reader(
+    reader: FakeReader, updater: StateUpdater
+) -> None:
+    reader.answer = lambda self: set(self.registered)
+    updater.start()
+    add(updater, A, B)
+    assert all_completed(updater, {A, B}) == {A, B}
+    assert updater.completed() == set()
+    until(lambda: not reader.busy)
+    assert reader.tasks == {A: "task", B: "task"}
+
+
+def test_orders_from_before_the_start_are_carried_out(reader: FakeReader, updater: StateUpdater) -> None:
+    reader.answer = lambda self: set(self.registered)
+    add(updater, A)
+    updater.start()
+    assert all_completed(updater, {A}) == {A}
+
+
+def test_with_nothing_to_restore_the_reader_is_left_alone(reader: FakeReader, updater: StateUpdater) -> None:
+    reader.answer = lambda self: set(self.registered)
+    updater.start()
+    add(updater, A)
+    all_completed(updater, {A})
+    rounds = reader.rounds
+    add(updater, B)
+    all_completed(updater, {B})
+    assert reader.rounds <= rounds + 2
+
+
+def test_removing_waits_until_the_reader_no_longer_touches_the_store(reader: FakeReader, updater: StateUpdater) -> None:
+    """The caller closes the store next: a write after that would hit a closed one."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def answer(self: FakeReader) -> set[TopicPartition]:
+        inside.set()
+        leave.wait(PATIENCE)
+        self.calls.append("round over")
+        return set()
+
+    reader.answer = answer
+    updater.start()
+    add(updater, A)
+    assert inside.wait(PATIENCE)
+    removal = threading.Thread(target=updater.remove, args=({A},))
+    removal.start()
+    removal.join(0.1)
+    assert removal.is_alive()
+    leave.set()
+    removal.join(PATIENCE)
+    assert not removal.is_alive()
+    assert reader.calls[-1] == "unregister a-0"
+    assert reader.calls.index("round over") < reader.calls.index("unregister a-0")
+    assert not reader.registered
+
+
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_a_removed_partition_is_not_reported_even_if_it_was_completed_meanwhile(
+    reader: FakeReader, updater: StateUpdater, when: str
+) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def answer(self: FakeReader) -> set[TopicPartition]:
+        inside.set()
+        leave.wait(PATIENCE)
+        return {A} & self.registered
+
+    reader.answer = answer
+    updater.start()
+    add(updater, A)
+    assert inside.wait(PATIENCE)
+    if when == "before":
+        leave.set()
+        until(lambda: not reader.registered)
+    removal = threading.Thread(target=updater.remove, args=({A},))
+    removal.start()
+    if when == "while":
+        until(lambda: updater._gone)
+        leave.set()
+    removal.join(PATIENCE)
+    assert updater.completed() == set()
+
+
+def test_an_order_that_was_not_taken_yet_is_withdrawn(reader: FakeReader, updater: StateUpdater) -> None:
+    add(updater, A, B)
+    updater.remove({A})
+    updater.start()
+    until(lambda: B in reader.registered)
+    assert "register a-0" not in reader.calls
+
+
+def test_a_partition_that_goes_and_comes_back_is_restored_anew(reader: FakeReader, updater: StateUpdater) -> None:
+    updater.start()
+    add(updater, A, task="first")
+    until(lambda: reader.rounds)
+    updater.remove({A})
+    reader.answer = lambda self: set(self.registered)
+    add(updater, A, task="second")
+    assert all_completed(updater, {A}) == {A}
+    assert reader.calls[:3] == ["register a-0", "unregister a-0", "register a-0"]
+    assert reader.tasks == {A: "second"}
+
+
+def test_a_failure_ends_the_thread_and_is_raised_to_whoever_waits(reader: FakeReader, updater: StateUpdater) -> None:
+    def answer(self: FakeReader) -> set[TopicPartition]:
+        raise ProcessorStateException("disk full")
+
+    reader.answer = answer
+    updater.start()
+    add(updater, A)
+    with pytest.raises(ProcessorStateException, match="disk full"):
+        until(updater.completed)
+    with pytest.raises(ProcessorStateException, match="disk full"):
+        updater.completed()
+    updater.remove({A})
+    assert (reader.cleared, reader.freed) == (True, True)
+
+
+def test_a_reader_that_can_not_be_made_is_a_failure_too() -> None:
+    def make() -> Any:
+        raise ProcessorStateException("no reader")
+
+    updater = StateUpdater("updater", make)
+    updater.start()
+    with pytest.raises(ProcessorStateException, match="no reader"):
+        until(updater.completed)
+    updater.remove({A})
+    updater.stop()
+
+
+def test_a_removal_that_waits_is_freed_when_the_thread_fails(reader: FakeReader, updater: StateUpdater) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def answer(self: FakeReader) -> set[TopicPartition]:
+        inside.set()
+        leave.wait(PATIENCE)
+        raise ProcessorStateException("disk full")
+
+    reader.answer = answer
+    updater.start()
+    add(updater, A)
+    assert inside.wait(PATIENCE)
+    removal = threading.Thread(target=updater.remove, args=({A},))
+    removal.start()
+    leave.set()
+    removal.join(PATIENCE)
+    assert not removal.is_alive()
+
+
+def test_a_broker_that_is_away_is_asked_again_and_said_to_be_away(
+    reader: FakeReader, updater: StateUpdater, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(updater_module, "_RETRY", 0.01)
+
+    def answer(self: FakeReader) -> set[TopicPartition]:
+        if self.rounds < 3:
+            raise BrokerNotAvailableException("no answer from the broker at b:1")
+        return set(self.registered)
+
+    reader.answer = answer
+    with caplog.at_level(logging.WARNING):
+        updater.start()
+        add(updater, A)
+        assert all_completed(updater, {A}) == {A}
+    assert caplog.text.count("no answer from the broker at b:1. Restoration waits") == 2
+
+
+@pytest.mark.parametrize("order", ["stop", "remove"])
+def test_waiting_for_the_broker_ends_at_once_with_a_new_order(
+    reader: FakeReader, updater: StateUpdater, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(updater_module, "_RETRY", 60.0)
+
+    def answer(self: FakeReader) -> set[TopicPartition]:
+        raise BrokerNotAvailableException("away")
+
+    reader.answer = answer
+    updater.start()
+    add(updater, A)
+    until(lambda: reader.rounds)
+    since = time.monotonic()
+    if order == "stop":
+        updater.stop()
+    else:
+        updater.remove({A})
+    assert time.monotonic() - since < PATIENCE
+
+
+def test_stopping_frees_the_reader_on_its_own_thread_and_may_be_repeated(
+    reader: FakeReader, updater: StateUpdater
+) -> None:
+    updater.start()
+    add(updater, A)
+    until(lambda: reader.rounds)
+    updater.stop()
+    assert (reader.cleared, reader.freed) == (True, True)
+    updater.stop()
+    updater.remove({A})
+
+
+def test_stopping_what_was_never_started_is_no_error(updater: StateUpdater) -> None:
+    updater.stop()
+    updater.remove({A})
+
+
+def test_a_bulk_load_is_said_to_go_on_from_the_order_until_the_reader_is_through_with_it(
+    reader: FakeReader, updater: StateUpdater
+) -> None:
+    """Spark is not started beside it, so nobody may be told too early that there is none."""
+    assert not updater.loading
+    add(updater, A)
+    assert updater.loading
+    reader.loading = True
+    updater.start()
+    until(lambda: reader.rounds > 1)
+    assert updater.loading
+    reader.loading = False
+    until(lambda: not updater.loading)
+
+
+def test_a_load_that_was_called_off_no_longer_goes_on(reader: FakeReader, updater: StateUpdater) -> None:
+    reader.loading = True
+    updater.start()
+    add(updater, A)
+    until(lambda: reader.rounds)
+    updater.remove({A})
+    until(lambda: not updater.loading)
+
+
+def test_progress_follows_a_restoration_and_stays_when_it_ends() -> None:
+    heard, clock = Heard(), iter([10.0, 20.0])
+    listener = ProgressListener(heard, clock=lambda: next(clock))
+    listener.on_restore_start(A, "totals", 5, 90)
+    listener.on_batch_restored(A, "totals", 40, 30)
+    listener.on_batch_restored(A, "totals", 60, 20)
+    assert listener.snapshot() == [
+        {
+            "store": "totals",
+            "topic": "a",
+            "partition": 0,
+            "start": 5,
+            "position": 60,
+            "end": 90,
+            "restored": 50,
+            "started_at": 10.0,
+            "ended_at": None,
+        }
+    ]
+    listener.on_restore_end(A, "totals", 50)
+    (ended,) = listener.snapshot()
+    assert (ended["position"], ended["restored"], ended["ended_at"]) == (90, 50, 20.0)
+    assert listener.restored_total == 50
+    assert [call[0] for call in heard.calls] == ["start", "batch", "batch", "end"]
+
+
+def test_progress_of_a_suspended_restoration_is_forgotten_but_its_records_count() -> None:
+    listener = ProgressListener()
+    listener.on_restore_start(B, "totals", 0, 9)
+    listener.on_restore_start(A, "totals", 0, 9)
+    listener.on_batch_restored(A, "totals", 4, 4)
+    assert [each["topic"] for each in listener.snapshot()] == ["a", "b"]
+    listener.on_restore_suspended(A, "totals", 4)
+    assert [each["topic"] for each in listener.snapshot()] == ["b"]
+    assert listener.restored_total == 4

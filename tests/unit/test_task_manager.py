@@ -1,0 +1,220 @@
+"""A thread's tasks follow its partitions: opened when complete, read from where the group is, closed in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from state_kit import memory_folder
+
+from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.store import KeyValueStore
+from streams_runtime.states import TaskState
+from streams_runtime.tasks.manager import TaskManager
+from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId, Topology
+
+COUNTS = {"orders": 2, "users": 2, "by-user": 2}
+TOPOLOGY = Topology(
+    "app",
+    (
+        SubTopology(0, (), ("orders", "users"), (), (), (StoreSpec("users", "key-value", "users", True, "users"),)),
+        SubTopology(
+            1, (), ("by-user",), (), (), (StoreSpec("totals", "key-value", "app-totals-changelog", False, "totals"),)
+        ),
+    ),
+)
+
+
+def partitions(*names: str) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition.parse(name) for name in names)
+
+
+@dataclass
+class FakeUpdater:
+    """Restores nothing by itself: a test says what is complete."""
+
+    adding: list[TopicPartition] = field(default_factory=list)
+    removed: list[TopicPartition] = field(default_factory=list)
+    done: set[TopicPartition] = field(default_factory=set)
+    open_stores_at_removal: list[bool] = field(default_factory=list)
+    stores: dict[TopicPartition, KeyValueStore] = field(default_factory=dict)
+    failure: Exception | None = None
+
+    def add(self, task: Any, restorers: Collection[StateRestorer]) -> None:
+        self.adding += [each.partition for each in restorers]
+        self.stores |= {each.partition: each.store for each in restorers}
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        self.removed += partitions
+        self.open_stores_at_removal += [self.stores[each].is_open for each in partitions]
+
+    def completed(self) -> set[TopicPartition]:
+        if self.failure is not None:
+            raise self.failure
+        done, self.done = self.done, set()
+        return done
+
+
+@dataclass
+class FakeOffsets:
+    """Where partitions begin and what the group has committed."""
+
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+    starts: dict[TopicPartition, int] = field(default_factory=dict)
+    away: bool = False
+
+    def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        if self.away:
+            raise BrokerNotAvailableException("away")
+        return {each: self.starts.get(each, 0) for each in partitions}
+
+    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        assert group == "app"
+        return {each: offset for each, offset in self.committed.items() if each in partitions}
+
+
+@dataclass
+class Bench:
+    """A manager and what it stands on."""
+
+    manager: TaskManager
+    updater: FakeUpdater
+    offsets: FakeOffsets
+    directory: StateDirectory
+
+    def assign(self, *names: str) -> None:
+        self.manager.assigned(partitions(*names))
+        self.manager.open_new(COUNTS, lambda node: None)
+
+    def restore(self, *changelogs: str) -> dict[TopicPartition, int]:
+        self.updater.done |= partitions(*changelogs)
+        return self.manager.restored("app")
+
+    def states(self) -> dict[str, TaskState]:
+        return {str(task_id): task.state for task_id, task in sorted(self.manager.tasks.items())}
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    updater, offsets = FakeUpdater(), FakeOffsets()
+    with memory_folder() as folder:
+        directory = StateDirectory(folder, "app", "test")
+        manager = TaskManager(TOPOLOGY, directory, updater, offsets)  # type: ignore[arg-type]
+        yield Bench(manager, updater, offsets, directory)
+        manager.close()
+
+
+def test_a_task_is_opened_once_all_of_its_inputs_have_come(bench: Bench) -> None:
+    bench.assign("orders-0", "orders-1", "users-1")
+    assert bench.states() == {"0_1": TaskState.RESTORING}
+    bench.assign("users-0", "by-user-0")
+    assert bench.states() == dict.fromkeys(["0_0", "0_1", "1_0"], TaskState.RESTORING)
+    assert sorted(map(str, bench.updater.adding)) == ["app-totals-changelog-0", "users-0", "users-1"]
+
+
+def test_a_restored_task_runs_and_is_read_from_where_the_group_is(bench: Bench) -> None:
+    bench.offsets.committed = {TopicPartition("users", 0): 7, TopicPartition("users", 1): 99}
+    bench.offsets.starts = {TopicPartition("orders", 0): 3}
+    bench.assign("orders-0", "users-0", "by-user-0")
+    assert bench.restore() == {}
+    assert bench.states() == dict.fromkeys(["0_0", "1_0"], TaskState.RESTORING)
+    assert bench.restore("users-0") == {TopicPartition("users", 0): 7, TopicPartition("orders", 0): 3}
+    assert bench.states() == {"0_0": TaskState.RUNNING, "1_0": TaskState.RESTORING}
+    assert list(bench.manager.running(0)) == [0]
+    assert bench.manager.running(1) == {}
+    assert bench.restore() == {}
+
+
+def test_a_committed_offset_of_zero_is_a_committed_offset(bench: Bench) -> None:
+    bench.offsets.committed = {TopicPartition("by-user", 0): 0}
+    bench.offsets.starts = {TopicPartition("by-user", 0): 5}
+    bench.assign("by-user-0")
+    assert bench.restore("app-totals-changelog-0") == {TopicPartition("by-user", 0): 0}
+
+
+def test_a_broker_that_is_away_delays_the_start_and_loses_no_completion(bench: Bench) -> None:
+    bench.assign("by-user-0")
+    bench.offsets.away = True
+    with pytest.raises(BrokerNotAvailableException):
+        bench.restore("app-totals-changelog-0")
+    assert bench.states() == {"1_0": TaskState.RESTORING}
+    bench.offsets.away = False
+    assert bench.restore() == {TopicPartition("by-user", 0): 0}
+    assert bench.states() == {"1_0": TaskState.RUNNING}
+
+
+def test_all_is_settled_when_every_partition_belongs_to_a_running_task(bench: Bench) -> None:
+    assert bench.manager.settled
+    bench.assign("orders-0")
+    assert not bench.manager.settled
+    bench.assign("users-0")
+    assert not bench.manager.settled
+    bench.restore("users-0")
+    assert bench.manager.settled
+    bench.manager.revoked(partitions("orders-0", "users-0"))
+    assert bench.manager.settled
+
+
+def test_losing_one_input_closes_the_task_and_gives_up_all_of_its_inputs(bench: Bench) -> None:
+    bench.assign("orders-0", "users-0", "by-user-0", "by-user-1")
+    bench.restore("users-0", "app-totals-changelog-0", "app-totals-changelog-1")
+    gone = bench.manager.tasks[TaskId(0, 0)]
+    assert bench.manager.revoked(partitions("orders-0", "by-user-1")) == partitions("orders-0", "users-0", "by-user-1")
+    assert bench.states() == {"1_0": TaskState.RUNNING}
+    assert gone.state is TaskState.CLOSED
+    assert not gone.stores["users"].is_open
+    assert sorted(map(str, bench.updater.removed)) == ["app-totals-changelog-1", "users-0"]
+    # What was not taken away stays assigned: the other input need only come back.
+    bench.assign("orders-0")
+    assert bench.states() == {"0_0": TaskState.RESTORING, "1_0": TaskState.RUNNING}
+
+
+def test_the_updater_lets_go_of_a_store_before_it_is_closed(bench: Bench) -> None:
+    bench.assign("by-user-0", "by-user-1")
+    bench.manager.revoked(partitions("by-user-0"))
+    bench.manager.close()
+    assert bench.updater.open_stores_at_removal == [True, True]
+
+
+def test_revoking_what_belongs_to_no_task_closes_nothing(bench: Bench) -> None:
+    bench.assign("orders-0", "by-user-0")
+    assert bench.manager.revoked(partitions("orders-0")) == frozenset()
+    assert bench.states() == {"1_0": TaskState.RESTORING}
+
+
+def test_closing_closes_all_even_when_one_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.assign("by-user-0", "by-user-1", "orders-0", "users-0")
+    tasks = list(bench.manager.tasks.values())
+    close = KeyValueStore.close
+
+    def failing_close(store: KeyValueStore) -> None:
+        close(store)
+        if str(store.changelog) == "app-totals-changelog-0":
+            raise ProcessorStateException("disk full")
+
+    monkeypatch.setattr(KeyValueStore, "close", failing_close)
+    with pytest.raises(ProcessorStateException, match="disk full"):
+        bench.manager.close()
+    assert {task.state for task in tasks} == {TaskState.CLOSED}
+    assert not any(store.is_open for task in tasks for store in task.stores.values())
+    assert bench.manager.tasks == {}
+
+
+def test_a_task_that_can_not_be_opened_leaves_the_others_in_place(bench: Bench) -> None:
+    bench.assign("orders-0", "users-0")
+    bench.directory.store_folder(TaskId(1, 0), "totals").write_text("no folder")
+    with pytest.raises(ProcessorStateException, match="totals can't be opened"):
+        bench.assign("by-user-0")
+    assert bench.states() == {"0_0": TaskState.RESTORING}
+
+
+def test_what_ended_the_updater_ends_the_thread_that_asks(bench: Bench) -> None:
+    bench.assign("by-user-0")
+    bench.updater.failure = ProcessorStateException("disk full")
+    with pytest.raises(ProcessorStateException, match="disk full"):
+        bench.restore()
