@@ -146,9 +146,10 @@ def kill_half_way(story: Story, run: Following, folder: Path) -> None:
 
     half = run.wait_for("half of the flights", lambda event: committed(event) * 2 >= all_of_it(event), PATIENCE)
     pid, at = run.instances[VICTIM]["pid"], time.time()
-    os.kill(pid, signal.SIGKILL)
+    kill_and_lose_disk(pid, folder / VICTIM)
     story.tell(
-        f"[bold]{committed(half):,} of {all_of_it(half):,} flights are committed: SIGKILL to {VICTIM}[/] ({pid})"
+        f"[bold]{committed(half):,} of {all_of_it(half):,} flights are committed: SIGKILL to {VICTIM}[/] (pid {pid}),"
+        " and its stores are deleted, as if its disk were lost"
     )
     crash = run.wait_for("crash", lambda event: event["event"] == "crash", PATIENCE)
     story.tell(crash["text"])

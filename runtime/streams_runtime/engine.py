@@ -26,7 +26,7 @@ class EngineRoom:
         self._starting = threading.Lock()
         self._started = False
         self._session: SparkSession | None = None
-        self._ready: Future[tuple[SparkSession, Compiler]] = Future()
+        self._ready: Future[tuple[dict[int, SubTopologyRunner], Compiler]] = Future()
 
     def start(self) -> None:
         """Start Spark and compile the topology; returns at once. May be called again, by any thread."""
@@ -50,9 +50,7 @@ class EngineRoom:
         """
         if not self._ready.done():
             return None
-        session, compiler = self._ready.result()
-        reader = RecordReader(session, self._java_properties)
-        runners = {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in self._topology.subtopologies}
+        runners, compiler = self._ready.result()
         return BatchProcessor(compiler, runners, self._policy(), counters)
 
     def wait(self, seconds: float) -> None:
@@ -75,9 +73,17 @@ class EngineRoom:
             spark = self._application.spec.spark
             config = {name: str(value) for name, value in spark.config.items()}
             self._session = open_session(self._application.application_id, spark.master, config)
-            self._ready.set_result((self._session, Compiler(self._session, self._topology)))
+            compiler = Compiler(self._session, self._topology)
+            runners = self._runners(self._session, compiler)
+            for runner in runners.values():
+                runner.warm_up()
+            self._ready.set_result((runners, compiler))
         except BaseException as error:
             self._ready.set_exception(error)
+
+    def _runners(self, session: SparkSession, compiler: Compiler) -> dict[int, SubTopologyRunner]:
+        reader = RecordReader(session, self._java_properties)
+        return {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in self._topology.subtopologies}
 
     def _policy(self) -> ErrorPolicy:
         declared = self._application.spec.processing.on_deserialization_error

@@ -6,7 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Protocol
 
 from streams_runtime.engine import EngineRoom
@@ -20,6 +22,7 @@ from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.failures import is_spark_failure, translated
+from streams_runtime.pipeline.runner import StageResult
 from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
@@ -31,6 +34,7 @@ from streams_runtime.topology.plan import SubTopology, Topology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker that is away is asked again
+_SILENCE = 1.0  # seconds without an assignment after which the group is asked, and between two questions
 _ENGINE_PATIENCE = 2.0  # seconds without an assignment after which Spark starts meanwhile
 _ENGINE_LOOK = 0.1  # seconds between two looks at the group while Spark starts
 _PURGE_SECONDS = 30.0  # Kafka Streams' repartition.purge.interval.ms
@@ -52,6 +56,15 @@ class Application(Protocol):
 
     def make_updater(self, name: str) -> StateUpdater:
         """A state updater that is not started yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A sub-topology's part of a batch, and what Spark makes of it."""
+
+    sub: SubTopology
+    batch: BatchInput
+    result: Future[StageResult]
 
 
 class StreamThread:
@@ -77,11 +90,13 @@ class StreamThread:
         self._assignment_came = False
         self._topics_checked = False
         self._counts: Mapping[str, int] = {}
-        self._joined_at = self._purged = time.monotonic()
+        self._joined_at = self._asked_at = self._purged = time.monotonic()
         self._updater = application.make_updater(f"{name}-StateUpdater")
         self._tasks = TaskManager(application.topology, application.directory, self._updater, application.admin)
         self._intake: Intake | None = None
         self._processor: BatchProcessor | None = None
+        self._in_work: list[_Part] | None = None
+        self._spark = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"{name}-spark")
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -123,6 +138,7 @@ class StreamThread:
                 self._report(error)
             self.machine.move(ThreadState.PENDING_SHUTDOWN)
             # Stores first: whoever gets the partitions when the member leaves may share the disk.
+            resources.callback(self._spark.shutdown, wait=False, cancel_futures=True)
             resources.callback(self._updater.stop)
             resources.callback(self._close_tasks)
         self.machine.move(ThreadState.DEAD)
@@ -174,11 +190,10 @@ class StreamThread:
             try:
                 batch = self._next_batch(consumer, intake)
                 self._keep_up_with_assignment(intake)
-                if batch is not None:
-                    self._process_all(batch, consumer, producer)
+                self._work_on(batch, intake, consumer, producer)
             except BrokerNotAvailableException as error:
                 _LOGGER.warning("%s", error)
-                intake.restart()
+                self._give_up(intake)
                 self._stopping.wait(_RETRY)
 
     def _check_topics(self) -> None:
@@ -212,6 +227,8 @@ class StreamThread:
             self._application.engine.start()
 
     def _keep_up_with_assignment(self, intake: Intake) -> None:
+        if not self._assignment_came:
+            self._look_for_nothing_assigned()
         if not self._assignment_came or self.state is ThreadState.RUNNING:
             return
         if not self._topics_checked:
@@ -226,37 +243,59 @@ class StreamThread:
             self.machine.move(ThreadState.PARTITIONS_ASSIGNED)
             self.machine.move(ThreadState.RUNNING)
 
-    def _process_all(self, batch: BatchInput, consumer: GroupConsumer, producer: BatchProducer) -> None:
+    def _look_for_nothing_assigned(self) -> None:
+        """A member that the group has no partition for hears nothing: ask the group whether it counts us so."""
+        now = time.monotonic()
+        if now - self._joined_at < _SILENCE or now - self._asked_at < _SILENCE:
+            return
+        self._asked_at = now
+        members = self._application.admin.group_members(self._membership.group)
+        if any(each.client_id == self._membership.client_id and not each.assignment for each in members):
+            self._on_assigned(frozenset())
+
+    def _work_on(
+        self, batch: BatchInput | None, intake: Intake, consumer: GroupConsumer, producer: BatchProducer
+    ) -> None:
+        """Let Spark begin with the batch, and complete what is in work.
+
+        Behind a backlog the batch stays in work until the next turn: Spark computes it while this thread completes the
+        one before it. Otherwise it is completed at once.
+        """
+        before, self._in_work = self._in_work, None if batch is None else self._begun(batch)
+        for part in before or ():
+            self._complete(part, intake, consumer, producer)
+        if not intake.backlogged:
+            now, self._in_work = self._in_work, None
+            for part in now or ():
+                self._complete(part, intake, consumer, producer)
+
+    def _begun(self, batch: BatchInput) -> list[_Part]:
+        """The batch by sub-topology, each with Spark's result to come."""
+        processor = self._processor
+        assert processor is not None  # batches come only once it is there
+        parts = []
         for sub in self._application.topology.subtopologies:
             part = split_by_topics(batch, frozenset(sub.source_topics))
             if part is not None:
-                self._process(sub, part, consumer, producer)
+                parts.append(_Part(sub, part, self._spark.submit(processor.compute, sub, part)))
+        return parts
 
-    def _process(
-        self,
-        sub: SubTopology,
-        batch: BatchInput,
-        consumer: GroupConsumer,
-        producer: BatchProducer,
-    ) -> None:
-        """A batch of one sub-topology's tasks: Spark, produce, commit, and only then the stores."""
-        intake, processor = self._intake, self._processor
-        assert intake is not None and processor is not None  # noqa: PT018 - batches come from them
+    def _complete(self, part: _Part, intake: Intake, consumer: GroupConsumer, producer: BatchProducer) -> None:
+        """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores."""
+        processor = self._processor
+        assert processor is not None
         started = time.monotonic()
-        # After a crash this tells which records may have been processed without being committed.
-        _LOGGER.debug(
-            "producing", extra={"ranges": {str(each.partition): (each.start, each.end) for each in batch.ranges}}
-        )
         try:
-            outcome = processor.process(sub, self._tasks.running(sub.id), batch, producer)
+            result = part.result.result()
+            computed = time.monotonic()
+            outcome = processor.apply(part.sub, self._tasks.running(part.sub.id), part.batch, result, producer)
         except Exception as error:
             if is_spark_failure(error):
                 raise translated(error, self._application.admin.address) from error
             raise
-        processed = time.monotonic()
         producer.flush()
         if not consumer.commit(outcome.offsets, self._stopping.is_set):
-            intake.restart()  # the partitions may have gone to others, who read the batch again
+            self._give_up(intake)  # the partitions may have gone to others, who read the batch again
             return
         ends = self._changelog_ends(outcome)
         committed = time.monotonic()
@@ -266,13 +305,18 @@ class StreamThread:
         intake.advance(outcome.offsets)
         self.counters.batches += 1
         _LOGGER.debug(
-            "batch of %d records: %.2f s processing, %.2f s until committed, %.2f s storing",
+            "batch of %d records: %.2f s waiting for Spark, %.2f s until committed, %.2f s storing",
             outcome.records,
-            processed - started,
-            committed - processed,
+            computed - started,
+            committed - computed,
             time.monotonic() - committed,
         )
         self._purge_repartition_topics(intake.positions)
+
+    def _give_up(self, intake: Intake) -> None:
+        """Forget what is in work and not committed; it is read again by whoever has the partitions."""
+        self._in_work = None
+        intake.restart()
 
     def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
         """Where the changelogs end now that all is acknowledged; this thread alone writes them."""
@@ -309,3 +353,4 @@ class StreamThread:
         inputs = self._tasks.revoked(partitions)
         if self._intake is not None:
             self._intake.remove(inputs | partitions)
+            self._give_up(self._intake)

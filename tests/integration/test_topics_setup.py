@@ -165,8 +165,9 @@ def test_an_existing_topic_with_another_partition_count_is_an_error(admin: Admin
 def test_an_existing_topic_that_would_lose_data_is_an_error(admin: Admin, namespace: str) -> None:
     app = App(namespace)
     make_users_topics(admin, app)
-    admin.create_topics([TopicSpec(app.changelog, 3), TopicSpec(app.repartition, 3)])
+    deleting = {"cleanup.policy": "delete", "retention.ms": "3600000"}
+    admin.create_topics([TopicSpec(name, 3, -1, deleting) for name in (app.changelog, app.repartition)])
     with pytest.raises(MisconfiguredInternalTopicException) as caught:
         app.make_ready(admin)
     assert f"{app.changelog} has cleanup.policy=delete" in str(caught.value)
-    assert f"{app.repartition} has retention.ms=604800000" in str(caught.value)
+    assert f"{app.repartition} has retention.ms=3600000" in str(caught.value)

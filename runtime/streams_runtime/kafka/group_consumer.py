@@ -150,6 +150,10 @@ class GroupConsumer:
         self._consumer.close()
 
     def _assigned(self, consumer: Consumer, partitions: list[Any]) -> None:
+        for each in partitions:
+            # Not read from here: resume() seeks. Without an offset librdkafka first asks for the committed one, and
+            # refuses to seek meanwhile.
+            each.offset = 0
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)
         self._on_assigned(frozenset(from_confluent(each) for each in partitions))

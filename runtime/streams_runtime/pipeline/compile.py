@@ -106,6 +106,12 @@ class Compiler:
         sources = {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)}
         return len(self._outlets(sub, sources)) > 1
 
+    def needs_headers(self, sub: SubTopology) -> bool:
+        """Whether a batch's records need their headers: where they go on to a topic, or an expression asks for them."""
+        outlets = self._outlets(sub, {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)})
+        forwarded = any(isinstance(outlet.node, SinkNode | RepartitionSinkNode) for outlet in outlets)
+        return forwarded or any("_headers" in repr(node) for node in sub.nodes)
+
     def stream_outlets(self, sub: SubTopology, sources: Frames) -> list[Outlet]:
         """The first stage of a batch: from the sources' readable records to where rows leave Spark."""
         return self._outlets(sub, dict(sources))

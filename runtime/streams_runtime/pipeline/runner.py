@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 
 from streams_runtime.kafka.producer import Headers
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler, Outlet
 from streams_runtime.pipeline.decode import RECORD, Account, account_of, counted
 from streams_runtime.pipeline.encode import Bytes, encoded
@@ -22,7 +23,7 @@ from streams_runtime.pipeline.nodes import (
     usable,
     written,
 )
-from streams_runtime.pipeline.source import BatchInput, RecordReader
+from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
 from streams_runtime.state.aggregates import json_rows
 from streams_runtime.topology.plan import (
     AggregateNode,
@@ -93,6 +94,7 @@ class SubTopologyRunner:
         self._reader = reader
         self._sub = sub
         self._parse_once = compiler.has_several_outlets(sub)
+        self._headers = compiler.needs_headers(sub)
         self._sources = [
             node for node in sub.nodes if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode)
         ]
@@ -104,7 +106,10 @@ class SubTopologyRunner:
         """
         result = StageResult()
         observations = {node.name: Observation() for node in self._sources}
-        decoded = {node.name: counted(self._decoded(node, batch), observations[node.name]) for node in self._sources}
+        decoded = {
+            node.name: counted(self._decoded(node, batch, self._headers), observations[node.name])
+            for node in self._sources
+        }
         readable = {name: self._compiler.decoder(name).readable(frame) for name, frame in decoded.items()}
         if self._parse_once:
             # Several outlets are several queries: keep the parsed records instead of parsing them for each.
@@ -118,6 +123,18 @@ class SubTopologyRunner:
                 for frame in readable.values():
                     frame.unpersist()
         return result
+
+    def warm_up(self) -> None:
+        """Run a batch of one record without a value, which changes nothing.
+
+        Spark loads its classes and compiles its code with the first query of a kind; this way not with the first
+        records.
+        """
+        for node in self._sources:
+            tombstone = [None, None, node.topic, 0, 0, 0, None]
+            columns = [pa.array([value], field.type) for value, field in zip(tombstone, RAW_SCHEMA, strict=True)]
+            where = OffsetRange(TopicPartition(node.topic, 0), 0, 1)
+            self.run(BatchInput((where,), pa.table(columns, schema=RAW_SCHEMA)))
 
     def run_table(self, node: AggregateNode, rows: Keyed, finished: pa.Table) -> list[Emission]:
         """The second stage: an aggregate's new rows through the steps and sinks behind it."""
@@ -138,10 +155,12 @@ class SubTopologyRunner:
     def broken(self, source: str, batch: BatchInput) -> pa.Table:
         """The batch's records of a source that can't be read, as they came."""
         node = next(node for node in self._sources if node.name == source)
-        return self._compiler.decoder(source).broken(self._decoded(node, batch)).toArrow()
+        return self._compiler.decoder(source).broken(self._decoded(node, batch, headers=True)).toArrow()
 
-    def _decoded(self, node: SourceNode | TableSourceNode | RepartitionSourceNode, batch: BatchInput) -> DataFrame:
-        return self._compiler.decoder(node.name).decode(self._reader.read(node.topic, batch))
+    def _decoded(
+        self, node: SourceNode | TableSourceNode | RepartitionSourceNode, batch: BatchInput, headers: bool
+    ) -> DataFrame:
+        return self._compiler.decoder(node.name).decode(self._reader.read(node.topic, batch, headers))
 
     def _collect(self, outlet: Outlet, result: StageResult) -> None:
         match outlet.node:

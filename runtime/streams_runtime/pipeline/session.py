@@ -35,7 +35,9 @@ def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
     own = {
         "spark.master": master,
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        # A batch is throughput work in a small heap, where the parallel collector takes a tenth less of the processor
+        # than G1.
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

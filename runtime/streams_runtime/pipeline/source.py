@@ -26,6 +26,8 @@ RAW_SCHEMA = pa.schema(
     ]
 )
 
+_HEADERS_TYPE = "array<struct<key: string, value: binary>>"
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
@@ -63,27 +65,32 @@ class RecordReader:
         self._options.setdefault("kafka.max.poll.records", "20000")
         self._cores = spark.sparkContext.defaultParallelism
 
-    def read(self, topic: str, batch: BatchInput) -> DataFrame:
-        """The batch's records of `topic`, in offset order within each partition; empty when it has none."""
+    def read(self, topic: str, batch: BatchInput, headers: bool = True) -> DataFrame:
+        """The batch's records of `topic`, in offset order within each partition; empty when it has none.
+
+        Without `headers` Spark may leave that column null, which spares it the conversion of every record's.
+        """
         ranges = [each for each in batch.ranges if each.partition.topic == topic and each.end > each.start]
         if batch.records is not None:
             mine = batch.records.filter(pc.equal(batch.records["topic"], topic)) if ranges else None
             return self.from_records(mine)
-        return self._from_brokers(ranges) if ranges else self.from_records(None)
+        return self._from_brokers(ranges, headers) if ranges else self.from_records(None)
 
     def from_records(self, records: pa.Table | None) -> DataFrame:
         """A DataFrame of fetched records; None: of no records."""
         return self._spark.createDataFrame(RAW_SCHEMA.empty_table() if records is None else records)
 
-    def _from_brokers(self, ranges: Sequence[OffsetRange]) -> DataFrame:
+    def _from_brokers(self, ranges: Sequence[OffsetRange], headers: bool) -> DataFrame:
         reader = self._spark.read.format("kafka").options(**self._options)
-        reader = reader.option("assign", _partitions(ranges)).option("includeHeaders", "true")
+        reader = reader.option("assign", _partitions(ranges)).option("includeHeaders", str(headers).lower())
         reader = reader.option("startingOffsets", _offsets((each.partition, each.start) for each in ranges))
         reader = reader.option("endingOffsets", _offsets((each.partition, each.end) for each in ranges))
         if len(ranges) < self._cores:
             reader = reader.option("minPartitions", str(self._cores))
-        columns = [F.col(field.name) for field in RAW_SCHEMA]
-        return reader.load().select(*columns)
+        loaded = reader.load()
+        if not headers:
+            loaded = loaded.withColumn("headers", F.lit(None).cast(_HEADERS_TYPE))
+        return loaded.select(*(F.col(field.name) for field in RAW_SCHEMA))
 
 
 def _partitions(ranges: Sequence[OffsetRange]) -> str:

@@ -106,12 +106,12 @@ class StateUpdater:
         """Start the thread."""
         self._thread.start()
 
-    def add(self, task: RestoringTask, restorers: Collection[StateRestorer]) -> None:
-        """Restore these stores of a task."""
+    def add(self, stores: Mapping[StateRestorer, RestoringTask]) -> None:
+        """Restore these stores, each of a task; those that come together share their workers best."""
         with self._changed:
-            self._tasks |= {restorer.partition: task for restorer in restorers}
-            self._new += restorers
-            self._loading = self._loading or bool(restorers)
+            self._tasks |= {restorer.partition: task for restorer, task in stores.items()}
+            self._new += stores
+            self._loading = self._loading or bool(stores)
             self._changed.notify_all()
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:

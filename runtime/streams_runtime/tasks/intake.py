@@ -50,37 +50,50 @@ class IntakeLimits:
 
 
 class Intake:
-    """Follows the positions of a thread's running tasks. Used by that thread only."""
+    """Follows the positions of a thread's running tasks. Used by that thread only.
+
+    A batch that was handed out is *claimed*: the next one begins behind it, before it is committed. `restart` gives up
+    all claims.
+    """
 
     def __init__(self, member: Member, offsets: Offsets, limits: IntakeLimits) -> None:
         self._member = member
         self._offsets = offsets
         self._limits = limits
-        self._positions: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._claimed: dict[TopicPartition, int] = {}
         self._fetching = False  # whether the member fetches; else its partitions are paused
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset that comes next, by partition."""
-        return dict(self._positions)
+        """The offset after the last committed record, by partition."""
+        return dict(self._committed)
+
+    @property
+    def backlogged(self) -> bool:
+        """Whether Spark reads, because more waits than the member should fetch."""
+        return bool(self._committed) and not self._fetching
 
     def add(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions too; they are paused now."""
         self._hold()
-        self._positions |= positions
+        self._committed |= positions
+        self._claimed |= positions
 
     def remove(self, partitions: frozenset[TopicPartition]) -> None:
         """Read these partitions no longer; the group has taken them or is about to."""
         for partition in partitions:
-            self._positions.pop(partition, None)
+            self._committed.pop(partition, None)
+            self._claimed.pop(partition, None)
 
     def advance(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """These offsets are committed; go on from them."""
-        self._positions |= {each: offset for each, offset in offsets.items() if each in self._positions}
+        """These offsets are committed."""
+        self._committed |= {each: offset for each, offset in offsets.items() if each in self._committed}
 
     def restart(self) -> None:
-        """The last batch came to nothing: read it again."""
+        """Batches that are not committed came to nothing: read them again."""
         self._hold()
+        self._claimed = dict(self._committed)
 
     def next(self) -> BatchInput | None:
         """What to process now; None when nothing came in time. Takes part in the group meanwhile.
@@ -88,19 +101,23 @@ class Intake:
         Raises:
             BrokerNotAvailableException: nothing is lost; call again.
         """
-        if not self._positions:
+        if not self._claimed:
             self._member.fetch(1, self._limits.wait)
             return None
         if self._fetching:
-            return self._fetched()
-        self._member.poll()
-        return self._from_backlog()
+            batch = self._fetched()
+        else:
+            self._member.poll()
+            batch = self._from_backlog()
+        if batch is not None:
+            self._claimed |= {each.partition: each.end for each in batch.ranges}
+        return batch
 
     def _from_backlog(self) -> BatchInput | None:
         """Ranges for Spark; or, when the backlog is short, the member fetches from now on."""
-        ends = self._offsets.end_offsets(list(self._positions))
-        starts = self._offsets.start_offsets(list(self._positions))
-        for each, position in self._positions.items():
+        ends = self._offsets.end_offsets(list(self._claimed))
+        starts = self._offsets.start_offsets(list(self._claimed))
+        for each, position in self._claimed.items():
             if (start := starts.get(each, 0)) > position:
                 _LOGGER.warning(
                     "%s begins at offset %d: the records from %d on were deleted before they were processed. Raise the"
@@ -109,16 +126,16 @@ class Intake:
                     start,
                     position,
                 )
-                self._positions[each] = start
-        backlog = {each: max(ends.get(each, 0) - at, 0) for each, at in self._positions.items()}
+                self._claimed[each] = start
+        backlog = {each: max(ends.get(each, 0) - at, 0) for each, at in self._claimed.items()}
         if sum(backlog.values()) < self._limits.backlog:
-            self._member.resume(self._positions)
+            self._member.resume(self._claimed)
             self._fetching = True
             return None
         shares = shared_out(backlog, self._limits.batch)
         return BatchInput(
             tuple(
-                OffsetRange(each, self._positions[each], self._positions[each] + share)
+                OffsetRange(each, self._claimed[each], self._claimed[each] + share)
                 for each, share in sorted(shares.items())
                 if share
             )
@@ -127,16 +144,18 @@ class Intake:
     def _fetched(self) -> BatchInput | None:
         limit = min(self._limits.fetch, self._limits.batch)
         messages = self._member.fetch(limit, self._limits.wait)
+        if not self._fetching:
+            return None  # a rebalance in the midst of it gave up the claims: these records do not follow on any more
         if len(messages) >= limit:
-            ends = self._offsets.end_offsets(list(self._positions))
-            if sum(ends.get(each, 0) - at for each, at in self._positions.items()) >= self._limits.backlog:
+            ends = self._offsets.end_offsets(list(self._claimed))
+            if sum(ends.get(each, 0) - at for each, at in self._claimed.items()) >= self._limits.backlog:
                 self._hold()
                 return None
-        return batch_of(messages, self._positions)
+        return batch_of(messages, self._claimed)
 
     def _hold(self) -> None:
         if self._fetching:
-            self._member.pause(list(self._positions))
+            self._member.pause(list(self._claimed))
             self._fetching = False
 
 

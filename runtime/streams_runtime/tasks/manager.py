@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Protocol
 
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import TaskState
@@ -65,12 +66,13 @@ class TaskManager:
         Raises:
             ProcessorStateException: a store can't be opened.
         """
+        opened: dict[StateRestorer, Task] = {}
         for task_id, inputs in complete_tasks(self._topology, self._assigned, counts).items():
             if task_id not in self._tasks:
                 task = Task(task_id, self._topology.subtopologies[task_id.subtopology], inputs)
-                restorers = task.open(self._directory)
+                opened |= dict.fromkeys(task.open(self._directory), task)
                 self._tasks = {**self._tasks, task_id: task}
-                self._updater.add(task, restorers)
+        self._updater.add(opened)
 
     def restored(self, group: str) -> dict[TopicPartition, int]:
         """Let tasks run whose stores are complete; returns where their inputs are to be read from.

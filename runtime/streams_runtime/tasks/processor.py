@@ -82,17 +82,25 @@ class BatchProcessor:
         self._policy = policy
         self._counters = counters
 
-    def process(
-        self, sub: SubTopology, tasks: Mapping[int, Task], batch: BatchInput, producer: BatchProducer
+    def compute(self, sub: SubTopology, batch: BatchInput) -> StageResult:
+        """Spark's part of a batch of one sub-topology: needs no store and changes nothing. May run on any thread."""
+        return self._runners[sub.id].run(batch)
+
+    def apply(
+        self,
+        sub: SubTopology,
+        tasks: Mapping[int, Task],
+        batch: BatchInput,
+        result: StageResult,
+        producer: BatchProducer,
     ) -> Outcome:
-        """Run a batch of the tasks of one sub-topology (by partition), and hand its output to the producer.
+        """The rest of it: what the stores of the tasks (by partition) will hold, and the output to the producer.
 
         Raises:
             DeserializationException: a record can't be read and the policy is `fail`; nothing was produced.
             StreamsException: a total left its range, or an expression failed.
         """
         runner = self._runners[sub.id]
-        result = runner.run(batch)
         letters = self._unreadable(runner, batch, result)
         outcome = Outcome(records=result.records)
         for emission in (*letters, *result.emissions):

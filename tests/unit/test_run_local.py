@@ -1,0 +1,212 @@
+"""A local run's dealings with the machine, without broker or Spark: replicas, folders, leftovers, refusals, topics."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+import pytest
+
+from streams_runtime.api import parse_application, read_application
+from streams_runtime.cli.local.checks import local_mistakes
+from streams_runtime.cli.local.folders import RunFolders
+from streams_runtime.cli.local.leftovers import members, sweep
+from streams_runtime.cli.local.outcome import End
+from streams_runtime.cli.local.replica import Order, Replica
+from streams_runtime.cli.local.restarts import RestartPolicy
+from streams_runtime.cli.local.supervisor import Supervisor
+from streams_runtime.cli.local.topics import missing_topics
+from streams_runtime.errors import EnvironmentException
+from streams_runtime.topology.build import build_topology
+
+DEADLINE = 20.0
+
+
+class Scripted(Order):
+    """An order whose instances are shell scripts; `$1` is the termination file."""
+
+    def command(self, name, folder):
+        return ["/bin/sh", "-c", self.log_level, name, str(folder.termination)]
+
+
+def supervised(tmp_path, script, names=("app-0",), policy=None):
+    folders, news = RunFolders(tmp_path, "app"), []
+    order = Scripted(tmp_path, "localhost:1", script)
+    policy = policy or RestartPolicy(first=0.01)
+    replicas = [Replica(name, folders.instance(name), order, policy, news.append) for name in names]
+    return Supervisor(replicas), news
+
+
+def tick_until(supervisor, condition):
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, supervisor.seen()
+        supervisor.tick()
+        time.sleep(0.005)
+
+
+def test_an_instance_that_ended_in_error_is_not_started_again(tmp_path):
+    script = """echo '{"state":"ERROR","class":"LockException","message":"in use"}' > "$1"; exit 70"""
+    supervisor, news = supervised(tmp_path, script)
+    supervisor.start()
+    tick_until(supervisor, lambda: supervisor.ended)
+    (seen,) = supervisor.seen()
+    assert supervisor.ends == (End.ERROR,)
+    assert (seen.state, seen.restarts, seen.over) == ("ERROR", 0, True)
+    assert [each.event for each in news] == ["ended"]
+    assert "LockException: in use" in news[0].text
+    assert str(tmp_path / "app-0" / "instance.log") in news[0].text
+
+
+def test_an_instance_that_crashes_is_started_again_until_its_budget_is_spent(tmp_path):
+    supervisor, news = supervised(tmp_path, "kill -9 $$", policy=RestartPolicy(2, 1e9, 0.01))
+    supervisor.start()
+    tick_until(supervisor, lambda: supervisor.ended)
+    assert supervisor.ends == (End.CRASHED,)
+    assert supervisor.failed == ("app-0",)
+    assert [each.event for each in news] == ["crash", "restart", "crash", "restart", "crash"]
+    assert "signal SIGKILL" in news[0].text
+
+
+def test_the_log_of_a_crashed_process_stays_beside_the_new_one(tmp_path):
+    script = f"echo $$; test -f {tmp_path}/once || {{ touch {tmp_path}/once; exit 3; }}; exit 0"
+    supervisor, _news = supervised(tmp_path, script)
+    supervisor.start()
+    tick_until(supervisor, lambda: supervisor.ended)
+    folder = tmp_path / "app-0"
+    assert supervisor.ends == (End.NOT_RUNNING,)
+    assert (folder / "instance.log").read_text() != (folder / "instance.log.1").read_text()
+
+
+def test_stop_asks_each_process_to_close_and_restarts_nothing(tmp_path):
+    script = f"trap 'exit 0' TERM; touch {tmp_path}/ready-$0; while :; do sleep 0.02; done"
+    supervisor, news = supervised(tmp_path, script, ("app-0", "app-1"))
+    supervisor.start()
+    tick_until(supervisor, lambda: len(list(tmp_path.glob("ready-*"))) == 2)
+    supervisor.stop()
+    supervisor.stop()
+    tick_until(supervisor, lambda: supervisor.ended)
+    assert supervisor.ends == (End.NOT_RUNNING, End.NOT_RUNNING)
+    assert {each.event for each in news} == {"ended"}
+
+
+def test_stop_gives_up_an_instance_that_waits_for_its_restart(tmp_path):
+    supervisor, _news = supervised(tmp_path, "exit 9", policy=RestartPolicy(first=1000.0, longest=1000.0))
+    supervisor.start()
+    tick_until(supervisor, lambda: supervisor.seen()[0].state == "CRASHED")
+    assert not supervisor.ended
+    supervisor.stop()
+    assert supervisor.ends == (End.CRASHED,)
+
+
+def test_kill_ends_a_process_that_does_not_listen(tmp_path):
+    supervisor, _news = supervised(tmp_path, f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.02; done")
+    supervisor.start()
+    tick_until(supervisor, (tmp_path / "ready").exists)
+    supervisor.stop()
+    supervisor.kill()
+    tick_until(supervisor, lambda: supervisor.ended)
+    assert supervisor.ends == (End.KILLED,)
+
+
+def test_what_an_instance_leaves_behind_is_swept(tmp_path):
+    script = "sleep 1000 & echo $!; exec sleep 1000"
+    with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as leader:
+        child = int(leader.stdout.readline())
+        assert members([leader.pid]) == {leader.pid, child}
+        leader.kill()
+        leader.wait()
+        assert members([leader.pid]) == {child}
+        assert sweep([leader.pid], grace=0.0) is False
+        assert sweep([leader.pid], grace=DEADLINE) is True
+
+
+def test_a_temporary_folder_goes_but_for_the_logs_of_what_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folders = RunFolders(None, "app")
+    for name in ("app-0", "app-1"):
+        folders.instance(name).make_ready()
+        folders.instance(name).log.write_text("words")
+        (folders.instance(name).root / "app").mkdir()
+    assert folders.finish(keep=False, failed=["app-1"]) == folders.root
+    assert [str(each.relative_to(folders.root)) for each in folders.root.rglob("*")] == ["app-1", "app-1/instance.log"]
+    assert folders.finish(keep=False, failed=[]) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_stays_that_was_given_or_is_to_be_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    given, kept = RunFolders(tmp_path / "mine", "app"), RunFolders(None, "app")
+    for each in (given, kept):
+        each.instance("app-0").make_ready()
+    assert given.finish(keep=False, failed=[]) is None
+    assert kept.finish(keep=True, failed=[]) == kept.root
+    assert (tmp_path / "mine" / "app-0").is_dir()
+    assert (kept.root / "app-0").is_dir()
+
+
+def test_a_folder_that_is_no_folder_is_named_with_the_option_to_use(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentException, match=r"file/app-0 of an instance can't be used.*--state-dir"):
+        RunFolders(tmp_path / "file", "app").instance("app-0").make_ready()
+
+
+def test_old_logs_move_up_and_the_oldest_go(tmp_path):
+    folder = RunFolders(tmp_path, "app").instance("app-0")
+    for number in range(9):
+        folder.make_ready()
+        folder.log.write_text(str(number))
+    assert [file.read_text() for file in sorted(folder.root.glob("instance.log*"))] == ["8", "7", "6", "5", "4", "3"]
+
+
+def document(**spec):
+    topology = {
+        "sources": [
+            {"name": "a", "topic": "a", "key": {"format": "string"}, "value": {"format": "json", "schema": "x DOUBLE"}},
+            {"name": "b", "topic": "b", "key": {"format": "string"}, "value": {"format": "json", "schema": "x DOUBLE"}},
+        ],
+        "steps": [
+            {"name": "both", "merge": ["a", "b"]},
+            {"name": "totals", "from": "both", "aggregate": {"n": "count(*)"}, "store": "totals"},
+        ],
+        "sinks": [{"from": "totals", "topic": "out"}],
+    }
+    return {
+        "apiVersion": "streamsoperator.io/v1alpha1",
+        "kind": "StreamsApplication",
+        "metadata": {"name": "app"},
+        "spec": {"topology": topology, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        ({}, []),
+        ({"suspend": True}, ["spec.suspend"]),
+        ({"replicas": 0}, ["spec.replicas"]),
+        ({"kafka": {"secretRef": {"name": "s"}}, "suspend": True}, ["spec.kafka.secretRef", "spec.suspend"]),
+    ],
+)
+def test_what_only_a_cluster_has_is_refused_by_name(spec, paths):
+    assert [each.path for each in local_mistakes(read_application(document(**spec)), None)] == paths
+
+
+def test_replicas_may_be_zero_when_instances_are_given():
+    assert list(local_mistakes(read_application(document(replicas=0)), 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("present", "made"),
+    [
+        ({}, {"a": 4, "b": 4, "out": 4, "letters": 4}),
+        ({"a": 7}, {"b": 7, "out": 7, "letters": 7}),
+        ({"a": 2, "b": 2, "out": 1}, {"letters": 2}),
+        ({"a": 2, "b": 2, "out": 1, "letters": 1}, {}),
+    ],
+)
+def test_missing_topics_get_the_partitions_of_the_sources_that_are_there(present, made):
+    spec = {"processing": {"onDeserializationError": {"deadLetter": {"topic": "letters"}}}}
+    application = parse_application(document(**spec))
+    found = missing_topics(build_topology(application), application.spec, present)
+    assert {each.name: each.partitions for each in found} == made
