@@ -69,23 +69,24 @@ class Story:
 def main() -> int:
     """Run it; returns the exit code."""
     story = Story()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    folder = Path(tempfile.mkdtemp(prefix="streamsapp-demo-"))
+    right = False
     try:
-        with tempfile.TemporaryDirectory(prefix="streamsapp-demo-") as name:
-            folder = Path(name)
-            results = run_it(story, folder)
-            right = check(story, folder, results)
+        right = check(story, folder, run_it(story, folder))
     except DemoFailed as failure:
         story.tell(f"[bold red]{failure}[/]")
-        right = False
     except KeyboardInterrupt:
         story.tell("interrupted")
-        right = False
     if not sweep(story.pids, END_SECONDS):
         story.tell("[bold red]processes were left running, and had to be killed[/]")
         right = False
     elif right:
         story.tell(f"nothing is left running of {len(story.pids)} processes and what they had started")
+    if right:
+        shutil.rmtree(folder)
+    else:
+        story.tell(f"logs, stores and the broker's data are in {folder}")
     return 0 if right else 1
 
 

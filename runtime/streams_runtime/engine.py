@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 from streams_runtime.api import StreamsApplication
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.runner import SubTopologyRunner
-from streams_runtime.pipeline.session import SparkSession, open_session
+from streams_runtime.pipeline.session import SparkSession, is_running, open_session
 from streams_runtime.pipeline.source import RecordReader
 from streams_runtime.tasks.processor import BatchProcessor, Counters, ErrorPolicy
 from streams_runtime.topology.plan import Topology
@@ -26,6 +26,7 @@ class EngineRoom:
         self._starting = threading.Lock()
         self._started = False
         self._session: SparkSession | None = None
+        self._borrowed = False
         self._ready: Future[tuple[dict[int, SubTopologyRunner], Compiler]] = Future()
 
     def start(self) -> None:
@@ -63,15 +64,16 @@ class EngineRoom:
             self._session.sparkContext.cancelAllJobs()
 
     def close(self) -> None:
-        """Stop Spark. May be called twice."""
+        """Stop Spark, unless it ran already when this client started. May be called twice."""
         session, self._session = self._session, None
-        if session is not None:
+        if session is not None and not self._borrowed:
             session.stop()
 
     def _run(self) -> None:
         try:
             spark = self._application.spec.spark
             config = {name: str(value) for name, value in spark.config.items()}
+            self._borrowed = is_running()
             self._session = open_session(self._application.application_id, spark.master, config)
             compiler = Compiler(self._session, self._topology)
             runners = self._runners(self._session, compiler)

@@ -96,6 +96,7 @@ class StreamThread:
         self._intake: Intake | None = None
         self._processor: BatchProcessor | None = None
         self._in_work: list[_Part] | None = None
+        self._times_given_up = 0
         self._spark = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"{name}-spark")
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -262,11 +263,18 @@ class StreamThread:
         one before it. Otherwise it is completed at once.
         """
         before, self._in_work = self._in_work, None if batch is None else self._begun(batch)
-        for part in before or ():
-            self._complete(part, intake, consumer, producer)
+        self._complete_all(before or [], intake, consumer, producer)
         if not intake.backlogged:
             now, self._in_work = self._in_work, None
-            for part in now or ():
+            self._complete_all(now or [], intake, consumer, producer)
+
+    def _complete_all(
+        self, parts: list[_Part], intake: Intake, consumer: GroupConsumer, producer: BatchProducer
+    ) -> None:
+        """Complete the parts in order; no further one once a rebalance, or a lost commit, gave up what is in work."""
+        given_up = self._times_given_up
+        for part in parts:
+            if self._times_given_up == given_up:
                 self._complete(part, intake, consumer, producer)
 
     def _begun(self, batch: BatchInput) -> list[_Part]:
@@ -316,6 +324,7 @@ class StreamThread:
     def _give_up(self, intake: Intake) -> None:
         """Forget what is in work and not committed; it is read again by whoever has the partitions."""
         self._in_work = None
+        self._times_given_up += 1
         intake.restart()
 
     def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:

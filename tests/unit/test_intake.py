@@ -215,6 +215,29 @@ def test_a_long_backlog_is_left_to_spark_and_the_member_stays_in_the_group() -> 
     assert broker.calls == ["poll"]
 
 
+def test_the_next_batch_begins_behind_the_one_in_work_and_what_is_committed_stays_what_it_was() -> None:
+    broker = FakeBroker({A0: 500})
+    intake = intake_of(broker)
+    intake.add({A0: 0})
+    assert ranges(intake.next()) == {A0: (0, 100)}
+    assert ranges(intake.next()) == {A0: (100, 200)}
+    assert (intake.positions, intake.backlogged) == ({A0: 0}, True)
+    intake.advance({A0: 100})
+    assert intake.positions == {A0: 100}
+    intake.restart()
+    assert ranges(intake.next()) == {A0: (100, 200)}
+
+
+def test_a_backlog_is_over_once_the_member_fetches() -> None:
+    broker = FakeBroker({A0: 10})
+    intake = intake_of(broker)
+    assert not intake.backlogged
+    intake.add({A0: 0})
+    assert intake.backlogged
+    intake.next()
+    assert not intake.backlogged
+
+
 def test_once_the_backlog_is_short_the_member_takes_over_where_spark_stopped() -> None:
     broker = FakeBroker({A0: 120})
     intake = intake_of(broker)
@@ -297,7 +320,7 @@ def test_records_that_were_deleted_before_they_were_read_are_passed_with_a_warni
     with caplog.at_level(logging.WARNING):
         assert ranges(intake.next()) == {A0: (120, 220)}
     assert "a-0 begins at offset 120: the records from 100 on were deleted" in caplog.text
-    assert intake.positions == {A0: 120}
+    assert intake.positions == {A0: 100}  # the commit of the batch passes them
 
 
 @pytest.mark.parametrize("fetching", [False, True])
@@ -316,38 +339,53 @@ def test_a_broker_that_is_away_costs_nothing(fetching: bool) -> None:
     assert ranges(intake.next()) == {A0: (0, 20)}
 
 
-ACTIONS = st.sampled_from(["process", "process", "process", "fail", "append", "rebalance", "burst"])
+ACTIONS = st.sampled_from(
+    ["begin", "begin", "begin", "complete", "complete", "fail", "rebalance in commit", "append", "rebalance", "burst"]
+)
 
 
-@settings(max_examples=60)
+@settings(max_examples=80)
 @given(st.lists(st.tuples(ACTIONS, st.sampled_from([A0, A1, B0]), st.integers(1, 60)), max_size=40))
 def test_every_record_is_processed_once_and_in_order_whatever_happens(
     steps: list[tuple[str, TopicPartition, int]],
 ) -> None:
-    """Failures, growing backlogs and partitions that go away and come back, at random; the commits are the truth."""
+    """Failures, growing backlogs and partitions that go away and come back, at random; the commits are the truth.
+
+    Up to two batches are in work at a time: the next one is handed out before the one before it is committed.
+    """
     broker = FakeBroker(dict.fromkeys((A0, A1, B0), 0))
     intake = intake_of(broker, batch=30, backlog=25, fetch=10)
     committed = dict.fromkeys((A0, A1, B0), 0)
     intake.add(committed)
+    in_work: list[BatchInput] = []
 
-    def turn(fail: bool) -> None:
-        batch = intake.next()
+    def begin() -> None:
+        batch = intake.next() if len(in_work) < 2 else None
         if batch is None:
             return
         assert batch.size <= 30
+        in_work.append(batch)
+        if batch.records is not None:
+            rows = [(TopicPartition(r["topic"], r["partition"]), r["offset"]) for r in batch.records.to_pylist()]
+            assert sorted(rows) == [(r.partition, offset) for r in batch.ranges for offset in range(r.start, r.end)]
+
+    def complete(rebalance: bool = False) -> None:
+        if not in_work:
+            return
+        batch = in_work.pop(0)
         for each in batch.ranges:
             assert each.start == committed[each.partition]
             assert each.start < each.end <= broker.ends[each.partition]
-        if batch.records is not None:
-            rows = [(TopicPartition(r["topic"], r["partition"]), r["offset"]) for r in batch.records.to_pylist()]
-            expected = [(r.partition, offset) for r in batch.ranges for offset in range(r.start, r.end)]
-            assert sorted(rows) == expected
-        if fail:
-            intake.restart()
-            return
         ends = {each.partition: each.end for each in batch.ranges}
+        if rebalance:
+            give_up()
         committed.update(ends)
         intake.advance(ends)
+        assert intake.positions == committed
+
+    def give_up() -> None:
+        in_work.clear()
+        intake.restart()
 
     for action, partition, number in steps:
         match action:
@@ -355,12 +393,18 @@ def test_every_record_is_processed_once_and_in_order_whatever_happens(
                 broker.ends[partition] += number * (10 if action == "burst" else 1)
             case "rebalance":
                 intake.remove(frozenset({partition}))
+                give_up()
                 broker.pause([partition])
                 intake.add({partition: committed[partition]})
+            case "fail":
+                give_up()
+            case "begin":
+                begin()
             case _:
-                turn(fail=action == "fail")
+                complete(rebalance=action == "rebalance in commit")
     turns = 0
     while committed != broker.ends:
-        turn(fail=False)
+        begin()
+        complete()
         turns += 1
         assert turns < 1000, f"no progress at {committed} of {broker.ends}"

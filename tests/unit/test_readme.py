@@ -16,7 +16,9 @@ def _between(text: str, start: str, end: str) -> str:
 
 def test_the_runtimes_readme_shows_the_state_tables_as_they_are() -> None:
     text = (ROOT / "runtime" / "README.md").read_text()
-    shown = _between(text, "<!-- states: printed by `python -m streams_runtime.states`; a test compares -->", "<!-- /states -->")
+    shown = _between(
+        text, "<!-- states: printed by `python -m streams_runtime.states`; a test compares -->", "<!-- /states -->"
+    )
     assert shown.strip() == diagrams()
 
 

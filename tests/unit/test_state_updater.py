@@ -88,7 +88,7 @@ def updater(reader: FakeReader) -> Iterator[StateUpdater]:
 
 
 def add(updater: StateUpdater, *partitions: TopicPartition, task: Any = "task") -> None:
-    updater.add(task, [FakeRestorer(each) for each in partitions])  # type: ignore[misc]
+    updater.add({FakeRestorer(each): task for each in partitions})  # type: ignore[misc]
 
 
 def all_completed(updater: StateUpdater, wanted: set[TopicPartition]) -> set[TopicPartition]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,13 +37,9 @@ def task(directory: StateDirectory) -> Iterator[Task]:
     made.close()
 
 
-def everything(node: str) -> Callable[[bytes], bool] | None:
-    return None
-
-
 def test_opening_a_task_opens_its_stores_and_says_what_to_restore(task: Task, directory: StateDirectory) -> None:
     assert (task.state, task.stores) == (TaskState.CREATED, {})
-    restorers = task.open(directory, everything)
+    restorers = task.open(directory)
     assert task.state is TaskState.RESTORING
     assert [(each.store_name, each.partition, each.source_changelog) for each in restorers] == [
         ("totals", TOTALS_LOG, False),
@@ -54,22 +50,8 @@ def test_opening_a_task_opens_its_stores_and_says_what_to_restore(task: Task, di
     assert all(store.is_open for store in task.stores.values())
 
 
-def test_only_a_changelog_that_is_a_users_topic_gets_the_test_of_its_values(
-    task: Task, directory: StateDirectory
-) -> None:
-    asked: list[str] = []
-
-    def readable(node: str) -> Callable[[bytes], bool]:
-        asked.append(node)
-        return lambda value: value == b"good"
-
-    totals, users = task.open(directory, readable)
-    assert asked == ["users"]
-    assert (totals.bulk_loadable, users.bulk_loadable) == (True, False)
-
-
 def test_a_task_runs_only_once_all_of_its_stores_are_restored(task: Task, directory: StateDirectory) -> None:
-    task.open(directory, everything)
+    task.open(directory)
     assert not task.is_restored
     task.note_restored([TOTALS_LOG, TopicPartition("elsewhere", 1), TopicPartition("users", 0)])
     assert not task.is_restored
@@ -82,7 +64,7 @@ def test_a_task_runs_only_once_all_of_its_stores_are_restored(task: Task, direct
 
 def test_a_task_without_stores_is_restored_at_once(directory: StateDirectory) -> None:
     task = Task(TaskId(0, 1), SubTopology(0, (), ("orders",), (), (), ()), INPUTS)
-    assert task.open(directory, everything) == []
+    assert task.open(directory) == []
     assert task.is_restored
     task.close()
 
@@ -95,7 +77,7 @@ def test_a_task_that_was_not_opened_can_not_run(task: Task) -> None:
 def test_reinitializing_wipes_the_stores_of_those_partitions_and_no_others(
     task: Task, directory: StateDirectory
 ) -> None:
-    task.open(directory, everything)
+    task.open(directory)
     for store in task.stores.values():
         store.write(Updates([b"a"], [b"1"], [1]), 5)
     task.reinitialize_state_stores_for_partitions([USERS_LOG, TopicPartition("app-totals-changelog", 0)])
@@ -109,7 +91,7 @@ def test_reinitializing_wipes_the_stores_of_those_partitions_and_no_others(
 def test_closing_closes_the_stores_from_any_state_and_may_be_repeated(
     task: Task, directory: StateDirectory, running: bool
 ) -> None:
-    task.open(directory, everything)
+    task.open(directory)
     if running:
         task.run()
     task.close()
@@ -119,7 +101,7 @@ def test_closing_closes_the_stores_from_any_state_and_may_be_repeated(
         with pytest.raises(StoreClosed):
             store.get(b"a")
     again = Task(TaskId(0, 1), SUB, INPUTS)
-    again.open(directory, everything)
+    again.open(directory)
     again.close()
 
 
@@ -132,7 +114,7 @@ def test_a_task_that_was_never_opened_closes(task: Task) -> None:
 def test_a_store_that_can_not_be_flushed_does_not_keep_the_others_open(
     task: Task, directory: StateDirectory, failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task.open(directory, everything)
+    task.open(directory)
     close = KeyValueStore.close
 
     def failing_close(store: KeyValueStore) -> None:
@@ -151,7 +133,7 @@ def test_a_store_that_can_not_be_opened_leaves_none_open(task: Task, directory: 
     blocked = directory.store_folder(task.id, "users")
     blocked.write_text("no folder")
     with pytest.raises(ProcessorStateException, match="users can't be opened"):
-        task.open(directory, everything)
+        task.open(directory)
     assert [store.is_open for store in task.stores.values()] == [False]
     assert task.state is TaskState.CREATED
     free = KeyValueStore("totals", TOTALS_LOG, Path(directory.store_folder(task.id, "totals")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,9 +45,9 @@ class FakeUpdater:
     stores: dict[TopicPartition, KeyValueStore] = field(default_factory=dict)
     failure: Exception | None = None
 
-    def add(self, task: Any, restorers: Collection[StateRestorer]) -> None:
-        self.adding += [each.partition for each in restorers]
-        self.stores |= {each.partition: each.store for each in restorers}
+    def add(self, stores: Mapping[StateRestorer, Any]) -> None:
+        self.adding += [each.partition for each in stores]
+        self.stores |= {each.partition: each.store for each in stores}
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         self.removed += partitions
@@ -89,7 +89,7 @@ class Bench:
 
     def assign(self, *names: str) -> None:
         self.manager.assigned(partitions(*names))
-        self.manager.open_new(COUNTS, lambda node: None)
+        self.manager.open_new(COUNTS)
 
     def restore(self, *changelogs: str) -> dict[TopicPartition, int]:
         self.updater.done |= partitions(*changelogs)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from state_kit import contents, key_value_store, memory_folder
 
 from streams_runtime.errors import StreamsException
-from streams_runtime.pipeline.decode import BYTES
+from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import KeyValueStore, unstamp
@@ -185,20 +185,22 @@ def test_what_is_stored_does_not_depend_on_where_batches_end(rows: list[Row], cu
         assert stored(stores) == expected(rows)
 
 
-def table_rows(*rows: tuple[int, str | None, bytes | None, int]) -> Keyed:
+def table_rows(*rows: tuple[int, bytes, bytes | None, int]) -> Keyed:
     partitions, keys, values, times = zip(*rows, strict=True) if rows else ((), (), (), ())
     return Keyed(
         TABLE,
         pa.chunked_array([pa.array(partitions, pa.int32())]),
-        pa.chunked_array([pa.array(keys, pa.string())]),
+        pa.chunked_array([pa.array(keys, pa.binary())]),
         pa.chunked_array([pa.array(times, pa.int64())]),
-        pa.table({BYTES: pa.array(values, pa.binary())}),
+        pa.table({OUT_VALUE: pa.array(values, pa.binary())}),
     )
 
 
 def test_of_a_tables_rows_the_last_one_of_each_key_counts_and_tombstones_delete() -> None:
     found = table_updates(
-        table_rows((0, "a", b"1", 9), (1, "a", b"other", 1), (0, "b", b"2", 2), (0, "a", None, 3), (0, "b", b"3", 1))
+        table_rows(
+            (0, b"a", b"1", 9), (1, b"a", b"other", 1), (0, b"b", b"2", 2), (0, b"a", None, 3), (0, b"b", b"3", 1)
+        )
     )
     assert {p: dict(zip(u.keys, zip(u.values, u.timestamps, strict=True), strict=True)) for p, u in found.items()} == {
         0: {b"a": (None, 3), b"b": (b"3", 1)},

@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, Message
 
 from streams_runtime.errors import BrokerNotAvailableException, UnreleasedInstanceIdException
 from streams_runtime.kafka.foreign import (
     QuietLog,
-    error_of,
     from_confluent,
     reason_of,
     to_confluent,
@@ -24,9 +23,11 @@ from streams_runtime.kafka.types import TopicPartition
 _LOGGER = logging.getLogger("streams_runtime.kafka")
 _COMMIT_PATIENCE = 10.0  # seconds of failed commits after which a line says so
 _COMPANY = 0.01  # seconds that a first record waits for more
+_WARN_AGAIN = 30.0  # seconds between two lines that say the brokers are away
 _RETRY = 0.5  # seconds between attempts to commit
 # The member's epoch moved on while it was busy: a poll brings it up to date, then the commit holds.
 _STALE = frozenset({KafkaError.STALE_MEMBER_EPOCH, KafkaError.REBALANCE_IN_PROGRESS})
+_UNDECIDED = KafkaError(KafkaError._IN_PROGRESS)
 _REJOIN = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH, KafkaError.ILLEGAL_GENERATION})
 
 
@@ -60,6 +61,8 @@ class GroupConsumer:
         self._on_revoked = on_revoked
         self._fatal: KafkaError | None = None
         self._unprocessed: list[Message] = []
+        self._commit_answer: KafkaError | None = None
+        self._warned_at = float("-inf")
         self._membership = membership
         config: dict[str, Any] = {
             **properties,
@@ -71,6 +74,7 @@ class GroupConsumer:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "error_cb": self._note_error,
+            "on_commit": self._note_commit,
         }
         self._consumer = Consumer(config, logger=QuietLog())
 
@@ -80,15 +84,15 @@ class GroupConsumer:
             sorted(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
 
-    def poll(self) -> None:
-        """Take part in the group without waiting; a record that comes with it is kept for the next `fetch`.
+    def poll(self, wait: float = 0) -> None:
+        """Take part in the group for at most `wait` seconds; a record that comes with it is kept for the next `fetch`.
 
         Raises:
             UnreleasedInstanceIdException: the static name still belongs to an earlier process; join again
             later.
         """
         self._raise_fatal()
-        message = self._consumer.poll(0)
+        message = self._consumer.poll(wait)
         if message is not None and self._check(message):
             self._unprocessed.append(message)
 
@@ -126,24 +130,35 @@ class GroupConsumer:
         request = [to_confluent(partition, offset) for partition, offset in offsets.items()]
         since = time.monotonic()
         while True:
-            try:
-                self._consumer.commit(offsets=request, asynchronous=False)
+            error = self._commit_once(request, should_stop)
+            if error is None:
                 return True
-            except KafkaException as failure:
-                error = error_of(failure)
-                if error is not None and error.code() in _REJOIN:
-                    return False
-                failed = translated(failure, f"committing the offsets of {len(request)} partitions", self.address)
-                stale = error is not None and error.code() in _STALE
-                if not stale and not isinstance(failed, BrokerNotAvailableException):
-                    raise failed from failure
-                if time.monotonic() - since > _COMMIT_PATIENCE:
-                    since = time.monotonic()
-                    _LOGGER.warning("%s", failed)
+            if error is _UNDECIDED or error.code() in _REJOIN:
+                return False
+            failed = translated(error, f"committing the offsets of {len(request)} partitions", self.address)
+            if error.code() not in _STALE and not isinstance(failed, BrokerNotAvailableException):
+                raise failed
+            if time.monotonic() - since > _COMMIT_PATIENCE:
+                since = time.monotonic()
+                _LOGGER.warning("%s", failed)
             if should_stop():
                 return False
-            time.sleep(_RETRY)
-            self.poll()
+            self.poll(_RETRY)
+
+    def _commit_once(self, request: list[Any], should_stop: Callable[[], bool]) -> KafkaError | None:
+        """The broker's answer to one commit; None when it holds, _UNDECIDED when told to stop before it came.
+
+        A synchronous commit would not hear `should_stop` for as long as librdkafka looks for the coordinator.
+        """
+        self._commit_answer = _UNDECIDED
+        self._consumer.commit(offsets=request, asynchronous=True)
+        while self._commit_answer is _UNDECIDED and not should_stop():
+            self.poll(_COMPANY)
+        return self._commit_answer
+
+    def _note_commit(self, error: KafkaError | None, partitions: list[Any]) -> None:
+        failed = [each.error for each in partitions if each.error is not None]
+        self._commit_answer = error or (failed[0] if failed else None)
 
     def close(self) -> None:
         """Leave the group as a static member: the partitions wait for this member until its session ends."""
@@ -165,6 +180,9 @@ class GroupConsumer:
     def _note_error(self, error: KafkaError) -> None:
         if error.fatal():
             self._fatal = error
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN and time.monotonic() - self._warned_at > _WARN_AGAIN:
+            self._warned_at = time.monotonic()
+            _LOGGER.warning("no broker at %s answers; waiting for it, nothing is lost", self.address)
         else:
             _LOGGER.debug("consumer %s: %s", self._membership.client_id, reason_of(error))
 

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from streams_runtime.jvm.jars import spark_jars
 from streams_runtime.jvm.java import find_java, java_home
 
-__all__ = ["SparkSession", "open_session", "spark_settings"]
+__all__ = ["SparkSession", "is_running", "open_session", "spark_settings"]
 
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer."
 # These rules push a filter below the projection that parses the value, which is then parsed twice.
@@ -49,6 +50,11 @@ def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.optimizer.excludedRules": ",".join(_OPTIMIZER + rule for rule in _PARSE_TWICE_RULES),
     }
     return own | dict(config)
+
+
+def is_running() -> bool:
+    """Whether this process has a Spark session already, which somebody else started and will stop."""
+    return SparkContext._active_spark_context is not None
 
 
 def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] | None = None) -> SparkSession:

@@ -88,7 +88,11 @@ class Intake:
 
     def advance(self, offsets: Mapping[TopicPartition, int]) -> None:
         """These offsets are committed."""
-        self._committed |= {each: offset for each, offset in offsets.items() if each in self._committed}
+        for each, offset in offsets.items():
+            if each in self._committed:
+                self._committed[each] = offset
+                # Claims may have been given up while the commit was under way; what is committed is not read again.
+                self._claimed[each] = max(self._claimed[each], offset)
 
     def restart(self) -> None:
         """Batches that are not committed came to nothing: read them again."""

@@ -1,0 +1,110 @@
+"""Whole clients in a test: make one from a few lines, feed its topics, read what it wrote."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka import Consumer, TopicPartition
+from streams_runtime.api import parse_application
+from streams_runtime.client import StreamsClient
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.types import TopicSpec
+from streams_runtime.settings import InstanceSettings
+from streams_runtime.states import ClientState
+
+DEADLINE = 90.0  # seconds; only ever waited for in full by a test that fails
+
+
+def eventually(condition: Callable[[], Any], what: str, seconds: float = DEADLINE) -> None:
+    """Wait until `condition()` is true; fail and say `what` was waited for otherwise."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.05)
+
+
+def make_topics(bootstrap: str, **partitions: int) -> None:
+    """Make topics; `_` in a name stands for `-`."""
+    admin = Admin({"bootstrap.servers": bootstrap})
+    admin.create_topics([TopicSpec(name.replace("_", "-"), count) for name, count in partitions.items()])
+    admin.close()
+
+
+def send(bootstrap: str, topic: str, records: Iterable[tuple[str | None, Any]], partition: int | None = None) -> None:
+    """Write records; a value that is bytes goes as it is, None is a tombstone, anything else is JSON."""
+    pairs = list(records)
+    producer = BatchProducer({"bootstrap.servers": bootstrap}, "test")
+    keys = [None if key is None else key.encode() for key, _ in pairs]
+    values = [it if it is None or isinstance(it, bytes) else json.dumps(it).encode() for _, it in pairs]
+    producer.send(topic, keys, values, [1_700_000_000_000] * len(pairs), partition)
+    producer.flush()
+    producer.close()
+
+
+def read(bootstrap: str, topic: str) -> list[Any]:
+    """All messages that a topic holds now, partition by partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
+    found: list[Any] = []
+    for number in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)
+        consumer.assign([TopicPartition(topic, number, low)])
+        while low < high:
+            for message in consumer.consume(1000, 0.2):
+                assert message.error() is None
+                found.append(message)
+                low = message.offset() + 1
+    consumer.close()
+    return found
+
+
+def last_values(bootstrap: str, topic: str) -> dict[str, Any]:
+    """The last JSON value of each key of a topic."""
+    return {
+        message.key().decode(): None if message.value() is None else json.loads(message.value())
+        for message in read(bootstrap, topic)
+    }
+
+
+@contextmanager
+def client(
+    bootstrap: str, name: str, topology: str, state: Path, instance: str = "i-0", **spec: Any
+) -> Iterator[StreamsClient]:
+    """A client of an application called `name`, not started; closed at the end, however that comes."""
+    document: Mapping[str, Any] = {
+        "apiVersion": "streamsoperator.io/v1alpha1",
+        "kind": "StreamsApplication",
+        "metadata": {"name": "test"},
+        "spec": {"applicationId": name, **spec, "topology": yaml.safe_load(topology)},
+    }
+    made = StreamsClient(parse_application(document), InstanceSettings(f"{name}-{instance}", bootstrap, state))
+    try:
+        yield made
+    finally:
+        made.close(60)
+        assert made.wait_for_end(60)
+
+
+def run_until_done(made: StreamsClient, topics: Sequence[str]) -> None:
+    """Start the client and wait until it has committed all that these topics hold."""
+    made.start()
+    assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+    until_done(made, topics)
+
+
+def until_done(made: StreamsClient, topics: Sequence[str]) -> None:
+    """Wait until the client has committed all that these topics hold now."""
+
+    def done() -> bool:
+        assert made.state is not ClientState.ERROR, made.error
+        lags = [each for each in made.describe()["lag"] if each["topic"] in topics]  # type: ignore[attr-defined]
+        return {each["topic"] for each in lags} == set(topics) and all(each["lag"] == 0 for each in lags)
+
+    eventually(done, f"nothing left to process in {', '.join(topics)}")
