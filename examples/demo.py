@@ -222,6 +222,8 @@ def finish(story: Story, run: Following) -> dict[str, dict[str, Row]]:
 def check(story: Story, folder: Path, results: Results) -> bool:
     """Compare everything with DuckDB's figures; whether all is right."""
     found = batches((folder / "state").glob("*/instance.log*"))
+    if not found:
+        raise DemoFailed("the instances' logs tell of no batch, so what was processed twice can't be known")
     opinion = SecondOpinion(folder, PARTITIONS)
     opinion.note_repartitioned(results.repartitioned)
     checked = {

@@ -296,6 +296,9 @@ class StreamThread:
         try:
             result = part.result.result()
             computed = time.monotonic()
+            # After a crash this tells which records may have been processed without being committed.
+            ranges = {str(each.partition): (each.start, each.end) for each in part.batch.ranges}
+            _LOGGER.debug("producing", extra={"ranges": ranges})
             outcome = processor.apply(part.sub, self._tasks.running(part.sub.id), part.batch, result, producer)
         except Exception as error:
             if is_spark_failure(error):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from clients import client, eventually, last_values, make_topics, run_until_done, send, until_done
+
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.kafka.broker import EmbeddedBroker
 from streams_runtime.query.handles import StoreQueryParameters
@@ -64,9 +65,7 @@ def test_a_client_waits_for_a_broker_that_is_away_at_the_start_and_later_and_los
                 return False
             handle = made.store(StoreQueryParameters("totals"))
             with handle.all() as entries:
-                return dict(entries) == {
-                    f"u{u}": {"total": sum(range(u, 100, 10)) + 1000, "n": 11} for u in range(10)
-                }
+                return dict(entries) == {f"u{u}": {"total": sum(range(u, 100, 10)) + 1000, "n": 11} for u in range(10)}
 
         eventually(caught_up, "the records of before and after the outage in the store", 120)
     assert last_values(address, "totals")["u3"] == {"total": sum(range(3, 100, 10)) + 1000, "n": 11}
@@ -91,9 +90,7 @@ exit $code
 """
 
 
-def test_a_full_disk_ends_in_error_and_a_larger_one_has_everything(
-    broker: Any, namespace: str, tmp_path: Path
-) -> None:
+def test_a_full_disk_ends_in_error_and_a_larger_one_has_everything(broker: Any, namespace: str, tmp_path: Path) -> None:
     """In a mount namespace of its own, so that the small disk goes away with the process."""
     address = broker.bootstrap_servers
     make_topics(address, **{f"{namespace}-orders": 1, f"{namespace}-totals": 1})
@@ -106,7 +103,8 @@ def test_a_full_disk_ends_in_error_and_a_larger_one_has_everything(
     file = tmp_path / "app.yaml"
     file.write_text(
         "apiVersion: streamsoperator.io/v1alpha1\nkind: StreamsApplication\nmetadata: {name: full}\n"
-        f"spec:\n  applicationId: {namespace}\n  topology:\n" + "".join(f"    {line}\n" for line in topology.splitlines())
+        f"spec:\n  applicationId: {namespace}\n  topology:\n"
+        + "".join(f"    {line}\n" for line in topology.splitlines())
     )
     small = tmp_path / "small"
     small.mkdir()

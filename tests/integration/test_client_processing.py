@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from clients import client, last_values, make_topics, read, run_until_done, send, until_done
+
 from streams_runtime.errors import DeserializationException, LockException, MissingSourceTopicException
 from streams_runtime.kafka.partitioner import partition_for
 from streams_runtime.query.handles import StoreQueryParameters
@@ -96,8 +97,8 @@ def test_re_keyed_merged_and_table_streams_give_the_same_as_plain_python(
 sources:
   - {{name: a, topic: {n}-a, {row}}}
   - {{name: b, topic: {n}-b, {row}}}
-  - {{name: users, topic: {n}-users, key: {{format: string}}, value: {{format: json, schema: "name STRING, tier STRING"}},
-     table: {{store: users}}}}
+  - {{name: users, topic: {n}-users, key: {{format: string}}, table: {{store: users}},
+     value: {{format: json, schema: "name STRING, tier STRING"}}}}
 steps:
   - {{name: both, merge: [a, b]}}
   - {{name: by-user, from: both, keyBy: user}}
@@ -189,9 +190,7 @@ def test_a_missing_source_topic_ends_in_error_and_is_named(broker: Any, namespac
         assert f"{namespace}-orders" in str(made.error)
 
 
-def test_a_state_folder_in_use_ends_in_error_and_names_the_process(
-    broker: Any, namespace: str, tmp_path: Path
-) -> None:
+def test_a_state_folder_in_use_ends_in_error_and_names_the_process(broker: Any, namespace: str, tmp_path: Path) -> None:
     bootstrap = broker.bootstrap_servers
     topics(bootstrap, namespace)
     with (
@@ -206,9 +205,7 @@ def test_a_state_folder_in_use_ends_in_error_and_names_the_process(
         assert first.state is ClientState.RUNNING
 
 
-def test_an_instance_more_than_there_are_tasks_is_running_and_idle(
-    broker: Any, namespace: str, tmp_path: Path
-) -> None:
+def test_an_instance_more_than_there_are_tasks_is_running_and_idle(broker: Any, namespace: str, tmp_path: Path) -> None:
     bootstrap = broker.bootstrap_servers
     topics(bootstrap, namespace, 1)
     send(bootstrap, f"{namespace}-orders", ORDERS)

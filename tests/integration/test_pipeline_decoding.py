@@ -153,8 +153,9 @@ def test_a_declared_timestamp_replaces_the_records_own(
 
 
 def test_a_timestamp_of_another_type_is_refused_with_its_field(spark: SparkSession) -> None:
-    with pytest.raises(ConfigException, match=r"spec\.topology\.sources\[0\]\.timestamp: s is STRING; .*milliseconds"):
-        Pipeline(spark, topology_of([source(schema="s STRING", timestamp="s")], [], [COPY]))
+    pattern = r"spec\.topology\.sources\[0\]\.timestamp: parsed\.x is INT; .*BIGINT of milliseconds"
+    with pytest.raises(ConfigException, match=pattern):
+        Pipeline(spark, topology_of([source(schema="parsed STRUCT<x: INT>", timestamp="parsed.x")], [], [COPY]))
 
 
 def test_a_timestamp_that_spark_can_not_analyse_is_refused_with_its_field(spark: SparkSession) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from confluent_kafka import Consumer, TopicPartition
+
 from streams_runtime.api import parse_application
 from streams_runtime.client import StreamsClient
 from streams_runtime.kafka.admin import Admin

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+
 from streams_runtime.states import diagrams
 
 ROOT = Path(__file__).parents[2]

@@ -23,6 +23,9 @@ _PARSE_TWICE_RULES = (
     "InferFiltersFromConstraints",
     "InferFiltersFromGenerate",
 )
+# It cuts off everything before a filter that is never true, the counting of the records with it.
+_COUNTS_LOST_RULES = ("PruneFilters",)
+_EXCLUDED_RULES = (*_PARSE_TWICE_RULES, *_COUNTS_LOST_RULES)
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -47,7 +50,7 @@ def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-        "spark.sql.optimizer.excludedRules": ",".join(_OPTIMIZER + rule for rule in _PARSE_TWICE_RULES),
+        "spark.sql.optimizer.excludedRules": ",".join(_OPTIMIZER + rule for rule in _EXCLUDED_RULES),
     }
     return own | dict(config)
 
