@@ -33,17 +33,17 @@ class Checked:
         return [key for key, verdict in self.verdicts.items() if verdict.unexplained]
 
 
-def check_carriers(opinion: SecondOpinion, ours: Mapping[str, Row], found: Sequence[Batch], topic: str) -> Checked:
-    """The store that reads the topic of the flights: batches of it that were read again may be in it twice."""
-    candidates = [opinion.of_batch(ranges) for ranges in reads_again(found, topic)]
+def check_carriers(opinion: SecondOpinion, ours: Mapping[str, Row], again: Sequence[Sequence[Range]]) -> Checked:
+    """The store that reads the topic of the flights: its batches that were read `again` may be in it twice."""
+    candidates = [opinion.of_batch(ranges) for ranges in again]
     return _checked(ours, opinion.by("carrier"), {}, candidates)
 
 
-def check_origins(opinion: SecondOpinion, ours: Mapping[str, Row], found: Sequence[Batch], topic: str) -> Checked:
+def check_origins(opinion: SecondOpinion, ours: Mapping[str, Row], again: Sequence[Sequence[Range]]) -> Checked:
     """The store behind the repartition topic: what that topic has too many is in it twice for certain, and batches of
-    the topic itself that were read again may be.
+    the topic itself that were read `again` may be.
     """
-    candidates = [opinion.of_repartitioned(ranges) for ranges in reads_again(found, topic)]
+    candidates = [opinion.of_repartitioned(ranges) for ranges in again]
     return _checked(ours, opinion.by("origin"), opinion.excess(), candidates)
 
 

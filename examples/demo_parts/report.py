@@ -46,4 +46,4 @@ def _number(value: Any) -> str:
 def _difference(verdict: Verdict) -> Text:
     if verdict.unexplained:
         return Text(f"UNEXPLAINED: {', '.join(verdict.unexplained)}", "bold red")
-    return Text(f"{verdict.twice:,} flights twice", "yellow") if verdict.twice else Text("none", "green")
+    return Text(f"+{verdict.twice:,} flights", "yellow") if verdict.twice else Text("none", "green")

@@ -146,8 +146,9 @@ class Compiler:
                 if isinstance(node, TransformNode):
                     check_select(node, self._outputs[node.input])
                 frame = applied(node, self._outputs, _first_input(node) in self._tables)
-                with refusing(node.path):
-                    format_of(frame.schema["_key"].dataType)
+                if isinstance(node, KeyByNode):
+                    with refusing(f"{node.path}.keyBy"):
+                        format_of(frame.schema["_key"].dataType)
                 return frame
             case AggregateNode():
                 return self._analysed_aggregate(node)

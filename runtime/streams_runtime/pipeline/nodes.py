@@ -45,7 +45,7 @@ def applied(node: TransformNode | KeyByNode | MergeNode, frames: Mapping[str, Da
         case TransformNode():
             return _transformed(node, frames[node.input], table)
         case KeyByNode():
-            with refusing(node.path):
+            with refusing(f"{node.path}.keyBy"):
                 return frames[node.input].withColumn("_key", F.expr(node.key))
         case MergeNode():
             return _merged(node, [frames[name] for name in node.inputs])

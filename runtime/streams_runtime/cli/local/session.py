@@ -19,12 +19,14 @@ from streams_runtime.cli.local.replica import Order, Replica
 from streams_runtime.cli.local.restarts import RestartPolicy
 from streams_runtime.cli.local.signals import Interrupted, StopSignals
 from streams_runtime.cli.local.supervisor import Supervisor
+from streams_runtime.errors import BrokerNotAvailableException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.topology.build import build_topology
 
 _TICK = 0.2  # seconds between two looks at the instances
 _ANSWER_SECONDS = 10.0  # for one answer of the brokers
+_RETRY = 1.0  # seconds until brokers that did not answer are asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,16 @@ class Session:
         admin = Admin(properties, timeout=_ANSWER_SECONDS)
         watch = GroupWatch(admin, application.application_id, inputs, internal_topics(topology))
         self._resources.callback(watch.stop)
-        return watch, watch.look()
+        return watch, self._first_look(watch)
+
+    def _first_look(self, watch: GroupWatch) -> GroupProgress:
+        """The group before anything runs; brokers that have just started may take a while to know it."""
+        while True:
+            try:
+                return watch.look()
+            except BrokerNotAvailableException as error:
+                self._narrator.say(News("broker-away", f"{error}. Asking again", problem=True))
+                time.sleep(_RETRY)
 
     def _supervise(self, watch: GroupWatch, first: GroupProgress) -> bool:
         """Run the instances until all have ended; whether the backlog was caught up with."""

@@ -26,7 +26,12 @@ class StopSignals:
 
     @contextmanager
     def raising(self) -> Iterator[None]:
-        """While this goes on, a signal raises Interrupted: for steps that can be broken off anywhere."""
+        """While this goes on, a signal raises Interrupted: for steps that can be broken off anywhere.
+
+        One that has come before raises it at once.
+        """
+        if self.asked is not None:
+            raise Interrupted
         self._raising = True
         try:
             yield

@@ -1,0 +1,239 @@
+"""One batch, two ways in: records that a member fetched, and ranges that Spark reads itself, give the same."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ConfluentTopicPartition
+from pipeline_kit import Pipeline, source, topology_of
+
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.properties import client_properties, java_properties
+from streams_runtime.kafka.types import TopicPartition, TopicSpec
+from streams_runtime.pipeline.runner import StageResult
+from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
+from streams_runtime.tasks.intake import batch_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.integration
+
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def admin(broker: Any) -> Iterator[Admin]:
+    found = Admin(client_properties(broker.bootstrap_servers, {}))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def topic(admin: Admin, namespace: str) -> str:
+    admin.create_topics([TopicSpec(namespace, 3)])
+    return namespace
+
+
+def ranges_of(admin: Admin, topic: str, partitions: int = 3) -> tuple[OffsetRange, ...]:
+    """Everything that the topic has."""
+    all_of_them = [TopicPartition(topic, number) for number in range(partitions)]
+    starts, ends = admin.start_offsets(all_of_them), admin.end_offsets(all_of_them)
+    return tuple(OffsetRange(each, starts[each], ends[each]) for each in all_of_them)
+
+
+def fetched(admin: Admin, ranges: tuple[OffsetRange, ...]) -> BatchInput:
+    """The same records by way of a member of a group."""
+    assigned: set[TopicPartition] = set()
+    membership = Membership(f"g-{uuid.uuid4()}", "one", "one|h:1|1")
+    member = GroupConsumer(
+        client_properties(admin.address, {}), membership, assigned.update, assigned.difference_update
+    )
+    member.subscribe({each.partition.topic for each in ranges})
+    deadline = time.monotonic() + PATIENCE
+    while len(assigned) < len(ranges):
+        assert time.monotonic() < deadline
+        member.poll()
+        time.sleep(0.01)
+    member.resume({each.partition: each.start for each in ranges})
+    messages: list[Any] = []
+    quiet = 0
+    while quiet < 3:  # transaction markers are never handed out, so the end can't be told by the last record
+        assert time.monotonic() < deadline
+        new = member.fetch(10_000, 0.3)
+        quiet = 0 if new else quiet + 1
+        messages += new
+    member.close()
+    ends = {each.partition: each.end for each in ranges}
+    below = [each for each in messages if each.offset() < ends[TopicPartition(each.topic(), each.partition())]]
+    batch = batch_of(below, {each.partition: each.start for each in ranges})
+    return BatchInput(ranges, None if batch is None else batch.records)
+
+
+def by_partition(result: StageResult) -> Mapping[Any, list[Any]]:
+    """What was emitted, by the partition that it came from, in order; and what is for stores."""
+    found: dict[Any, list[Any]] = {}
+    for each in result.emissions:
+        headers = each.headers or [None] * len(each)
+        for key, value, at, header in zip(each.keys, each.values, each.timestamps, headers, strict=True):
+            partition = (value or b"|").partition(b"|")[0]
+            found.setdefault(partition, []).append((key, value, at, header))
+    for keyed in result.keyed:
+        rows = zip(
+            keyed.partitions.to_pylist(),
+            keyed.keys.to_pylist(),
+            keyed.timestamps.to_pylist(),
+            keyed.columns.to_pylist(),
+            strict=True,
+        )
+        found["stores"] = sorted(rows, key=repr)
+    return found
+
+
+def both_ways(
+    spark: SparkSession, admin: Admin, topic: str, ranges: tuple[OffsetRange, ...]
+) -> Mapping[Any, list[Any]]:
+    """Runs the ranges and the fetched records; they have to agree. Each value begins with its partition and a bar."""
+    stamped = {"value": "concat(_partition, '|', _offset, '|', value)"}
+    steps = [
+        {"name": "stamped", "from": "in", "select": stamped},
+        {"name": "t", "from": "in", "aggregate": {"n": "count(*)", "most": "max(value)"}, "store": "t"},
+    ]
+    sinks = [{"from": "stamped", "topic": "out", "value": {"format": "string"}}]
+    topology = topology_of([source("string", topic=topic)], steps, sinks)
+    pipeline = Pipeline(spark, topology, java_properties(admin.address, {}))
+    by_spark = pipeline.runners[0].run(BatchInput(ranges))
+    by_member = pipeline.runners[0].run(fetched(admin, ranges))
+    assert by_partition(by_spark) == by_partition(by_member)
+    assert by_spark.accounts == by_member.accounts
+    assert by_spark.dropped == by_member.dropped
+    return by_partition(by_spark)
+
+
+def test_ranges_and_fetched_records_give_the_same_with_keys_times_and_headers(
+    spark: SparkSession, admin: Admin, topic: str
+) -> None:
+    producer = BatchProducer(client_properties(admin.address, {}), "test")
+    for number in range(3):
+        count = 50 + number
+        producer.send(
+            topic,
+            [None if n % 7 == 6 else b"k%d" % (n % 5) for n in range(count)],
+            [None if n % 11 == 10 else b"v%d" % n for n in range(count)],
+            [1_700_000_000_000 + n for n in range(count)],
+            partition=number,
+            headers=[[("n", b"%d" % n), ("none", None)] if n % 3 == 0 else None for n in range(count)],
+        )
+    producer.flush()
+    producer.close()
+    found = both_ways(spark, admin, topic, ranges_of(admin, topic))
+    assert found[b"1"][3] == (b"k3", b"1|3|v3", 1_700_000_000_003, [("n", b"3"), ("none", None)])
+    assert [len(found[number]) for number in (b"0", b"1", b"2")] == [46, 47, 48]
+    assert len(found["stores"]) == 15
+
+
+def test_only_what_the_ranges_say_is_read(spark: SparkSession, admin: Admin, topic: str) -> None:
+    producer = BatchProducer(client_properties(admin.address, {}), "test")
+    for number in range(3):
+        producer.send(topic, [b"k"] * 20, [b"v%d" % n for n in range(20)], [1] * 20, partition=number)
+    producer.flush()
+    producer.close()
+    ranges = (
+        OffsetRange(TopicPartition(topic, 0), 3, 7),
+        OffsetRange(TopicPartition(topic, 1), 5, 5),
+        OffsetRange(TopicPartition(topic, 2), 19, 20),
+    )
+    found = both_ways(spark, admin, topic, ranges)
+    assert [value for _, value, _, _ in found[b"0"]] == [b"0|%d|v%d" % (n, n) for n in range(3, 7)]
+    assert b"1" not in found
+    assert [value for _, value, _, _ in found[b"2"]] == [b"2|19|v19"]
+
+
+def test_a_partition_that_is_split_over_the_cores_keeps_its_order(
+    spark: SparkSession, admin: Admin, topic: str
+) -> None:
+    producer = BatchProducer(client_properties(admin.address, {}), "test")
+    producer.send(topic, [b"k"] * 5000, [b"%d" % n for n in range(5000)], [1] * 5000, partition=1)
+    producer.flush()
+    producer.close()
+    reader = RecordReader(spark, java_properties(admin.address, {}))
+    frame = reader.read(topic, BatchInput((OffsetRange(TopicPartition(topic, 1), 10, 4990),)))
+    assert frame.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism == 2
+    assert frame.toArrow()["offset"].to_pylist() == list(range(10, 4990))
+
+
+def test_a_batch_has_the_records_of_the_topic_that_is_asked_for(spark: SparkSession, admin: Admin, topic: str) -> None:
+    other = f"{topic}-other"
+    admin.create_topics([TopicSpec(other, 1)])
+    producer = BatchProducer(client_properties(admin.address, {}), "test")
+    producer.send(topic, [b"k"] * 3, [b"mine"] * 3, [1] * 3, partition=0)
+    producer.send(other, [b"k"] * 4, [b"theirs"] * 4, [1] * 4, partition=0)
+    producer.flush()
+    producer.close()
+    ranges = (OffsetRange(TopicPartition(topic, 0), 0, 3), OffsetRange(TopicPartition(other, 0), 0, 4))
+    reader = RecordReader(spark, java_properties(admin.address, {}))
+    for batch in (BatchInput(ranges), fetched(admin, (*ranges_of(admin, topic), ranges[1]))):
+        counts = {name: reader.read(name, batch).count() for name in (topic, other, "absent")}
+        assert counts == {topic: 3, other: 4, "absent": 0}
+
+
+def transactional(admin: Admin, topic: str, *transactions: tuple[list[bytes], bool]) -> None:
+    """Writes each list of values to partition 0 in a transaction of its own, committed or not."""
+    producer = Producer({"bootstrap.servers": admin.address, "transactional.id": f"{topic}-writer"})
+    producer.init_transactions(PATIENCE)
+    for values, commit in transactions:
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value, b"k", 0, timestamp=1)
+        producer.flush()
+        if commit:
+            producer.commit_transaction(PATIENCE)
+        else:
+            producer.abort_transaction(PATIENCE)
+
+
+def test_transaction_markers_are_passed_wherever_they_stand(spark: SparkSession, admin: Admin, topic: str) -> None:
+    """Each transaction ends with a marker, which takes an offset and is no record; the last one ends the range."""
+    transactional(admin, topic, ([b"a", b"b"], True), ([b"c"], True), ([b"d"], True))
+    ranges = ranges_of(admin, topic)
+    assert ranges[0] == OffsetRange(TopicPartition(topic, 0), 0, 7)
+    found = both_ways(spark, admin, topic, ranges)
+    assert [value for _, value, _, _ in found[b"0"]] == [b"0|0|a", b"0|1|b", b"0|3|c", b"0|5|d"]
+    only_a_marker = (OffsetRange(TopicPartition(topic, 0), 6, 7), *ranges[1:])
+    assert both_ways(spark, admin, topic, only_a_marker) == {"stores": []}
+
+
+def test_records_of_an_aborted_transaction_are_the_same_both_ways(
+    spark: SparkSession, admin: Admin, topic: str
+) -> None:
+    transactional(admin, topic, ([b"a"], True), ([b"aborted"], False), ([b"b"], True))
+    both_ways(spark, admin, topic, ranges_of(admin, topic))
+
+
+def test_records_that_were_deleted_at_the_start_of_a_log_are_not_asked_for(
+    spark: SparkSession, admin: Admin, topic: str
+) -> None:
+    producer = BatchProducer(client_properties(admin.address, {}), "test")
+    producer.send(topic, [b"k"] * 20, [b"v%d" % n for n in range(20)], [1] * 20, partition=0)
+    producer.flush()
+    producer.close()
+    admin.delete_records({TopicPartition(topic, 0): 15})
+    found = both_ways(spark, admin, topic, ranges_of(admin, topic))
+    assert [value for _, value, _, _ in found[b"0"]] == [b"0|%d|v%d" % (n, n) for n in range(15, 20)]
+
+
+def test_a_plain_consumer_sees_what_the_tests_have_written(admin: Admin, topic: str) -> None:
+    """Keeps the helpers above honest: offsets in the log are those that the tests count on."""
+    transactional(admin, topic, ([b"a"], True), ([b"x"], False))
+    reader = Consumer({"bootstrap.servers": admin.address, "group.id": topic, "isolation.level": "read_uncommitted"})
+    reader.assign([ConfluentTopicPartition(topic, 0, 0)])
+    found = [(each.offset(), each.value()) for each in reader.consume(2, PATIENCE)]
+    reader.close()
+    assert found == [(0, b"a"), (2, b"x")]

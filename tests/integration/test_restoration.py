@@ -1,0 +1,233 @@
+"""StoreChangelogReader on a real broker: where it starts, what it applies, when it is through."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clients import eventually, make_topics, send
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ConfluentTopicPartition
+
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.bulk import BulkLoader
+from streams_runtime.restore.reader import TRACE, StoreChangelogReader
+from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.topology.plan import TaskId
+
+pytestmark = pytest.mark.integration
+
+
+class Heard:
+    """A StateRestoreListener that writes everything down."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int, int]] = []
+
+    def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
+        self.calls.append(("start", start, end))
+
+    def on_batch_restored(self, partition: TopicPartition, store: str, batch_end: int, records: int) -> None:
+        self.calls.append(("batch", batch_end, records))
+
+    def on_restore_end(self, partition: TopicPartition, store: str, total: int) -> None:
+        self.calls.append(("end", total, 0))
+
+    def on_restore_suspended(self, partition: TopicPartition, store: str, total: int) -> None:
+        self.calls.append(("suspended", total, 0))
+
+
+class OneTask:
+    """The restoring task of one store."""
+
+    id = TaskId(0, 0)
+
+    def __init__(self, store: KeyValueStore) -> None:
+        self._store = store
+
+    def reinitialize_state_stores_for_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        assert list(partitions) == [self._store.changelog]
+        self._store.wipe()
+
+
+class Restoration:
+    """One store, its reader and its listener."""
+
+    def __init__(self, bootstrap: str, topic: str, folder: Path, bulk: bool, source: bool, group: str) -> None:
+        self.properties = {"bootstrap.servers": bootstrap}
+        self.admin = Admin(self.properties)
+        self.store = KeyValueStore("s", TopicPartition(topic, 0), folder / "s")
+        self.heard = Heard()
+        self.loader = BulkLoader(self.properties, workers=1) if bulk else None
+        self.consumer = ChangelogConsumer(self.properties, "restore-test")
+        self.reader = StoreChangelogReader(self.consumer, self.admin, group, self.heard, self.loader)
+        self.restorer = StateRestorer(TaskId(0, 0), self.store, source)
+
+    def run(self) -> None:
+        self.reader.register(self.restorer)
+        tasks = {self.store.changelog: OneTask(self.store)}
+        for _ in range(600):
+            if self.store.changelog in self.reader.restore(tasks):
+                assert not self.reader.busy or self.reader.restored_offsets()
+                return
+        raise AssertionError(f"not restored: {self.heard.calls}")
+
+    def contents(self) -> dict[bytes, bytes]:
+        return dict(self.store.scan(None, None))
+
+    def close(self) -> None:
+        self.reader.clear()
+        if self.loader is not None:
+            self.loader.close()
+        self.consumer.close()
+        self.store.close()
+        self.admin.close()
+
+
+@pytest.fixture
+def restoration(broker: Any, namespace: str, tmp_path: Path) -> Iterator[Any]:
+    """Makes restorations of the test's own topic, and closes them."""
+    made: list[Restoration] = []
+    make_topics(broker.bootstrap_servers, **{namespace: 1})
+
+    def make(folder: str = "a", bulk: bool = False, source: bool = False) -> Restoration:
+        it = Restoration(broker.bootstrap_servers, namespace, tmp_path / folder, bulk, source, f"{namespace}-group")
+        made.append(it)
+        return it
+
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    yield make
+    for it in made:
+        it.close()
+
+
+def test_a_store_without_a_checkpoint_is_restored_from_the_beginning(
+    broker: Any, namespace: str, restoration: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(TRACE, logger="streams_runtime.restore")
+    records = [("a", b"1"), ("b", b"2"), (None, b"no key"), ("a", b"3"), ("c", b"4"), ("b", None)]
+    send(broker.bootstrap_servers, namespace, records, 0)
+    it = restoration()
+    it.run()
+    assert it.contents() == {b"a": b"3", b"c": b"4"}
+    assert it.store.offset() == len(records)
+    assert it.heard.calls[0] == ("start", 0, len(records))
+    assert it.heard.calls[-1] == ("end", len(records), 0)
+    said = [(record.levelno, record.getMessage()) for record in caplog.records]
+    partition = f"{namespace}-0"
+    assert said[:5] == [
+        (TRACE, f"Added restorer for changelog {partition}"),
+        (logging.DEBUG, f"Start restoring state stores from changelog topics ['{partition}']"),
+        (TRACE, f"Did not find checkpoint from changelog {partition} for store s, rewinding to beginning."),
+        (logging.INFO, f"Restoring task 0_0's state store s from beginning of the changelog {partition}"),
+        (logging.DEBUG, f"Restoring partition {partition} from offset 0 to endOffset 6"),
+    ]
+
+
+def test_a_store_with_a_checkpoint_restores_only_the_tail(broker: Any, namespace: str, restoration: Any) -> None:
+    send(broker.bootstrap_servers, namespace, [(f"k{i}", b"old") for i in range(10)], 0)
+    it = restoration()
+    it.store.write(Updates([b"mine"], [b"kept"], [1]), 8)
+    it.run()
+    assert it.contents() == {b"mine": b"kept", b"k8": b"old", b"k9": b"old"}
+    assert it.heard.calls == [("start", 8, 10), ("batch", 10, 2), ("end", 2, 0)]
+
+
+def test_a_store_at_its_end_is_complete_at_once_and_nobody_hears_of_it(
+    broker: Any, namespace: str, restoration: Any
+) -> None:
+    send(broker.bootstrap_servers, namespace, [("a", b"1")], 0)
+    it = restoration()
+    it.store.write(Updates([b"a"], [b"1"], [1]), 1)
+    it.run()
+    assert it.heard.calls == []
+
+
+def test_a_log_that_ends_with_a_transaction_marker_is_complete_by_position(
+    broker: Any, namespace: str, restoration: Any
+) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": namespace})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(namespace, b"1", b"a", 0)
+    producer.commit_transaction(30)
+    it = restoration()
+    ends = {it.store.changelog: 2}  # the marker has an offset of its own, and comes a moment after the commit
+    eventually(lambda: it.admin.end_offsets(ends) == ends, "the transaction's marker")
+    it.run()
+    assert it.contents() == {b"a": b"1"}
+    assert it.heard.calls[0] == ("start", 0, 2)
+    assert it.store.offset() == 2
+
+
+@pytest.mark.parametrize("left", [3, 0])
+def test_a_checkpoint_that_the_log_no_longer_has_wipes_the_store(
+    broker: Any, namespace: str, restoration: Any, left: int
+) -> None:
+    send(broker.bootstrap_servers, namespace, [(f"k{i}", b"v") for i in range(10)], 0)
+    it = restoration()
+    it.store.write(Updates([b"stale"], [b"v"], [1]), 2)
+    it.admin.delete_records({it.store.changelog: 10 - left})
+    it.run()
+    assert it.contents() == {f"k{i}".encode(): b"v" for i in range(10 - left, 10)}
+
+
+def test_a_checkpoint_past_the_end_of_the_log_wipes_the_store(broker: Any, namespace: str, restoration: Any) -> None:
+    send(broker.bootstrap_servers, namespace, [("a", b"1")], 0)
+    it = restoration()
+    it.store.write(Updates([b"stale"], [b"v"], [1]), 99)
+    it.run()
+    assert it.contents() == {b"a": b"1"}
+
+
+def test_a_tables_topic_is_restored_up_to_the_committed_offset(broker: Any, namespace: str, restoration: Any) -> None:
+    send(broker.bootstrap_servers, namespace, [(f"k{i}", b"v") for i in range(10)], 0)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": f"{namespace}-group"})
+    consumer.commit(offsets=[ConfluentTopicPartition(namespace, 0, 4)], asynchronous=False)
+    consumer.close()
+    it = restoration(source=True)
+    it.run()
+    assert sorted(it.contents()) == [b"k0", b"k1", b"k2", b"k3"]
+    assert it.store.offset() == 4
+
+
+def test_a_suspended_restoration_is_heard_of_and_goes_on_where_it_was(
+    broker: Any, namespace: str, restoration: Any
+) -> None:
+    send(broker.bootstrap_servers, namespace, [(f"k{i}", b"v") for i in range(100)], 0)
+    it = restoration()
+    it.reader.register(it.restorer)
+    assert it.reader.restore({it.store.changelog: OneTask(it.store)}) in (set(), {it.store.changelog})
+    if it.reader.busy:
+        it.reader.unregister([it.store.changelog])
+        assert it.heard.calls[-1][0] == "suspended"
+        it.restorer = StateRestorer(TaskId(0, 0), it.store)
+        it.run()
+    assert len(it.contents()) == 100
+
+
+def test_bulk_loading_gives_the_same_contents_and_leaves_nothing_behind(
+    broker: Any, namespace: str, restoration: Any, tmp_path: Path
+) -> None:
+    changes = [(f"k{i * 7919 % 5000}", None if i % 11 == 0 else b"v%d" % i) for i in range(150_000)]
+    send(broker.bootstrap_servers, namespace, changes, 0)
+    plain, bulk = restoration("a"), restoration("b", bulk=True)
+    bulk.store.write(Updates([b"k1", b"other"], [b"old", b"old"], [1, 1]), 0)
+    plain.store.write(Updates([b"other"], [b"old"], [1]), 0)
+    plain.run()
+    bulk.run()
+    assert bulk.contents() == plain.contents()
+    assert len(bulk.contents()) > 1000
+    assert bulk.store.offset() == plain.store.offset() == len(changes)
+    assert [call for call in bulk.heard.calls if call[0] != "batch"] == [
+        ("start", 0, len(changes)),
+        ("end", len(changes), 0),
+    ]
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["s"]
