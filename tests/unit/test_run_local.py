@@ -45,6 +45,15 @@ def tick_until(supervisor, condition):
         time.sleep(0.005)
 
 
+def wait_for(condition):
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
 def test_an_instance_that_ended_in_error_is_not_started_again(tmp_path):
     script = """echo '{"state":"ERROR","class":"LockException","message":"in use"}' > "$1"; exit 70"""
     supervisor, news = supervised(tmp_path, script)
@@ -115,8 +124,9 @@ def test_what_an_instance_leaves_behind_is_swept(tmp_path):
         child = int(leader.stdout.readline())
         assert members([leader.pid]) == {leader.pid, child}
         leader.kill()
+        # It has ended, and nobody has asked for its exit code yet.
+        assert wait_for(lambda: members([leader.pid]) == {child})
         leader.wait()
-        assert members([leader.pid]) == {child}
         assert sweep([leader.pid], grace=0.0) is False
         assert sweep([leader.pid], grace=DEADLINE) is True
 

@@ -93,6 +93,7 @@ def test_an_error_is_shown_as_soon_as_the_instance_tells_it():
         (["RUNNING", "REBALANCING"], "REBALANCING"),
         (["CREATED", "REBALANCING"], "CREATED"),
         (["RUNNING", "CRASHED"], "CRASHED"),
+        (["CRASHED", "PENDING_ERROR"], "PENDING_ERROR"),
         (["RUNNING", "ERROR", "CRASHED"], "ERROR"),
         (["RUNNING", "NOT_RUNNING"], "RUNNING"),
         (["NOT_RUNNING", "NOT_RUNNING"], "NOT_RUNNING"),

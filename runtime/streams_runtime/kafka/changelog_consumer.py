@@ -45,6 +45,8 @@ class ChangelogConsumer:
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
+            # The end that it restores to is the log's, which an open transaction does not move.
+            "isolation.level": "read_uncommitted",
             "queued.max.messages.kbytes": "131072",
             "queued.min.messages": "1000000",
             "fetch.max.bytes": "52428800",

@@ -73,6 +73,8 @@ class GroupConsumer:
             "client.id": membership.client_id,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
+            # As Kafka Streams reads under at_least_once, and as Spark's own reading does.
+            "isolation.level": "read_uncommitted",
             "error_cb": self._note_error,
             "on_commit": self._note_commit,
         }

@@ -18,12 +18,12 @@ from streams_runtime.pipeline.nodes import (
     check_aggregates,
     check_select,
     partials,
-    refusing,
     sink_format,
     table_rows,
     value_columns,
     written,
 )
+from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.topology.order import needed_first

@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
-from streams_runtime.errors import ConfigException
+from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats import content, is_broken, is_null, parsed
+from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.topology.plan import Format
 
 METADATA = ("_key", "_timestamp", "_topic", "_partition", "_offset", "_headers")
@@ -87,15 +88,15 @@ class Decoder:
         """Replace the timestamp by the declared one; a record with a value but without that is broken."""
         if self.timestamp is None:
             return frame
-        extracted = F.expr(self.timestamp)
-        kind = frame.select(extracted.alias("t")).schema["t"].dataType
+        with refusing(self.timestamp_path):
+            extracted = F.expr(self.timestamp)
+            kind = frame.select(extracted.alias("t")).schema["t"].dataType
         if isinstance(kind, LongType):
             extracted = F.timestamp_millis(extracted)
         elif not isinstance(kind, TimestampType):
-            raise ConfigException(
-                f"{self.timestamp_path}: {self.timestamp} is {kind.simpleString().upper()}; a timestamp is a TIMESTAMP,"
-                " or a BIGINT of milliseconds since 1970"
-            )
+            found = f"{self.timestamp} is {kind.simpleString().upper()}"
+            remedy = "give a TIMESTAMP, or a BIGINT of milliseconds since 1970"
+            raise InvalidApplicationException([Mistake(self.timestamp_path, found, remedy)])
         missing = ~F.col(NULL_VALUE) & extracted.isNull()
         return frame.withColumns(
             {

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupportedException
+from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, VALUE
 from streams_runtime.pipeline.formats import format_of, write_json
+from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.topology.plan import KeyByNode, MergeNode, SinkNode, TransformNode
 
@@ -23,20 +22,6 @@ OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"
 def value_columns(frame: DataFrame) -> list[str]:
     """The columns of the record's value, without metadata."""
     return [name for name in frame.columns if name not in HIDDEN]
-
-
-@contextmanager
-def refusing(path: str) -> Iterator[None]:
-    """Turn what Spark's analysis refuses into a mistake at the field `path`."""
-    try:
-        yield
-    except (AnalysisException, ParseException) as error:
-        message = (error.getMessage() or str(error)).splitlines()[0].rstrip(". ")
-        mistake = Mistake(path, message, "correct the expression; it is Spark SQL over the columns of the step's input")
-        raise InvalidApplicationException([mistake]) from error
-    except NotSupportedException as error:
-        found, _, remedy = str(error).partition("; ")
-        raise InvalidApplicationException([Mistake(path, found, remedy)]) from error
 
 
 def applied(node: TransformNode | KeyByNode | MergeNode, frames: Mapping[str, DataFrame], table: bool) -> DataFrame:

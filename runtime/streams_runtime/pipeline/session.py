@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -68,6 +69,8 @@ def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] 
     """
     os.environ["JAVA_HOME"] = str(java_home(find_java()))
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # It prints the whole stack of every refused expression; the mistake itself is raised, with its field.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     builder = SparkSession.builder.appName(name)
     for key, value in spark_settings(master, config or {}).items():
         builder = builder.config(key, value)

@@ -15,8 +15,8 @@ CRASHED = "CRASHED"
 # The weakest first: an application is as well as its weakest instance.
 _WEAKEST_FIRST = (
     ClientState.ERROR,
-    CRASHED,
     ClientState.PENDING_ERROR,
+    CRASHED,
     ClientState.PENDING_SHUTDOWN,
     ClientState.CREATED,
     ClientState.REBALANCING,

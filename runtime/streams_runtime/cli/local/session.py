@@ -149,13 +149,13 @@ class Session:
             self._stop(f"stopping ({signals.asked.name}; once more kills)")
         elif self._brokers.gone() is not None:
             self._broken = True
-            self._stop(f"stopping: {self._brokers.gone()}")
+            self._stop(f"stopping: {self._brokers.gone()}", problem=True)
         elif caught_up and self._plan.until_caught_up:
             self._stop("stopping: there is nothing left to do")
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, why: str, problem: bool = False) -> None:
         self._stopping = True
-        self._narrator.say(News("stopping", why))
+        self._narrator.say(News("stopping", why, problem=problem))
         self._supervisor.stop()
 
     def _note_brokers(self, watch: GroupWatch) -> None:
