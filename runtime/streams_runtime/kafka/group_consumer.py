@@ -27,6 +27,8 @@ _WARN_AGAIN = 30.0  # seconds between two lines that say the brokers are away
 _RETRY = 0.5  # seconds between attempts to commit
 # The member's epoch moved on while it was busy: a poll brings it up to date, then the commit holds.
 _STALE = frozenset({KafkaError.STALE_MEMBER_EPOCH, KafkaError.REBALANCE_IN_PROGRESS})
+# Waiting does not help: a right is missing, or librdkafka has given up.
+_REFUSED = frozenset({KafkaError._FATAL, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED})
 _UNDECIDED = KafkaError(KafkaError._IN_PROGRESS)
 _REJOIN = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH, KafkaError.ILLEGAL_GENERATION})
 
@@ -180,7 +182,7 @@ class GroupConsumer:
         consumer.incremental_unassign(partitions)
 
     def _note_error(self, error: KafkaError) -> None:
-        if error.fatal():
+        if error.fatal() or error.code() in _REFUSED:
             self._fatal = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN and time.monotonic() - self._warned_at > _WARN_AGAIN:
             self._warned_at = time.monotonic()
@@ -193,7 +195,7 @@ class GroupConsumer:
         error = message.error()
         if error is None:
             return True
-        if error.fatal() or error.code() == KafkaError._FATAL:
+        if error.fatal() or error.code() in _REFUSED:
             self._fatal = error
             self._raise_fatal()
         _LOGGER.debug("consumer %s: %s", self._membership.client_id, reason_of(error))
