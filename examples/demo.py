@@ -140,18 +140,16 @@ def start(story: Story, run: Following, address: str) -> Follower:
 def kill_half_way(story: Story, run: Following, folder: Path) -> None:
     """SIGKILL one instance, and follow its return."""
 
-    def committed(event: Event) -> int:
-        return next((int(each["committed"]) for each in event.get("topics", ()) if each["topic"] == SOURCE), 0)
+    def half_way(event: Event) -> bool:
+        source = _source(event)
+        return source is not None and source["committed"] * 2 >= source["end"]
 
-    def all_of_it(event: Event) -> int:
-        return next((int(each["end"]) for each in event.get("topics", ()) if each["topic"] == SOURCE), sys.maxsize)
-
-    half = run.wait_for("half of the flights", lambda event: committed(event) * 2 >= all_of_it(event), PATIENCE)
+    half = _source(run.wait_for("half of the flights", half_way, PATIENCE)) or {}
     pid, at = run.instances[VICTIM]["pid"], time.time()
     kill_and_lose_disk(pid, folder / VICTIM)
     story.tell(
-        f"[bold]{committed(half):,} of {all_of_it(half):,} flights are committed: SIGKILL to {VICTIM}[/] (pid {pid}),"
-        " and its stores are deleted, as if its disk were lost"
+        f"[bold]{half['committed']:,} of {half['end']:,} flights are committed: SIGKILL to {VICTIM}[/] (pid {pid}),"
+        " its stores deleted too"
     )
     crash = run.wait_for("crash", lambda event: event["event"] == "crash", PATIENCE)
     story.tell(crash["text"])
@@ -281,6 +279,11 @@ def watched(story: Story, run: Following) -> Iterator[None]:
 def _application(event: Event) -> Mapping[str, Any]:
     told: Mapping[str, Any] = event.get("application", {})
     return told
+
+
+def _source(event: Event) -> Mapping[str, Any] | None:
+    """How far the topic of the flights is processed."""
+    return next((each for each in event.get("topics", ()) if each["topic"] == SOURCE), None)
 
 
 def _rows(values: Mapping[str, bytes]) -> dict[str, Row]:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_SHOWN = ("flights", "dep_delay_avg", "arr_delay_avg", "distance")
+_SHOWN = ("flights", "arr_delay_avg", "distance")
 
 
 def print_store(
@@ -23,13 +23,13 @@ def print_store(
     verdicts: Mapping[str, Verdict],
 ) -> None:
     """A table with a row for each key."""
-    title = f"store {store} (of its nine columns, all are compared and four shown)"
+    title = f"store {store} (of its nine columns, all are compared and three shown)"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1))
     table.add_column("key", no_wrap=True)
     for name in _SHOWN:
         table.add_column(name, justify="right", no_wrap=True)
         table.add_column("DuckDB", justify="right", style="dim", no_wrap=True)
-    table.add_column("difference")
+    table.add_column("difference", no_wrap=True)
     for key in sorted({*ours, *theirs}):
         mine, other = ours.get(key, {}), theirs[key].row() if key in theirs else {}
         cells = [text for name in _SHOWN for text in (_number(mine.get(name)), _number(other.get(name)))]

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ConfluentTopicPartition
 
 from streams_runtime.api import parse_application
 from streams_runtime.client import StreamsClient
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.types import TopicSpec
+from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState
 
@@ -55,8 +56,8 @@ def read(bootstrap: str, topic: str) -> list[Any]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
     found: list[Any] = []
     for number in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)
-        consumer.assign([TopicPartition(topic, number, low)])
+        low, high = consumer.get_watermark_offsets(ConfluentTopicPartition(topic, number), timeout=10)
+        consumer.assign([ConfluentTopicPartition(topic, number, low)])
         while low < high:
             for message in consumer.consume(1000, 0.2):
                 assert message.error() is None
@@ -101,11 +102,14 @@ def run_until_done(made: StreamsClient, topics: Sequence[str]) -> None:
 
 
 def until_done(made: StreamsClient, topics: Sequence[str]) -> None:
-    """Wait until the client has committed all that these topics hold now."""
+    """Wait until the client has committed, and stored, all that these topics hold now."""
+    # The ends are asked for here: those of describe() may be a second old, from before a topic was written to.
+    inputs = [TopicPartition(topic, number) for topic in topics for number in range(made.partition_counts[topic])]
+    ends = made.admin.end_offsets(inputs)
 
     def done() -> bool:
         assert made.state is not ClientState.ERROR, made.error
-        lags = [each for each in made.describe()["lag"] if each["topic"] in topics]  # type: ignore[attr-defined]
-        return {each["topic"] for each in lags} == set(topics) and all(each["lag"] == 0 for each in lags)
+        positions = {each: at for thread in made.threads for each, at in thread.positions.items()}
+        return all(positions.get(each, -1) >= end for each, end in ends.items())
 
     eventually(done, f"nothing left to process in {', '.join(topics)}")

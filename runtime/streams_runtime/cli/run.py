@@ -54,7 +54,7 @@ def run(
             with signals.raising():
                 application = accepted(file, instances, embedded=bootstrap_servers is None)
         except Interrupted:
-            raise typer.Exit(INCOMPLETE) from None
+            raise typer.Exit(_exit(told, INCOMPLETE)) from None
         except ConfigException as error:
             _refuse(told, error)
             raise typer.Exit(_exit(told, EXIT_UNUSABLE)) from error
