@@ -265,8 +265,9 @@ def test_its_own_broker_gets_the_missing_topics_and_dies_with_a_killed_run(names
 
 
 def test_a_second_signal_kills(broker, namespace, tmp_path):
-    make_topics(broker.bootstrap_servers, namespace)
-    with running(application(tmp_path, namespace), "--bootstrap-servers", broker.bootstrap_servers) as run:
+    address, state = broker.bootstrap_servers, tmp_path / "state"
+    make_topics(address, namespace)
+    with running(application(tmp_path, namespace), "--bootstrap-servers", address, "--state-dir", state) as run:
         run.wait_for(lambda event: "instances" in event and event["instances"][0]["url"] is not None)
         # Stopped, it can't close: only the second signal's SIGKILL ends it.
         os.kill(last_instance(run)["pid"], signal.SIGSTOP)
