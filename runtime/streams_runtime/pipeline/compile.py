@@ -103,12 +103,11 @@ class Compiler:
 
     def has_several_outlets(self, sub: SubTopology) -> bool:
         """Whether the first stage of a batch is more than one query."""
-        sources = {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)}
-        return len(self._outlets(sub, sources)) > 1
+        return len(self._analysed_outlets(sub)) > 1
 
     def needs_headers(self, sub: SubTopology) -> bool:
         """Whether a batch's records need their headers: where they go on to a topic, or an expression asks for them."""
-        outlets = self._outlets(sub, {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)})
+        outlets = self._analysed_outlets(sub)
         forwarded = any(isinstance(outlet.node, SinkNode | RepartitionSinkNode) for outlet in outlets)
         return forwarded or any("_headers" in repr(node) for node in sub.nodes)
 
@@ -119,6 +118,10 @@ class Compiler:
     def table_outlets(self, sub: SubTopology, aggregate: str, rows: pa.Table) -> list[Outlet]:
         """The second stage: from an aggregate's new rows (see nodes.table_rows) to the sinks behind it."""
         return self._outlets(sub, {aggregate: self._spark.createDataFrame(rows)})
+
+    def _analysed_outlets(self, sub: SubTopology) -> list[Outlet]:
+        """The first stage's outlets, over no records."""
+        return self._outlets(sub, {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)})
 
     def _outlets(self, sub: SubTopology, frames: dict[str, DataFrame]) -> list[Outlet]:
         found = [

@@ -138,13 +138,10 @@ class SubTopologyRunner:
 
     def run_table(self, node: AggregateNode, rows: Keyed, finished: pa.Table) -> list[Emission]:
         """The second stage: an aggregate's new rows through the steps and sinks behind it."""
-        direct, emissions = [], []
-        for consumer in self._sub.consumers_of(node.name):
-            if isinstance(consumer, SinkNode):
-                direct.append(consumer)
-        if direct:
-            emissions += self._direct(direct, rows, finished)
-        if len(direct) < len(self._sub.consumers_of(node.name)):
+        consumers = self._sub.consumers_of(node.name)
+        direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
+        emissions = self._direct(direct, rows, finished) if direct else []
+        if len(direct) < len(consumers):
             table = table_rows(rows.keys, rows.partitions, rows.timestamps, finished)
             for outlet in self._compiler.table_outlets(self._sub, node.name, table):
                 if outlet.node not in direct:
