@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -15,17 +14,11 @@ from typing import Annotated
 import orjson
 import typer
 
+from streams_runtime.cli.form import Output
 from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.broker import EmbeddedBroker
 
 _FAILED = 1
-
-
-class Output(StrEnum):
-    """How the address is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def broker(

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from streams_runtime.cli.form import Output
 from streams_runtime.cli.record_files import Record, RecordFile, open_records
 from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.kafka.admin import Admin
@@ -30,13 +30,6 @@ _PIECE = 0.05
 _TICK = 0.05
 # Seconds that the broker has to answer before the command gives up; a person waits in front of it.
 _PATIENCE = 60.0
-
-
-class Output(StrEnum):
-    """How the result, and an error, is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)

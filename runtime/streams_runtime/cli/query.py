@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,18 +9,11 @@ from typing import Annotated
 
 import typer
 
+from streams_runtime.cli.form import Output
 from streams_runtime.errors import StreamsException
 from streams_runtime.query.client import DEADLINE_SECONDS, StreamsQueryClient
 from streams_runtime.query.handles import KeyValue
 from streams_runtime.query.wire import to_json
-
-
-class Output(enum.StrEnum):
-    """What errors look like; records are JSON objects in both."""
-
-    TEXT = "text"
-    JSON = "json"
-
 
 Url = Annotated[str, typer.Option(envvar="STREAMSAPP_URL", help="URL of any one instance of the application.")]
 Errors = Annotated[Output, typer.Option("--output", help="Records are JSON; this is the form of errors.")]

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from streams_runtime.cli.validate import File, Output, application_or_exit, print_json, read_or_exit
+from streams_runtime.cli.form import Output
+from streams_runtime.cli.validate import File, application_or_exit, print_json, read_or_exit
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
 

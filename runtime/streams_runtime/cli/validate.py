@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ import typer
 
 from streams_runtime.api import Reading, StreamsApplication, read_application
 from streams_runtime.api.load import read_text
+from streams_runtime.cli.form import Output
 from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.topology.build import build_topology
@@ -19,13 +19,6 @@ from streams_runtime.topology.plan import Topology
 
 INVALID, NOT_CHECKED = 1, 2
 """Exit codes: the file has mistakes; it could not be checked (not readable, no Java), or wrong usage."""
-
-
-class Output(enum.StrEnum):
-    """How results are printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A StreamsApplication in YAML or JSON.", show_default=False)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 import time
 from types import TracebackType
@@ -12,6 +11,7 @@ import orjson
 from rich.console import Console
 from rich.live import Live
 
+from streams_runtime.cli.form import Output
 from streams_runtime.cli.local.document import Document, change, document_of
 from streams_runtime.cli.local.news import News
 from streams_runtime.cli.local.overview import ApplicationRow, InstanceRow, Overview
@@ -19,13 +19,6 @@ from streams_runtime.cli.local.table import count, drawing
 
 _JSON_INTERVAL = 0.5  # seconds between two overviews: a program that follows is fast, its reader is not
 _LINE_INTERVAL = 5.0  # seconds between two lines that only tell a new lag
-
-
-class Output(enum.StrEnum):
-    """The form of what is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Narrator(Protocol):
