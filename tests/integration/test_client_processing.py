@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import client, last_values, make_topics, read, run_until_done, send, until_done
+from clients import DEADLINE, client, eventually, last_values, make_topics, read, run_until_done, send, until_done
+from confluent_kafka import Producer
 
 from streams_runtime.errors import DeserializationException, LockException, MissingSourceTopicException
 from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.handles import StoreQueryParameters
 from streams_runtime.states import ClientState
 
@@ -80,6 +82,29 @@ def test_a_lost_state_folder_is_restored_from_the_changelog(broker: Any, namespa
         account = second.describe()
     assert account["counters"]["restored_records"] == len(read(bootstrap, f"{namespace}-totals-changelog"))  # type: ignore[index]
     assert account["counters"]["records_processed"] == 0  # type: ignore[index]
+
+
+@pytest.mark.parametrize("commits", [1, 3])
+def test_a_source_written_by_transactions_is_processed_to_its_end(
+    broker: Any, namespace: str, tmp_path: Path, commits: int
+) -> None:
+    """Each transaction ends with a marker that is no record; the last of them has to be committed as well."""
+    bootstrap = broker.bootstrap_servers
+    topics(bootstrap, namespace, 1)
+    with client(bootstrap, namespace, totals(namespace), tmp_path) as made:
+        made.start()
+        assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": namespace})
+        producer.init_transactions(DEADLINE)
+        for _ in range(commits):
+            producer.begin_transaction()
+            producer.produce(f"{namespace}-orders", b'{"user": "ada", "amount": 2}', b"ada")
+            producer.commit_transaction(DEADLINE)
+        orders = TopicPartition(f"{namespace}-orders", 0)
+        end = {orders: 2 * commits}
+        eventually(lambda: made.admin.end_offsets([orders]) == end, "the last marker is written")
+        eventually(lambda: made.admin.committed_offsets(namespace, [orders]) == end, "the last marker is committed")
+        assert contents(made, "totals") == {"ada": {"total": 2 * commits, "n": commits, "mean": 2.0}}
 
 
 def test_re_keyed_merged_and_table_streams_give_the_same_as_plain_python(

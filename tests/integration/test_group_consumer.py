@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from streams_runtime.errors import UnreleasedInstanceIdException
 from streams_runtime.kafka.admin import Admin
@@ -109,7 +110,7 @@ def fetch_until(member: Member, count: int) -> dict[TopicPartition, list[int]]:
     deadline = time.monotonic() + PATIENCE
     while len(messages) < count:
         assert time.monotonic() < deadline, f"{len(messages)} of {count} records"
-        messages += member.consumer.fetch(1000, 0.1)
+        messages += member.consumer.fetch(1000, 0.1).records
     assert len(messages) == count
     return offsets_of(messages)
 
@@ -166,7 +167,7 @@ def test_partitions_start_paused(admin: Admin, namespace: str, join: Join) -> No
     fill(admin, f"{namespace}-t", 2, 10)
     member = join("one", "t")
     poll_until(lambda: len(member.has) == 2, member)
-    assert member.consumer.fetch(100, 0.5) == []
+    assert member.consumer.fetch(100, 0.5).records == []
     (half, _) = sorted(member.has)
     member.consumer.resume({half: 4})
     assert fetch_until(member, 6) == {half: [4, 5, 6, 7, 8, 9]}
@@ -199,10 +200,10 @@ def test_pausing_drops_what_was_fetched_and_resuming_reads_it_again(admin: Admin
     poll_until(lambda: member.has, member)
     (partition,) = member.has
     member.consumer.resume({partition: 0})
-    (first,) = member.consumer.fetch(1, PATIENCE)
+    (first,) = member.consumer.fetch(1, PATIENCE).records
     assert first.offset() == 0
     member.consumer.pause([partition])
-    assert member.consumer.fetch(100, 0.3) == []
+    assert member.consumer.fetch(100, 0.3).records == []
     member.consumer.resume({partition: 0})
     assert fetch_until(member, 20) == {partition: list(range(20))}
 
@@ -218,6 +219,34 @@ def test_a_record_that_a_poll_meets_is_handed_out_by_the_next_fetch(admin: Admin
     assert fetch_until(member, 5) == {partition: [0, 1, 2, 3, 4]}
 
 
+def test_the_end_of_a_partition_is_told_past_the_marker_of_a_transaction(
+    admin: Admin, namespace: str, join: Join
+) -> None:
+    """A record's offset never gets there: whoever waits for the end by records waits for ever."""
+    make_topics(admin, namespace, t=1)
+    topic = f"{namespace}-t"
+    producer = Producer({"bootstrap.servers": admin.address, "transactional.id": namespace})
+    producer.init_transactions(PATIENCE)
+    for _ in range(2):
+        producer.begin_transaction()
+        producer.produce(topic, b"v")
+        producer.commit_transaction(PATIENCE)
+    member = join("one", "t")
+    poll_until(lambda: member.has, member)
+    (partition,) = member.has
+    assert admin.end_offsets([partition]) == {partition: 4}
+    member.consumer.resume({partition: 0})
+    ends: dict[TopicPartition, int] = {}
+    offsets: list[int] = []
+    deadline = time.monotonic() + PATIENCE
+    while ends != {partition: 4}:
+        assert time.monotonic() < deadline, ends
+        found = member.consumer.fetch(100, 0.1)
+        offsets += [each.offset() for each in found.records]
+        ends |= found.ends
+    assert offsets == [0, 2]
+
+
 def test_no_fetch_gives_more_than_was_asked_for(admin: Admin, namespace: str, join: Join) -> None:
     make_topics(admin, namespace, t=1)
     fill(admin, f"{namespace}-t", 1, 30)
@@ -229,7 +258,7 @@ def test_no_fetch_gives_more_than_was_asked_for(admin: Admin, namespace: str, jo
     deadline = time.monotonic() + PATIENCE
     while len(seen) < 30:
         assert time.monotonic() < deadline
-        found = member.consumer.fetch(7, 0.1)
+        found = member.consumer.fetch(7, 0.1).records
         assert len(found) <= 7
         seen += [each.offset() for each in found]
     assert seen == list(range(30))

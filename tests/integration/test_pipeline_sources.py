@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from pipeline_kit import Pipeline, source, topology_of
 
 from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.group_consumer import Fetched, GroupConsumer, Membership
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.properties import client_properties, java_properties
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
@@ -63,16 +63,16 @@ def fetched(admin: Admin, ranges: tuple[OffsetRange, ...]) -> BatchInput:
         time.sleep(0.01)
     member.resume({each.partition: each.start for each in ranges})
     messages: list[Any] = []
-    quiet = 0
-    while quiet < 2:  # transaction markers are never handed out, so the end can't be told by the last record
+    ends: dict[TopicPartition, int] = {}
+    while any(ends.get(each.partition, -1) < each.end for each in ranges if each.end > each.start):
         assert time.monotonic() < deadline
         new = member.fetch(10_000, 0.25)
-        quiet = 0 if new else quiet + 1
-        messages += new
+        messages += new.records
+        ends |= new.ends
     member.close()
-    ends = {each.partition: each.end for each in ranges}
-    below = [each for each in messages if each.offset() < ends[TopicPartition(each.topic(), each.partition())]]
-    batch = batch_of(below, {each.partition: each.start for each in ranges})
+    stops = {each.partition: each.end for each in ranges}
+    below = [each for each in messages if each.offset() < stops[TopicPartition(each.topic(), each.partition())]]
+    batch = batch_of(Fetched(below, {}), {each.partition: each.start for each in ranges})
     return BatchInput(ranges, None if batch is None else batch.records)
 
 

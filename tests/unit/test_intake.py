@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.kafka.group_consumer import Fetched
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
 from streams_runtime.tasks.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
@@ -62,15 +62,19 @@ class FakeBroker:
     resumed: dict[TopicPartition, int] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     away: bool = False
+    markers: set[tuple[TopicPartition, int]] = field(default_factory=set)
 
-    def fetch(self, limit: int, wait: float) -> Sequence[Any]:
+    def fetch(self, limit: int, wait: float) -> Fetched:
         self.calls.append("fetch")
         found: list[Record] = []
         for each, at in self.resumed.items():
             end = min(self.ends[each], at + limit - len(found))
             found += [Record(each, number) for number in range(at, end)]
             self.resumed[each] = max(at, end)
-        return found
+        # Markers are fetched, but not handed out.
+        records = [each for each in found if (each.at, each.number) not in self.markers]
+        ends = {each: at for each, at in self.resumed.items() if at == self.ends[each]}
+        return Fetched(records, ends)  # type: ignore[arg-type]
 
     def poll(self) -> None:
         self.calls.append("poll")
@@ -95,6 +99,10 @@ class FakeBroker:
 
 def intake_of(broker: FakeBroker, batch: int = 100, backlog: int = 50, fetch: int = 20) -> Intake:
     return Intake(broker, broker, IntakeLimits(batch, 0.0, backlog, fetch))
+
+
+def fetched(*records: Record) -> Fetched:
+    return Fetched(list(records), {})  # type: ignore[arg-type]
 
 
 def ranges(batch: BatchInput | None) -> dict[TopicPartition, tuple[int, int]]:
@@ -136,7 +144,7 @@ def test_fetched_records_become_one_table_with_the_columns_of_spark_s_kafka_sour
         Record(A0, 6),
         Record(A0, 9),
     ]
-    batch = batch_of(records, {A0: 5, B0: 0})
+    batch = batch_of(fetched(*records), {A0: 5, B0: 0})
     assert batch is not None
     assert batch.ranges == (OffsetRange(A0, 5, 10), OffsetRange(B0, 0, 1))
     assert batch.records is not None
@@ -162,22 +170,49 @@ def test_fetched_records_become_one_table_with_the_columns_of_spark_s_kafka_sour
 def test_records_before_the_position_or_of_partitions_that_went_away_are_left_out() -> None:
     """They were fetched before a seek, or before the group took the partition."""
     stale = [Record(A0, 3), Record(A0, 4), Record(A1, 7), Record(A0, 5), Record(A0, 5), Record(A0, 4), Record(A0, 6)]
-    batch = batch_of(stale, {A0: 5})
+    batch = batch_of(fetched(*stale), {A0: 5})
     assert ranges(batch) == {A0: (5, 7)}
     assert batch is not None
     assert batch.records is not None
     assert batch.records["offset"].to_pylist() == [5, 6]
-    assert batch_of(stale[:3], {A0: 5}) is None
-    assert batch_of([], {A0: 5}) is None
+    assert batch_of(fetched(*stale[:3]), {A0: 5}) is None
+    assert batch_of(fetched(), {A0: 5}) is None
 
 
 def test_the_range_begins_at_the_position_even_where_records_are_missing() -> None:
     """Compaction and transaction markers leave gaps; the commit has to pass them."""
-    assert ranges(batch_of([Record(A0, 8)], {A0: 5})) == {A0: (5, 9)}
+    assert ranges(batch_of(fetched(Record(A0, 8)), {A0: 5})) == {A0: (5, 9)}
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        pytest.param({A0: 7}, {A0: (5, 7)}, id="a marker behind the record"),
+        pytest.param({A0: 6}, {A0: (5, 6)}, id="the record is the last"),
+        pytest.param({A0: 3}, {A0: (5, 6)}, id="an end from before a seek"),
+        pytest.param({A1: 9, B0: 2}, {A0: (5, 6), A1: (4, 9)}, id="only a marker, and a partition that went away"),
+    ],
+)
+def test_ends_of_partitions_pass_what_is_no_record(
+    ends: dict[TopicPartition, int], expected: dict[TopicPartition, tuple[int, int]]
+) -> None:
+    assert ranges(batch_of(Fetched([Record(A0, 5)], ends), {A0: 5, A1: 4})) == expected  # type: ignore[list-item]
+
+
+def test_a_marker_alone_makes_a_batch_without_records_and_only_once() -> None:
+    broker = FakeBroker({A0: 6}, markers={(A0, 5)})
+    intake = intake_of(broker)
+    intake.add({A0: 5})
+    assert intake.next() is None
+    batch = intake.next()
+    assert ranges(batch) == {A0: (5, 6)}
+    assert batch is not None
+    assert not batch.has_records
+    assert intake.next() is None
 
 
 def test_a_batch_is_split_by_topics() -> None:
-    batch = batch_of([Record(A0, 0), Record(B0, 0)], {A0: 0, B0: 0})
+    batch = batch_of(fetched(Record(A0, 0), Record(B0, 0)), {A0: 0, B0: 0})
     assert batch is not None
     part = split_by_topics(batch, frozenset({"b"}))
     assert part is not None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
 
-from streams_runtime.kafka.foreign import QuietLog, reason_of, to_confluent, translated
+from streams_runtime.kafka.foreign import QuietLog, offset_of, partition_of, reason_of, to_confluent, translated
 from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
@@ -92,18 +93,10 @@ class ChangelogConsumer:
         """
         kept, self._kept = self._kept, []
         messages = kept or self._consumer.consume(limit, wait)
-        # By plain tuples: this loop sees every record of a restoration.
-        grouped: defaultdict[tuple[str | None, int | None], list[Message]] = defaultdict(list)
-        events = []
-        for message in messages:
-            if message.error() is None:
-                grouped[message.topic(), message.partition()].append(message)
-            else:
-                events.append(message)
+        records, events = _sorted_out(messages)
         self._note_events(events, messages)
-        records = {partition_of(found[0]): found for found in grouped.values()}
         for partition, found in records.items():
-            self._advance(partition, _offset(found[-1]) + 1)
+            self._advance(partition, offset_of(found[-1]) + 1)
         return records
 
     def close(self) -> None:
@@ -116,7 +109,7 @@ class ChangelogConsumer:
             error, partition = event.error(), partition_of(event)
             assert error is not None  # that is what makes it an event
             if error.code() == KafkaError._PARTITION_EOF:
-                self._advance(partition, _offset(event))
+                self._advance(partition, offset_of(event))
             elif error.code() in _INVALID_OFFSET:
                 # What came with it belongs to other partitions, and will not be fetched again.
                 self._kept = [message for message in messages if message is not event]
@@ -134,12 +127,14 @@ class ChangelogConsumer:
         raise translated(error, f"reading the changelog {partition}", self.address)
 
 
-def partition_of(message: Message) -> TopicPartition:
-    """The partition that a message, or an event about a partition, belongs to."""
-    topic, partition = message.topic(), message.partition()
-    return TopicPartition(topic or "", -1 if partition is None else partition)
-
-
-def _offset(message: Message) -> int:
-    offset = message.offset()
-    return -1 if offset is None else offset
+def _sorted_out(messages: Sequence[Message]) -> tuple[dict[TopicPartition, list[Message]], list[Message]]:
+    """Records by partition, and what is no record. All of a restoration passes here: one call a record and field."""
+    events = [message for message in messages if message.error() is not None]
+    if events:
+        messages = [message for message in messages if message.error() is None]
+    where = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
+    found: dict[TopicPartition, list[Message]] = {}
+    for _, run in groupby(zip(where, messages, strict=True), key=itemgetter(0)):
+        part = [message for _, message in run]
+        found.setdefault(partition_of(part[0]), []).extend(part)
+    return found, events

@@ -6,7 +6,7 @@ import logging
 import re
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 
 from streams_runtime.errors import (
@@ -135,3 +135,15 @@ def from_confluent(partition: Any) -> TopicPartition:
     partition).
     """
     return TopicPartition(partition.topic, partition.partition)
+
+
+def partition_of(message: Message) -> TopicPartition:
+    """The partition that a message, or an event about a partition, belongs to."""
+    topic, partition = message.topic(), message.partition()
+    return TopicPartition(topic or "", -1 if partition is None else partition)
+
+
+def offset_of(message: Message) -> int:
+    """A record's offset; of an end of a partition, where that is."""
+    offset = message.offset()
+    return -1 if offset is None else offset

@@ -14,6 +14,8 @@ from streams_runtime.errors import BrokerNotAvailableException, UnreleasedInstan
 from streams_runtime.kafka.foreign import (
     QuietLog,
     from_confluent,
+    offset_of,
+    partition_of,
     reason_of,
     to_confluent,
     translated,
@@ -44,6 +46,17 @@ class Membership:
     client_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Records in offset order within each partition, and where the partitions end whose end came with them.
+
+    An end is past transaction markers and the gaps of compaction, which the last record is not.
+    """
+
+    records: list[Message]
+    ends: dict[TopicPartition, int]
+
+
 class GroupConsumer:
     """Member of a KIP-848 consumer group with the range assignor. One thread uses it.
 
@@ -63,6 +76,7 @@ class GroupConsumer:
         self._on_revoked = on_revoked
         self._fatal: KafkaError | None = None
         self._unprocessed: list[Message] = []
+        self._ends: dict[TopicPartition, int] = {}
         self._commit_answer: KafkaError | None = None
         self._warned_at = float("-inf")
         self._membership = membership
@@ -74,6 +88,7 @@ class GroupConsumer:
             "group.instance.id": membership.instance_id,
             "client.id": membership.client_id,
             "enable.auto.commit": False,
+            "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             # As Kafka Streams reads under at_least_once, and as Spark's own reading does.
             "isolation.level": "read_uncommitted",
@@ -100,7 +115,7 @@ class GroupConsumer:
         if message is not None and self._check(message):
             self._unprocessed.append(message)
 
-    def fetch(self, limit: int, wait: float) -> list[Message]:
+    def fetch(self, limit: int, wait: float) -> Fetched:
         """Records of resumed partitions: waits up to `wait` seconds for the first, takes at most `limit`."""
         self._raise_fatal()
         messages, self._unprocessed = self._unprocessed, []
@@ -108,19 +123,25 @@ class GroupConsumer:
             messages = self._consumer.consume(1, wait)
         if messages and limit > len(messages):
             messages += self._consumer.consume(limit - len(messages), _COMPANY)
-        return [message for message in messages if self._check(message)]
+        records = [message for message in messages if self._check(message)]
+        ends, self._ends = self._ends, {}
+        return Fetched(records, ends)
 
     def resume(self, positions: Mapping[TopicPartition, int]) -> None:
         """Fetch these partitions from the given offsets on."""
-        self._unprocessed.clear()
+        self._drop_fetched()
         for partition, offset in positions.items():
             self._consumer.seek(to_confluent(partition, offset))
         self._consumer.resume([to_confluent(partition) for partition in positions])
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Stop fetching these partitions; what was fetched of them and not handed out is dropped."""
-        self._unprocessed.clear()
+        self._drop_fetched()
         self._consumer.pause([to_confluent(partition) for partition in partitions])
+
+    def _drop_fetched(self) -> None:
+        self._unprocessed.clear()
+        self._ends.clear()
 
     def commit(self, offsets: Mapping[TopicPartition, int], should_stop: Callable[[], bool]) -> bool:
         """Commit the offsets that come next; waits while the broker is away.
@@ -191,10 +212,13 @@ class GroupConsumer:
             _LOGGER.debug("consumer %s: %s", self._membership.client_id, reason_of(error))
 
     def _check(self, message: Message) -> bool:
-        """Whether the message is a record; raises what ends the membership."""
+        """Whether the message is a record; notes ends of partitions, and raises what ends the membership."""
         error = message.error()
         if error is None:
             return True
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._ends[partition_of(message)] = offset_of(message)
+            return False
         if error.fatal() or error.code() in _REFUSED:
             self._fatal = error
             self._raise_fatal()

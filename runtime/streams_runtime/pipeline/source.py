@@ -49,6 +49,11 @@ class BatchInput:
     records: pa.Table | None = None
 
     @property
+    def has_records(self) -> bool:
+        """Whether a record may be read; without one, offsets are to be committed all the same."""
+        return self.records is None or self.records.num_rows > 0
+
+    @property
     def size(self) -> int:
         """How many offsets the batch covers; compaction may have left fewer records."""
         return sum(each.end - each.start for each in self.ranges)

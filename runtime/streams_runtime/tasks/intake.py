@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
+from streams_runtime.kafka.foreign import offset_of, partition_of
+from streams_runtime.kafka.group_consumer import Fetched
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
 
@@ -22,7 +24,7 @@ BACKLOG_RECORDS = 50_000
 class Member(Protocol):
     """The group consumer, as the intake uses it."""
 
-    def fetch(self, limit: int, wait: float) -> Sequence[Any]: ...
+    def fetch(self, limit: int, wait: float) -> Fetched: ...
 
     def poll(self) -> None: ...
 
@@ -147,15 +149,15 @@ class Intake:
 
     def _fetched(self) -> BatchInput | None:
         limit = min(self._limits.fetch, self._limits.batch)
-        messages = self._member.fetch(limit, self._limits.wait)
+        fetched = self._member.fetch(limit, self._limits.wait)
         if not self._fetching:
             return None  # a rebalance in the midst of it gave up the claims: these records do not follow on any more
-        if len(messages) >= limit:
+        if len(fetched.records) >= limit:
             ends = self._offsets.end_offsets(list(self._claimed))
             if sum(ends.get(each, 0) - at for each, at in self._claimed.items()) >= self._limits.backlog:
                 self._hold()
                 return None
-        return batch_of(messages, self._claimed)
+        return batch_of(fetched, self._claimed)
 
     def _hold(self) -> None:
         if self._fetching:
@@ -175,17 +177,23 @@ def shared_out(backlog: Mapping[TopicPartition, int], limit: int) -> dict[TopicP
     return shares
 
 
-def batch_of(messages: Sequence[Any], positions: Mapping[TopicPartition, int]) -> BatchInput | None:
-    """Fetched records as a batch; records that are not at or after their partition's position are left out."""
+def batch_of(fetched: Fetched, positions: Mapping[TopicPartition, int]) -> BatchInput | None:
+    """Fetched records as a batch; records that are not at or after their partition's position are left out.
+
+    A batch may have ranges without a record: then its commit passes a transaction's marker.
+    """
     kept = []
     ends: dict[TopicPartition, int] = {}
-    for message in messages:
-        partition = TopicPartition(message.topic(), message.partition())
-        offset = message.offset()
+    for message in fetched.records:
+        partition = partition_of(message)
+        offset = offset_of(message)
         if offset >= ends.get(partition, positions.get(partition, offset + 1)):
             kept.append(message)
             ends[partition] = offset + 1
-    if not kept:
+    for partition, end in fetched.ends.items():
+        if end > ends.get(partition, positions.get(partition, end)):
+            ends[partition] = end
+    if not ends:
         return None
     columns = [
         [message.key() for message in kept],

@@ -84,7 +84,7 @@ class BatchProcessor:
 
     def compute(self, sub: SubTopology, batch: BatchInput) -> StageResult:
         """Spark's part of a batch of one sub-topology: needs no store and changes nothing. May run on any thread."""
-        return self._runners[sub.id].run(batch)
+        return self._runners[sub.id].run(batch) if batch.has_records else StageResult()
 
     def apply(
         self,
