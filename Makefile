@@ -67,7 +67,7 @@ test: install
 	@$(PYTHON) -m pytest
 
 test-unit: $(PROJECT_STAMP)
-	@$(PYTHON) -m pytest tests/unit
+	@$(PYTHON) -m pytest -n auto tests/unit
 
 lint: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check

@@ -6,9 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Protocol
 
 from streams_runtime.engine import EngineRoom
@@ -21,16 +20,14 @@ from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.failures import is_spark_failure, translated
-from streams_runtime.pipeline.runner import StageResult
-from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import THREAD, StateMachine, ThreadState
-from streams_runtime.tasks.intake import Intake, IntakeLimits, split_by_topics
+from streams_runtime.tasks.batches import Batches
+from streams_runtime.tasks.intake import Intake, IntakeLimits
 from streams_runtime.tasks.manager import TaskManager
-from streams_runtime.tasks.processor import BatchProcessor, Counters, Outcome
-from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.tasks.processor import Counters
+from streams_runtime.topology.plan import Topology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker that is away is asked again
@@ -56,15 +53,6 @@ class Application(Protocol):
 
     def make_updater(self, name: str) -> StateUpdater:
         """A state updater that is not started yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A sub-topology's part of a batch, and what Spark makes of it."""
-
-    sub: SubTopology
-    batch: BatchInput
-    result: Future[StageResult]
 
 
 class StreamThread:
@@ -94,9 +82,7 @@ class StreamThread:
         self._updater = application.make_updater(f"{name}-StateUpdater")
         self._tasks = TaskManager(application.topology, application.directory, self._updater, application.admin)
         self._intake: Intake | None = None
-        self._processor: BatchProcessor | None = None
-        self._in_work: list[_Part] | None = None
-        self._times_given_up = 0
+        self._batches: Batches | None = None
         self._spark = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"{name}-spark")
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -185,16 +171,23 @@ class StreamThread:
         self._check_topics()
         self._assignment_came = False
         self._joined_at = time.monotonic()
+        self._batches = None
         self._intake = intake = Intake(consumer, application.admin, application.limits)
         consumer.subscribe({topic for sub in application.topology.subtopologies for topic in sub.source_topics})
         while not self._stopping.is_set():
             try:
-                batch = self._next_batch(consumer, intake)
-                self._keep_up_with_assignment(intake)
-                self._work_on(batch, intake, consumer, producer)
+                self._batches = batches = self._batches or self._ready_batches(intake, consumer, producer)
+                if batches is None:
+                    self._wait_for_engine(consumer)
+                    self._keep_up_with_assignment(intake)
+                else:
+                    batch = intake.next()
+                    self._keep_up_with_assignment(intake)
+                    batches.work_on(batch)
+                    self._purge_repartition_topics(intake.positions)
             except BrokerNotAvailableException as error:
                 _LOGGER.warning("%s", error)
-                self._give_up(intake)
+                self._give_up()
                 self._stopping.wait(_RETRY)
 
     def _check_topics(self) -> None:
@@ -207,16 +200,30 @@ class StreamThread:
                 _LOGGER.warning("%s", error)
                 self._stopping.wait(_RETRY)
 
-    def _next_batch(self, consumer: GroupConsumer, intake: Intake) -> BatchInput | None:
-        """What to process now. Before and while Spark starts, the thread joins the group and restores already."""
-        if self._processor is None:
-            self._processor = self._application.engine.processor(self.counters)
-        if self._processor is not None:
-            return intake.next()
+    def _ready_batches(self, intake: Intake, consumer: GroupConsumer, producer: BatchProducer) -> Batches | None:
+        """What batches are worked on with; None while Spark is not there yet."""
+        application, counters = self._application, self.counters
+        processor = application.engine.processor(counters)
+        if processor is None:
+            return None
+        return Batches(
+            application.topology,
+            application.admin,
+            self._tasks,
+            intake,
+            consumer,
+            producer,
+            processor,
+            counters,
+            self._spark,
+            self._stopping,
+        )
+
+    def _wait_for_engine(self, consumer: GroupConsumer) -> None:
+        """Before and while Spark starts, the thread joins the group and restores already."""
         self._start_engine()
         consumer.poll()
         self._application.engine.wait(_ENGINE_LOOK)
-        return None
 
     def _start_engine(self) -> None:
         """Start Spark beside a short restoration, but after a bulk load, which needs all cores for a few seconds.
@@ -239,7 +246,7 @@ class StreamThread:
         positions = self._tasks.restored(self._membership.group)
         if positions:
             intake.add(positions)
-        if self._tasks.settled and self._processor is not None:
+        if self._tasks.settled and self._batches is not None:
             # After a revocation that nothing is assigned with, this is where the rebalance ends.
             self.machine.move(ThreadState.PARTITIONS_ASSIGNED)
             self.machine.move(ThreadState.RUNNING)
@@ -253,94 +260,6 @@ class StreamThread:
         members = self._application.admin.group_members(self._membership.group)
         if any(each.client_id == self._membership.client_id and not each.assignment for each in members):
             self._on_assigned(frozenset())
-
-    def _work_on(
-        self, batch: BatchInput | None, intake: Intake, consumer: GroupConsumer, producer: BatchProducer
-    ) -> None:
-        """Let Spark begin with the batch, and complete what is in work.
-
-        Behind a backlog the batch stays in work until the next turn: Spark computes it while this thread completes the
-        one before it. Otherwise it is completed at once.
-        """
-        before, self._in_work = self._in_work, None if batch is None else self._begun(batch)
-        self._complete_all(before or [], intake, consumer, producer)
-        if not intake.backlogged:
-            now, self._in_work = self._in_work, None
-            self._complete_all(now or [], intake, consumer, producer)
-
-    def _complete_all(
-        self, parts: list[_Part], intake: Intake, consumer: GroupConsumer, producer: BatchProducer
-    ) -> None:
-        """Complete the parts in order; no further one once a rebalance, or a lost commit, gave up what is in work."""
-        given_up = self._times_given_up
-        for part in parts:
-            if self._times_given_up == given_up:
-                self._complete(part, intake, consumer, producer)
-
-    def _begun(self, batch: BatchInput) -> list[_Part]:
-        """The batch by sub-topology, each with Spark's result to come."""
-        processor = self._processor
-        assert processor is not None  # batches come only once it is there
-        parts = []
-        for sub in self._application.topology.subtopologies:
-            part = split_by_topics(batch, frozenset(sub.source_topics))
-            if part is not None:
-                parts.append(_Part(sub, part, self._spark.submit(processor.compute, sub, part)))
-        return parts
-
-    def _complete(self, part: _Part, intake: Intake, consumer: GroupConsumer, producer: BatchProducer) -> None:
-        """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores."""
-        processor = self._processor
-        assert processor is not None
-        started = time.monotonic()
-        try:
-            result = part.result.result()
-            computed = time.monotonic()
-            # After a crash this tells which records may have been processed without being committed.
-            ranges = {str(each.partition): (each.start, each.end) for each in part.batch.ranges}
-            _LOGGER.debug("producing", extra={"ranges": ranges})
-            outcome = processor.apply(part.sub, self._tasks.running(part.sub.id), part.batch, result, producer)
-        except Exception as error:
-            if is_spark_failure(error):
-                raise translated(error, self._application.admin.address) from error
-            raise
-        producer.flush()
-        if not consumer.commit(outcome.offsets, self._stopping.is_set):
-            self._give_up(intake)  # the partitions may have gone to others, who read the batch again
-            return
-        ends = self._changelog_ends(outcome)
-        committed = time.monotonic()
-        for held in outcome.held:
-            if held.store.is_open:
-                held.store.write(held.updates, ends[held.store.changelog] if held.offset is None else held.offset)
-        intake.advance(outcome.offsets)
-        self.counters.batches += 1
-        _LOGGER.debug(
-            "batch of %d records: %.2f s waiting for Spark, %.2f s until committed, %.2f s storing",
-            outcome.records,
-            computed - started,
-            committed - computed,
-            time.monotonic() - committed,
-        )
-        self._purge_repartition_topics(intake.positions)
-
-    def _give_up(self, intake: Intake) -> None:
-        """Forget what is in work and not committed; it is read again by whoever has the partitions."""
-        self._in_work = None
-        self._times_given_up += 1
-        intake.restart()
-
-    def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
-        """Where the changelogs end now that all is acknowledged; this thread alone writes them."""
-        written = {held.store.changelog for held in outcome.held if held.offset is None}
-        while written:
-            try:
-                return self._application.admin.end_offsets(written)
-            except BrokerNotAvailableException as error:
-                if self._stopping.wait(_RETRY):
-                    raise
-                _LOGGER.warning("%s", error)
-        return {}
 
     def _purge_repartition_topics(self, committed: Mapping[TopicPartition, int]) -> None:
         """Delete what is processed from repartition topics, which nobody else reads."""
@@ -365,4 +284,11 @@ class StreamThread:
         inputs = self._tasks.revoked(partitions)
         if self._intake is not None:
             self._intake.remove(inputs | partitions)
-            self._give_up(self._intake)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """What is not committed is read again by whoever has the partitions."""
+        if self._batches is not None:
+            self._batches.give_up()
+        elif self._intake is not None:
+            self._intake.restart()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
+from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException
 from streams_runtime.kafka.admin import Admin
@@ -45,13 +46,6 @@ def topic(admin: Admin, namespace: str) -> str:
 
 def partitions_of(name: str, count: int = 3) -> list[TopicPartition]:
     return [TopicPartition(name, number) for number in range(count)]
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the condition did not come true in time"
-        time.sleep(0.05)
 
 
 @contextmanager
@@ -181,7 +175,7 @@ def test_members_of_a_group_show_their_client_id_and_what_they_have(
             known = sorted(len(consumer.assignment()) for consumer in consumers)
             return known == [1, 2] == sorted(len(each.assignment) for each in admin.group_members(namespace))
 
-        eventually(all_assigned, 60)
+        eventually(all_assigned, seconds=60)
         members = admin.group_members(namespace)
         assert [each.client_id for each in members] == [
             "app-0|127.0.0.1:8080|thread-1",

@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import alive, eventually
 
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.kafka.broker import EmbeddedBroker
@@ -30,22 +31,6 @@ broker.start()
 print(broker.pid, flush=True)
 time.sleep(1000)
 """
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def create(address: str, topic: str, partitions: int = 1) -> None:
@@ -112,7 +97,7 @@ def test_a_member_of_the_consumer_protocol_gets_its_partitions_within_seconds(br
 
     started = time.monotonic()
     try:
-        assert wait_for(assigned)
+        eventually(assigned)
     finally:
         consumer.close()
     assert time.monotonic() - started < 10
@@ -184,4 +169,4 @@ def test_no_jvm_outlives_a_parent_that_is_shot(tmp_path):
         was_alive = alive(broker)
         parent.kill()
     assert was_alive
-    assert wait_for(lambda: not alive(broker))
+    eventually(lambda: not alive(broker))

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import client, eventually, last_values, make_topics, run_until_done, send, until_done
+from clients import client, last_values, make_topics, run_until_done, send, until_done
+from waiting import eventually
 
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.kafka.broker import EmbeddedBroker

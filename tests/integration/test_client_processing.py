@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import DEADLINE, client, eventually, last_values, make_topics, read, run_until_done, send, until_done
+from clients import DEADLINE, client, last_values, make_topics, read, run_until_done, send, until_done
 from confluent_kafka import Producer
+from waiting import eventually
 
 from streams_runtime.errors import DeserializationException, LockException, MissingSourceTopicException
 from streams_runtime.kafka.partitioner import partition_for

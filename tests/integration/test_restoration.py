@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import eventually, make_topics, send
+from clients import make_topics, send
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
+from waiting import eventually
 
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.changelog_consumer import ChangelogConsumer

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import yaml
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
+from waiting import DEADLINE, eventually
 
 from streams_runtime.api import parse_application
 from streams_runtime.client import StreamsClient
@@ -20,17 +20,6 @@ from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState
-
-DEADLINE = 90.0  # seconds; only ever waited for in full by a test that fails
-
-
-def eventually(condition: Callable[[], Any], what: str, seconds: float = DEADLINE) -> None:
-    """Wait until `condition()` is true; fail and say `what` was waited for otherwise."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(0.05)
 
 
 def make_topics(bootstrap: str, **partitions: int) -> None:
@@ -112,4 +101,4 @@ def until_done(made: StreamsClient, topics: Sequence[str]) -> None:
         positions = {each: at for thread in made.threads for each, at in thread.positions.items()}
         return all(positions.get(each, -1) >= end for each, end in ends.items())
 
-    eventually(done, f"nothing left to process in {', '.join(topics)}")
+    eventually(done, f"nothing left to process in {', '.join(topics)}", DEADLINE)

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from waiting import alive, eventually
 
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.child import TiedProcess
@@ -33,22 +33,6 @@ time.sleep(1000)
 """
 
 
-def wait_for(condition) -> bool:
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def command_of(pid: int) -> str:
     """The program that a process runs by now; empty when it has gone."""
     return Path(f"/proc/{pid}/comm").read_text().strip() if alive(pid) else ""
@@ -60,13 +44,15 @@ def test_the_child_lives_on_after_the_thread_that_started_it_and_dies_with_the_p
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
         assert "has ended" in parent.stdout.readline()
-        outlived_the_thread = wait_for(lambda: command_of(child) == "sleep")
-        parent.send_signal(signal.SIGKILL)
-    died_too = wait_for(lambda: not alive(child))
-    if not died_too:
-        os.kill(child, signal.SIGKILL)
-    assert outlived_the_thread
-    assert died_too
+        try:
+            eventually(lambda: command_of(child) == "sleep", "the child outlives the thread")
+        finally:
+            parent.send_signal(signal.SIGKILL)
+    try:
+        eventually(lambda: not alive(child), "the child dies with the process")
+    finally:
+        if alive(child):
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_child_that_heeds_sigterm_is_stopped_in_order(tmp_path):
@@ -78,7 +64,7 @@ def test_a_child_that_heeds_sigterm_is_stopped_in_order(tmp_path):
 
 def test_a_child_that_ignores_sigterm_is_killed_after_the_grace(tmp_path):
     child = TiedProcess(["/bin/sh", "-c", IGNORES_TERM], tmp_path / "out", tmp_path)
-    assert wait_for(lambda: "ready" in (tmp_path / "out").read_text())
+    eventually(lambda: "ready" in (tmp_path / "out").read_text())
     assert not child.stop(grace=0.2)
     assert child.exit_code == -signal.SIGKILL
     assert not alive(child.pid)
@@ -110,4 +96,4 @@ def test_a_child_that_can_not_be_started_is_an_error_and_leaves_no_thread(tmp_pa
     before = threading.active_count()
     with pytest.raises(EnvironmentException, match="can't be started"):
         TiedProcess(["/bin/true"], tmp_path / "no-such-folder" / "out", tmp_path)
-    assert wait_for(lambda: threading.active_count() == before)
+    eventually(lambda: threading.active_count() == before)

@@ -7,12 +7,13 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from waiting import eventually
 
 from streams_runtime.errors import EnvironmentException, IllegalStateException
 from streams_runtime.query import records
@@ -47,13 +48,6 @@ def blocked() -> Iterator[tuple[BlockingView, QueryServer, str]]:
     yield view, server, url
     view.let_go.set()
     server.stop()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.005)
 
 
 def test_blocked_stores_stall_neither_health_nor_state_nor_metrics(
@@ -165,6 +159,6 @@ def test_an_answer_that_is_cut_off_frees_the_stores_iterator(leaver: str) -> Non
                 server.stop()
                 with pytest.raises(httpx.RemoteProtocolError):
                     list(lines)
-        until(lambda: [scan.closed for scan in view.scans] == [True])
+        eventually(lambda: [scan.closed for scan in view.scans] == [True])
     finally:
         server.stop()

@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import pytest
+from waiting import eventually
 
 from streams_runtime.api import parse_application, read_application
 from streams_runtime.cli.local.checks import local_mistakes
@@ -43,15 +44,6 @@ def tick_until(supervisor, condition):
         assert time.monotonic() < end, supervisor.seen()
         supervisor.tick()
         time.sleep(0.005)
-
-
-def wait_for(condition):
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def test_an_instance_that_ended_in_error_is_not_started_again(tmp_path):
@@ -125,7 +117,7 @@ def test_what_an_instance_leaves_behind_is_swept(tmp_path):
         assert members([leader.pid]) == {leader.pid, child}
         leader.kill()
         # It has ended, and nobody has asked for its exit code yet.
-        assert wait_for(lambda: members([leader.pid]) == {child})
+        eventually(lambda: members([leader.pid]) == {child})
         leader.wait()
         assert sweep([leader.pid], grace=0.0) is False
         assert sweep([leader.pid], grace=DEADLINE) is True

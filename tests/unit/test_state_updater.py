@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from test_restorer import Heard
+from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
@@ -68,13 +69,6 @@ class FakeReader:
         self.freed = True
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.002)
-
-
 @pytest.fixture
 def reader() -> FakeReader:
     return FakeReader()
@@ -99,7 +93,7 @@ def all_completed(updater: StateUpdater, wanted: set[TopicPartition]) -> set[Top
         found.extend(updater.completed())
         return wanted <= set(found)
 
-    until(enough)
+    eventually(enough)
     assert len(found) == len(set(found))
     return set(found)
 
@@ -112,7 +106,7 @@ def test_what_is_complete_is_reported_once_and_forgotten_by_the_reader(
     add(updater, A, B)
     assert all_completed(updater, {A, B}) == {A, B}
     assert updater.completed() == set()
-    until(lambda: not reader.busy)
+    eventually(lambda: not reader.busy)
     assert reader.tasks == {A: "task", B: "task"}
 
 
@@ -177,11 +171,11 @@ def test_a_removed_partition_is_not_reported_even_if_it_was_completed_meanwhile(
     assert inside.wait(PATIENCE)
     if when == "before":
         leave.set()
-        until(lambda: not reader.registered)
+        eventually(lambda: not reader.registered)
     removal = threading.Thread(target=updater.remove, args=({A},))
     removal.start()
     if when == "while":
-        until(lambda: updater._gone)
+        eventually(lambda: updater._gone)
         leave.set()
     removal.join(PATIENCE)
     assert updater.completed() == set()
@@ -191,14 +185,14 @@ def test_an_order_that_was_not_taken_yet_is_withdrawn(reader: FakeReader, update
     add(updater, A, B)
     updater.remove({A})
     updater.start()
-    until(lambda: B in reader.registered)
+    eventually(lambda: B in reader.registered)
     assert "register a-0" not in reader.calls
 
 
 def test_a_partition_that_goes_and_comes_back_is_restored_anew(reader: FakeReader, updater: StateUpdater) -> None:
     updater.start()
     add(updater, A, task="first")
-    until(lambda: reader.rounds)
+    eventually(lambda: reader.rounds)
     updater.remove({A})
     reader.answer = lambda self: set(self.registered)
     add(updater, A, task="second")
@@ -215,7 +209,7 @@ def test_a_failure_ends_the_thread_and_is_raised_to_whoever_waits(reader: FakeRe
     updater.start()
     add(updater, A)
     with pytest.raises(ProcessorStateException, match="disk full"):
-        until(updater.completed)
+        eventually(updater.completed)
     with pytest.raises(ProcessorStateException, match="disk full"):
         updater.completed()
     updater.remove({A})
@@ -229,7 +223,7 @@ def test_a_reader_that_can_not_be_made_is_a_failure_too() -> None:
     updater = StateUpdater("updater", make)
     updater.start()
     with pytest.raises(ProcessorStateException, match="no reader"):
-        until(updater.completed)
+        eventually(updater.completed)
     updater.remove({A})
     updater.stop()
 
@@ -283,7 +277,7 @@ def test_waiting_for_the_broker_ends_at_once_with_a_new_order(
     reader.answer = answer
     updater.start()
     add(updater, A)
-    until(lambda: reader.rounds)
+    eventually(lambda: reader.rounds)
     since = time.monotonic()
     if order == "stop":
         updater.stop()
@@ -297,7 +291,7 @@ def test_stopping_frees_the_reader_on_its_own_thread_and_may_be_repeated(
 ) -> None:
     updater.start()
     add(updater, A)
-    until(lambda: reader.rounds)
+    eventually(lambda: reader.rounds)
     updater.stop()
     assert (reader.cleared, reader.freed) == (True, True)
     updater.stop()
@@ -318,19 +312,19 @@ def test_a_bulk_load_is_said_to_go_on_from_the_order_until_the_reader_is_through
     assert updater.loading
     reader.loading = True
     updater.start()
-    until(lambda: reader.rounds > 1)
+    eventually(lambda: reader.rounds > 1)
     assert updater.loading
     reader.loading = False
-    until(lambda: not updater.loading)
+    eventually(lambda: not updater.loading)
 
 
 def test_a_load_that_was_called_off_no_longer_goes_on(reader: FakeReader, updater: StateUpdater) -> None:
     reader.loading = True
     updater.start()
     add(updater, A)
-    until(lambda: reader.rounds)
+    eventually(lambda: reader.rounds)
     updater.remove({A})
-    until(lambda: not updater.loading)
+    eventually(lambda: not updater.loading)
 
 
 def test_progress_follows_a_restoration_and_stays_when_it_ends() -> None:

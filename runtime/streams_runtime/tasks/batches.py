@@ -1,0 +1,137 @@
+"""Batches between the intake and the commit: Spark computes one while the thread completes the one before it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.group_consumer import GroupConsumer
+from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.failures import is_spark_failure, translated
+from streams_runtime.pipeline.runner import StageResult
+from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.tasks.intake import Intake, split_by_topics
+from streams_runtime.tasks.manager import TaskManager
+from streams_runtime.tasks.processor import BatchProcessor, Counters, Outcome
+from streams_runtime.topology.plan import SubTopology, Topology
+
+_LOGGER = logging.getLogger("streams_runtime.tasks")
+_RETRY = 1.0  # seconds until a broker that is away is asked again
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A sub-topology's part of a batch, and what Spark makes of it."""
+
+    sub: SubTopology
+    batch: BatchInput
+    result: Future[StageResult]
+
+
+@dataclass(slots=True)
+class Batches:
+    """The batches in work of one member of the group. Used by its thread only; `stopping` may be set by any."""
+
+    topology: Topology
+    admin: Admin
+    tasks: TaskManager
+    intake: Intake
+    consumer: GroupConsumer
+    producer: BatchProducer
+    processor: BatchProcessor
+    counters: Counters
+    spark: ThreadPoolExecutor
+    stopping: threading.Event
+    _in_work: list[_Part] = field(default_factory=list, init=False)
+    _times_given_up: int = field(default=0, init=False)
+
+    def work_on(self, batch: BatchInput | None) -> None:
+        """Let Spark begin with the batch, and complete what is in work.
+
+        Behind a backlog the batch stays in work until the next call: Spark computes it while this thread completes the
+        one before it. Otherwise it is completed at once.
+
+        Raises:
+            BrokerNotAvailableException: `give_up`, and go on when the broker is back; nothing is lost.
+            StreamsException: a record can't be processed, or the broker refuses the results.
+        """
+        before, self._in_work = self._in_work, [] if batch is None else self._begun(batch)
+        self._complete_all(before)
+        if not self.intake.backlogged:
+            now, self._in_work = self._in_work, []
+            self._complete_all(now)
+
+    def give_up(self) -> None:
+        """Forget what is in work and not committed; it is read again by whoever has the partitions."""
+        self._in_work = []
+        self._times_given_up += 1
+        self.intake.restart()
+
+    def _complete_all(self, parts: Iterable[_Part]) -> None:
+        """Complete the parts in order; no further one once a rebalance, or a lost commit, gave up what is in work."""
+        given_up = self._times_given_up
+        for part in parts:
+            if self._times_given_up == given_up:
+                self._complete(part)
+
+    def _begun(self, batch: BatchInput) -> list[_Part]:
+        """The batch by sub-topology, each with Spark's result to come."""
+        parts = []
+        for sub in self.topology.subtopologies:
+            part = split_by_topics(batch, frozenset(sub.source_topics))
+            if part is not None:
+                parts.append(_Part(sub, part, self.spark.submit(self.processor.compute, sub, part)))
+        return parts
+
+    def _complete(self, part: _Part) -> None:
+        """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores."""
+        started = time.monotonic()
+        try:
+            result = part.result.result()
+            computed = time.monotonic()
+            # After a crash this tells which records may have been processed without being committed.
+            ranges = {str(each.partition): (each.start, each.end) for each in part.batch.ranges}
+            _LOGGER.debug("producing", extra={"ranges": ranges})
+            tasks = self.tasks.running(part.sub.id)
+            outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.producer)
+        except Exception as error:
+            if is_spark_failure(error):
+                raise translated(error, self.admin.address) from error
+            raise
+        self.producer.flush()
+        if not self.consumer.commit(outcome.offsets, self.stopping.is_set):
+            self.give_up()  # the partitions may have gone to others, who read the batch again
+            return
+        ends = self._changelog_ends(outcome)
+        committed = time.monotonic()
+        for held in outcome.held:
+            if held.store.is_open:
+                held.store.write(held.updates, ends[held.store.changelog] if held.offset is None else held.offset)
+        self.intake.advance(outcome.offsets)
+        self.counters.batches += 1
+        _LOGGER.debug(
+            "batch of %d records: %.2f s waiting for Spark, %.2f s until committed, %.2f s storing",
+            outcome.records,
+            computed - started,
+            committed - computed,
+            time.monotonic() - committed,
+        )
+
+    def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
+        """Where the changelogs end now that all is acknowledged; this thread alone writes them."""
+        written = {held.store.changelog for held in outcome.held if held.offset is None}
+        while written:
+            try:
+                return self.admin.end_offsets(written)
+            except BrokerNotAvailableException as error:
+                if self.stopping.wait(_RETRY):
+                    raise
+                _LOGGER.warning("%s", error)
+        return {}

@@ -1,0 +1,28 @@
+"""Waiting for a condition in a test, never for a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+DEADLINE = 90.0  # seconds; only ever waited for in full by a test that fails
+
+
+def eventually(
+    condition: Callable[[], object], what: str = "the condition came true", seconds: float = DEADLINE
+) -> None:
+    """Wait until `condition()` is true; fail and say `what` was waited for otherwise."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.005)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
