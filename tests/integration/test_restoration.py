@@ -232,3 +232,45 @@ def test_bulk_loading_gives_the_same_contents_and_leaves_nothing_behind(
         ("end", len(changes), 0),
     ]
     assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["s"]
+
+
+def test_a_partition_that_is_taken_away_in_the_midst_of_a_bulk_load_can_come_back_and_disturbs_no_other(
+    broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    """One worker reads both; it goes on with the other, and what it still writes of the first is nobody's."""
+    bootstrap = broker.bootstrap_servers
+    topic = f"{namespace}-two"
+    make_topics(bootstrap, **{topic: 2})
+    records = [(f"k{i}", b"v%d" % i) for i in range(60_000)]
+    for number in range(2):
+        send(bootstrap, topic, records, number)
+    loader = BulkLoader({"bootstrap.servers": bootstrap}, workers=1)
+    stores = {each: KeyValueStore("s", each, tmp_path / str(each.partition) / "s") for each in partitions(topic)}
+    restorers = {each: StateRestorer(TaskId(0, each.partition), store, False) for each, store in stores.items()}
+    taken, other = stores
+    for each in stores:
+        (tmp_path / str(each.partition)).mkdir(exist_ok=True)
+
+    loader.start({restorer: (0, len(records)) for restorer in restorers.values()})
+    loader.cancel(taken)
+    loader.start({restorers[taken]: (0, len(records))})
+    loaded: dict[TopicPartition, int] = dict.fromkeys(stores, 0)
+
+    def all_loaded() -> bool:
+        for load in loader.loaded():
+            assert all(file.exists() for file in load.files)
+            stores[load.partition].ingest(load.files, load.position)
+            loaded[load.partition] += load.records
+        return loaded == dict.fromkeys(stores, len(records))
+
+    eventually(all_loaded, f"both partitions are loaded once: {loaded}")
+    assert all(len(dict(store.scan(None, None))) == len(records) for store in stores.values())
+    loader.close()
+    for store in stores.values():
+        store.close()
+    assert [sorted(path.name for path in (tmp_path / str(each.partition)).iterdir()) for each in stores] == [["s"]] * 2
+    assert loaded[other] == len(records)
+
+
+def partitions(topic: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(2)]

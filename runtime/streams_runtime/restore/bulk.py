@@ -7,6 +7,7 @@ takes the files over.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ import queue
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -52,6 +54,7 @@ class _Job:
 class _Worker:
     process: subprocess.Popen[str]
     jobs: dict[TopicPartition, _Job] = field(default_factory=dict)
+    abandoned: list[Path] = field(default_factory=list)  # it may still write there; removed when it has ended
 
 
 class BulkLoader:
@@ -70,9 +73,7 @@ class BulkLoader:
         jobs = sorted(ranges.items(), key=lambda item: item[1][0] - item[1][1])  # the longest first
         shares: list[list[_Job]] = [[] for _ in range(min(self._limit, len(jobs)))]
         for restorer, (start, end) in jobs:
-            folder = restorer.store.folder.with_name(restorer.store.folder.name + ".bulk")
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
+            folder = self._empty_folder(restorer)
             share = min(shares, key=lambda each: sum(job.end - job.position for job in each))
             share.append(_Job(restorer, start, end, folder))
         for share in shares:
@@ -96,20 +97,30 @@ class BulkLoader:
 
     def cancel(self, partition: TopicPartition) -> None:
         """Drop what is still to come of the partition; a worker without any other ends."""
-        for worker in list(self._workers):
+        for worker in self._workers:
             job = worker.jobs.pop(partition, None)
             if job is not None:
+                worker.abandoned.append(job.folder)
                 if not worker.jobs:
-                    worker.process.kill()
-                    worker.process.wait()
-                shutil.rmtree(job.folder, ignore_errors=True)
+                    _end(worker)
 
     def close(self) -> None:
         """End all workers and drop what they wrote."""
         for worker in self._workers:
-            for partition in list(worker.jobs):
-                self.cancel(partition)
+            worker.abandoned += [job.folder for job in worker.jobs.values()]
+            worker.jobs.clear()
+            _end(worker)
         self._workers.clear()
+
+    def _empty_folder(self, restorer: StateRestorer) -> Path:
+        """One of its own in NAME.bulk, from where a killed process left something perhaps."""
+        parent = restorer.store.folder.with_name(restorer.store.folder.name + ".bulk")
+        in_use = {folder for worker in self._workers for folder in worker.abandoned}
+        for each in parent.glob("*"):
+            if each not in in_use:
+                shutil.rmtree(each, ignore_errors=True)
+        parent.mkdir(exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=parent))
 
     def _start_worker(self, jobs: list[_Job]) -> None:
         process = subprocess.Popen(
@@ -157,7 +168,7 @@ class BulkLoader:
         yield Load(partition, files, event["records"], job.position, event["last"])
         if event["last"]:
             del worker.jobs[partition]
-            shutil.rmtree(job.folder, ignore_errors=True)
+            _discard(job.folder)
 
     def _ended(self, worker: _Worker) -> Iterable[Load]:
         """A worker's process is gone; what it has not finished, the consumer restores."""
@@ -171,6 +182,26 @@ class BulkLoader:
                 worker.process.returncode,
                 job.position,
             )
-            shutil.rmtree(job.folder, ignore_errors=True)
+            worker.abandoned.append(job.folder)
             yield Load(partition, (), 0, job.position, last=True)
         worker.jobs.clear()
+        _remove(worker)
+
+
+def _end(worker: _Worker) -> None:
+    worker.process.kill()
+    worker.process.wait()
+    _remove(worker)
+
+
+def _remove(worker: _Worker) -> None:
+    """What a worker that has ended left."""
+    for folder in worker.abandoned:
+        _discard(folder)
+    worker.abandoned.clear()
+
+
+def _discard(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # the store's next load is there
+        folder.parent.rmdir()

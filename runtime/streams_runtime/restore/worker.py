@@ -16,10 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Message
-
 from streams_runtime.kafka.changelog_consumer import ChangelogConsumer, InvalidOffsetException
-from streams_runtime.kafka.foreign import offset_of
+from streams_runtime.kafka.foreign import columns_of, offset_of
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.rocksdb import write_sst
 from streams_runtime.state.store import stamp
@@ -49,12 +47,12 @@ class _Partition:
         """Bytes held, at most about."""
         return len(self._latest) * (self._largest + _OVERHEAD_BYTES)
 
-    def add(self, messages: Sequence[Message]) -> None:
+    def add(self, messages: Sequence[Any]) -> None:
         """Take records, in order; those at or past the end are left for the consumer."""
         if offset_of(messages[-1]) >= self.end:
             messages = [message for message in messages if offset_of(message) < self.end]
-        contents = zip(map(Message.timestamp, messages), map(Message.value, messages), strict=True)
-        self._latest.update(zip(map(Message.key, messages), contents, strict=True))
+        keys, timestamps, values = columns_of(messages)
+        self._latest.update(zip(keys, zip(timestamps, values, strict=True), strict=True))
         self._records += len(messages)
         if messages:
             self._largest = max(self._largest, len(messages[-1]))
