@@ -1,0 +1,159 @@
+"""What the operator sees of an application, and what it decides: the values between observe, plan and apply.
+
+All are plain values: `plan` is a function of an `Observed` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from streams_runtime.api import StreamsApplication
+from streams_runtime.errors import Mistake
+
+Json = Mapping[str, Any]
+"""A Kubernetes object, or a part of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """One pod with the application's label. Times are seconds since 1970.
+
+    `state` is the client's state by the pod's Running condition, None before it has said anything; `error` is
+    (exception class, message) from its Restartable condition or its termination message.
+    """
+
+    name: str
+    uid: str
+    ordinal: int | None  # None: not one of ours by its name
+    phase: str
+    created_at: float
+    deleting: bool = False
+    digest: str = ""  # ANNOTATION_SPEC
+    nonce: int = 0  # ANNOTATION_NONCE
+    ready: bool = False
+    state: str | None = None
+    restored: bool = False
+    records_left: int = 0
+    restartable: bool = True
+    error: tuple[str, str] | None = None
+    exit_code: int | None = None  # of the ended container; None while it runs, or when the node was lost
+    ended_at: float | None = None
+    started_at: float | None = None
+    ip: str | None = None
+    reason: str = ""  # why it ended or can't start, in Kubernetes' words: OOMKilled, Evicted, ImagePullBackOff
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceAccount:
+    """What a pod's `/state` says, as far as the resource's status shows it."""
+
+    tasks: tuple[str, ...] = ()
+    lag: int | None = None
+    records_left: int = 0
+    records_per_second: float | None = None  # of the restoration in progress
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsSeen:
+    """The internal topics on the brokers, against what the application needs.
+
+    `failure` is (reason, message) of what keeps them from being ready or from being looked at: the exception's
+    class without `Exception` (MissingInternalTopics, MisconfiguredInternalTopics, MissingSourceTopics,
+    BrokerNotAvailable, …).
+    """
+
+    checked_at: float
+    ready: bool
+    existing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    tasks: int | None = None
+    failure: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InitResult:
+    """What the explicit init() of a nonce came to: Created, AlreadySetUp, or why not (as in TopicsSeen.failure)."""
+
+    nonce: int
+    result: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the chart decides for all applications."""
+
+    image: str
+    delete_deadline: float = 120.0  # seconds until deletion goes on without the brokers
+    image_pull_policy: str = "IfNotPresent"
+    grace_seconds: int = 75  # a pod's terminationGracePeriodSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything that a decision about one resource rests on.
+
+    `application` is None exactly when `mistakes` is not empty. `objects` holds the other objects with the
+    application's label by (kind, name). `topics` is None until somebody has looked at the brokers.
+    """
+
+    resource: Json
+    application: StreamsApplication | None
+    mistakes: tuple[Mistake, ...]
+    now: float
+    pods: tuple[PodSeen, ...] = ()
+    objects: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    accounts: Mapping[str, InstanceAccount] = field(default_factory=dict)
+    topics: TopicsSeen | None = None
+    init: InitResult | None = None  # of a nonce that status does not have yet
+    topics_deleted: bool = False  # deletionPolicy has been carried out, or has failed for good
+    defaults: Defaults = field(default_factory=lambda: Defaults(""))
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Delete one object, only if it still has this uid."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaWork:
+    """What is to be done at the brokers before the next decision. It runs in a thread, with a deadline.
+
+    check: look only. setup: create what is missing (automatic). init: one explicit init() for `nonce`.
+    delete: remove the internal topics.
+    """
+
+    kind: Literal["check", "setup", "init", "delete"]
+    nonce: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """A Kubernetes event."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do now, in this order: status first, so that what was decided is on record before it is done.
+
+    `status` None: leave it. `finalizer`: whether the resource should have FINALIZER. `again_in`: seconds until the
+    resource is to be looked at again without any event; None: on an event only.
+    """
+
+    status: Json | None = None
+    finalizer: bool = True
+    apply: Sequence[Json] = ()
+    remove: Sequence[Removal] = ()
+    kafka: KafkaWork | None = None
+    events: Sequence[Happening] = ()
+    again_in: float | None = None

@@ -1,0 +1,59 @@
+"""Names, labels and annotations of everything that belongs to an application. Pods and operator agree by them."""
+
+from __future__ import annotations
+
+GROUP = "streamsoperator.io"
+PLURAL = "streamsapplications"
+
+LABEL_APPLICATION = "streamsoperator.io/application"
+LABEL_ORDINAL = "streamsoperator.io/ordinal"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED_BY = "streams-operator"
+"""Value of LABEL_MANAGED_BY, and the field manager of every server-side apply."""
+
+ANNOTATION_SPEC = "streamsoperator.io/spec"
+"""On a pod: the digest of what it was made from; another one than the desired pod's means: replace."""
+ANNOTATION_NONCE = "streamsoperator.io/restart-nonce"
+"""On a pod: spec.restartNonce when it was made."""
+
+FINALIZER = "streamsoperator.io/close-in-order"
+
+CONDITION_RUNNING = "streamsoperator.io/Running"
+"""Pod condition and readiness gate: True in RUNNING; reason is the client's state (KIP-696)."""
+CONDITION_RESTORED = "streamsoperator.io/Restored"
+"""Pod condition: True when no store of the pod is being restored; message: `N records left`."""
+CONDITION_RESTARTABLE = "streamsoperator.io/Restartable"
+"""Pod condition: False from PENDING_ERROR on; reason: exception class, message: its text."""
+
+CONTAINER = "streams"
+QUERY_PORT = 8080
+CONFIG_FILE = "application.json"
+"""Key in the ConfigMap; with `.gz` behind it when the application is long."""
+CONFIG_MOUNT = "/etc/streams/application"
+SECRET_MOUNT = "/etc/streams/kafka"
+STATE_MOUNT = "/var/lib/streams"
+
+
+def pod(application: str, ordinal: int) -> str:
+    """Name of an application's pod, which is also the client's static name in the group."""
+    return f"{application}-{ordinal}"
+
+
+def claim(application: str, ordinal: int) -> str:
+    """Name of the volume claim that keeps a pod's state."""
+    return f"state-{application}-{ordinal}"
+
+
+def config(application: str, digest: str) -> str:
+    """Name of the ConfigMap with one version of the application."""
+    return f"{application}-{digest}"
+
+
+def service(application: str) -> str:
+    """Name of the headless Service, in which each pod has a name of its own."""
+    return application
+
+
+def access(application: str) -> str:
+    """Name of the ServiceAccount, the Role and the RoleBinding by which pods report their conditions."""
+    return f"{application}-streams"
