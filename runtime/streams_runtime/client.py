@@ -28,6 +28,7 @@ from streams_runtime.states import CLIENT, ClientState, StateListener, StateMach
 from streams_runtime.tasks.intake import IntakeLimits
 from streams_runtime.threads import StreamThread
 from streams_runtime.topics.manager import InternalTopicManager
+from streams_runtime.topics.policy import NONE_IF_INCOMPLETE, InitParameters, automatic, explicit, manual
 from streams_runtime.topology.build import build_topology
 
 _LOGGER = logging.getLogger("streams_runtime.client")
@@ -109,6 +110,28 @@ class StreamsClient:
             )
         self._machine.add_listener(listener)
 
+    def init(self, parameters: InitParameters = NONE_IF_INCOMPLETE) -> None:
+        """Set up the application's topics on the brokers before `start` (KIP-698); one client of them all is enough.
+
+        Makes every check that a rebalance makes. No internal topic there: all are made. All there: nothing is done.
+        Some there: those are made whose kind `parameters` enable, if that is all of the missing ones. All or nothing;
+        may be repeated, and several clients may call it at once. With automatic set-up it is allowed, not needed.
+
+        Raises:
+            IllegalStateException: the client is no longer CREATED.
+            MissingInternalTopicException: some are missing that may not be made; the message lists them.
+            MisconfiguredInternalTopicException: internal topics are there and do not fit; correct them.
+            MissingSourceTopicException, TopologyException: users' topics are missing or do not fit together.
+            BrokerNotAvailableException: call again.
+            ConfigException: the brokers refuse the settings of the new topics, the login, or a right.
+        """
+        if self.state is not ClientState.CREATED:
+            raise IllegalStateException(
+                f"init() is for a client that is CREATED; {self.instance} is {self.state}. Call it before start(), or"
+                " run streamsapp init"
+            )
+        self._topics.set_up(self.topology, self.application.spec, explicit(parameters))
+
     def start(self) -> None:
         """Start everything and return; wait for RUNNING with `wait_for`.
 
@@ -179,8 +202,18 @@ class StreamsClient:
     # What threads share (threads.Application).
 
     def make_topics_ready(self) -> Mapping[str, int]:
-        """A rebalance's checks; creates missing internal topics. Returns the topics' partition counts."""
-        self.partition_counts = self._topics.make_ready(self.topology, self.application.spec)
+        """A rebalance's checks; with automatic set-up makes missing internal topics. Returns all partition counts."""
+        again = bool(self.partition_counts)
+        policy = manual if self.application.spec.internal_topics.setup == "manual" else automatic
+        done = self._topics.set_up(self.topology, self.application.spec, policy)
+        if again and done.created:
+            _LOGGER.warning(
+                "internal topics had been deleted and were made again, empty: %s. What was in them is lost: records"
+                " that were not processed yet, and copies of stores. Find out who deleted them;"
+                " spec.internalTopics.setup: manual ends the application instead",
+                ", ".join(done.created),
+            )
+        self.partition_counts = done.partitions
         return self.partition_counts
 
     def make_updater(self, name: str) -> StateUpdater:

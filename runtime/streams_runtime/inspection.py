@@ -14,6 +14,7 @@ from streams_runtime.engine import EngineRoom
 from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.types import GroupMember, TopicPartition
+from streams_runtime.query.liveness import Pulse, Stuck, stuck_threads
 from streams_runtime.query.local import LocalView
 from streams_runtime.query.views import Owner, StoreCodec, StoreView
 from streams_runtime.restore.updater import ProgressListener
@@ -143,6 +144,20 @@ class ClientInspection:
                 if each.topic in topics and address:
                     owners[each.partition] = Owner(instance, f"http://{address}")
         return owners
+
+    def stuck_threads(self) -> Collection[Stuck]:
+        """The threads whose loops stand still, by their own notes."""
+        pulses = [
+            Pulse(
+                thread.name,
+                thread.state,
+                thread.last_turn,
+                thread.in_batch,
+                any(task.state is TaskState.RESTORING for task in thread.tasks.tasks.values()),
+            )
+            for thread in self._client.threads
+        ]
+        return stuck_threads(pulses, time.monotonic())
 
     def describe(self) -> Mapping[str, Any]:
         """The client's account: state, threads, tasks, restoration, lag, counters, error."""

@@ -15,6 +15,13 @@ from typing import Generic, TypeVar
 
 from streams_runtime.errors import IllegalStateException
 
+EXIT_NOT_RUNNING = 0
+EXIT_UNUSABLE = 64
+EXIT_ERROR = 70
+"""Exit codes of a process that runs one client: it ended in NOT_RUNNING, the application's file could not be used, it
+ended in ERROR. Any other one is a crash.
+"""
+
 
 class ClientState(enum.StrEnum):
     """State of a streams client (KIP-696). ERROR and NOT_RUNNING are terminal."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Protocol
@@ -14,6 +14,7 @@ from streams_runtime.engine import EngineRoom
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     ProcessorStateException,
+    StreamsException,
     UnreleasedInstanceIdException,
 )
 from streams_runtime.kafka.admin import Admin
@@ -27,6 +28,9 @@ from streams_runtime.tasks.batches import Batches
 from streams_runtime.tasks.intake import Intake, IntakeLimits
 from streams_runtime.tasks.manager import TaskManager
 from streams_runtime.tasks.processor import Counters
+from streams_runtime.tasks.stop_sign import StopSign
+from streams_runtime.topics.watch import TopicWatch
+from streams_runtime.topology.partitions import internal_topic_names
 from streams_runtime.topology.plan import Topology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
@@ -49,7 +53,9 @@ class Application(Protocol):
     engine: EngineRoom
 
     def make_topics_ready(self) -> Mapping[str, int]:
-        """Check all topics, set up internal ones, and return every topic's partition count (a rebalance's checks)."""
+        """Check all topics, set up internal ones where that is automatic, and return every topic's partition count: a
+        rebalance's checks. Raises MissingInternalTopicException with manual set-up.
+        """
 
     def make_updater(self, name: str) -> StateUpdater:
         """A state updater that is not started yet."""
@@ -74,7 +80,8 @@ class StreamThread:
         self._application = application
         self._membership = membership
         self._on_exception = on_exception
-        self._stopping = threading.Event()
+        self._stopping = StopSign()
+        self._in_batch = False
         self._assignment_came = False
         self._topics_checked = False
         self._counts: Mapping[str, int] = {}
@@ -83,6 +90,8 @@ class StreamThread:
         self._tasks = TaskManager(application.topology, application.directory, self._updater, application.admin)
         self._intake: Intake | None = None
         self._batches: Batches | None = None
+        self._producer: BatchProducer | None = None
+        self._watch = TopicWatch(application.admin, internal_topic_names(application.topology))
         self._spark = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"{name}-spark")
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -101,6 +110,16 @@ class StreamThread:
         """The offset that comes next for each input of a running task."""
         intake = self._intake
         return {} if intake is None else intake.positions
+
+    @property
+    def last_turn(self) -> float:
+        """When the loop, or a wait for brokers, last turned; by time.monotonic()."""
+        return self._stopping.looked_at
+
+    @property
+    def in_batch(self) -> bool:
+        """Whether a batch is in work, which may keep the loop from turning for long."""
+        return self._in_batch
 
     def start(self) -> None:
         """Start; returns at once."""
@@ -147,15 +166,13 @@ class StreamThread:
         if not application.admin.wait_for_broker(should_stop=should_stop):
             return
         self._updater.start()
-        client_id = f"{self._membership.client_id}|producer"
-        producer = BatchProducer(application.client_properties, client_id, should_stop)
-        resources.callback(producer.close)
+        resources.callback(self._close_producer)
         while not should_stop():
             consumer = GroupConsumer(
                 application.client_properties, self._membership, self._on_assigned, self._on_revoked
             )
             try:
-                self._take_part(consumer, producer)
+                self._take_part(consumer)
             except UnreleasedInstanceIdException as error:
                 _LOGGER.warning("%s", error)
                 consumer.close()
@@ -166,7 +183,7 @@ class StreamThread:
             else:
                 resources.callback(consumer.close)
 
-    def _take_part(self, consumer: GroupConsumer, producer: BatchProducer) -> None:
+    def _take_part(self, consumer: GroupConsumer) -> None:
         application = self._application
         self._check_topics()
         self._assignment_came = False
@@ -175,20 +192,75 @@ class StreamThread:
         self._intake = intake = Intake(consumer, application.admin, application.limits)
         consumer.subscribe({topic for sub in application.topology.subtopologies for topic in sub.source_topics})
         while not self._stopping.is_set():
+            self._in_batch = False
             try:
-                self._batches = batches = self._batches or self._ready_batches(intake, consumer, producer)
+                self._see_to_topics()
+                self._batches = batches = self._batches or self._ready_batches(intake, consumer)
                 if batches is None:
                     self._wait_for_engine(consumer)
                     self._keep_up_with_assignment(intake)
                 else:
                     batch = intake.next()
                     self._keep_up_with_assignment(intake)
+                    self._in_batch = True
                     batches.work_on(batch)
                     self._purge_repartition_topics(intake.positions)
             except BrokerNotAvailableException as error:
                 _LOGGER.warning("%s", error)
                 self._give_up()
                 self._stopping.wait(_RETRY)
+            except UnreleasedInstanceIdException:
+                raise
+            except Exception as error:
+                if not self._was_for_want_of_topics(error):
+                    raise
+
+    def _see_to_topics(self) -> None:
+        """Internal topics that were deleted behind the application's back are seen to as at a rebalance."""
+        gone = self._watch.gone()
+        if gone:
+            self._make_good(gone)
+
+    def _was_for_want_of_topics(self, error: Exception) -> bool:
+        """Whether an error came of internal topics that are missing, and they are there again.
+
+        Raises MissingInternalTopicException where they may not be made, and what else make_topics_ready raises.
+        """
+        if self._stopping.is_set():
+            return False
+        names = internal_topic_names(self._application.topology)
+        try:
+            present = self._application.admin.describe_topics(names, config=False)
+        except StreamsException:
+            return False
+        gone = (set(names) - present.keys()) | self._watch.gone()
+        if not gone:
+            return False
+        try:
+            self._make_good(gone)
+        except BrokerNotAvailableException as away:
+            _LOGGER.warning("%s", away)  # the topics are noticed again when it is back
+        except StreamsException as reason:
+            raise reason from error
+        return True
+
+    def _make_good(self, gone: Collection[str]) -> None:
+        _LOGGER.warning("the brokers do not have internal topics any more: %s", ", ".join(sorted(gone)))
+        self._give_up()
+        # The producer knows the old topics' partitions, and may have given up on records for them.
+        self._batches = None
+        self._close_producer()
+        self._counts = self._application.make_topics_ready()
+        self._watch.forget()
+
+    def _close_producer(self) -> None:
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+    def _is_in_vain(self) -> bool:
+        """Whether waiting for the broker to take records is of no use: a stop, or a topic that is gone."""
+        return self._stopping.is_set() or bool(self._watch.gone())
 
     def _check_topics(self) -> None:
         """A rebalance's checks before the first one: a topic that is missing would never be assigned."""
@@ -200,19 +272,21 @@ class StreamThread:
                 _LOGGER.warning("%s", error)
                 self._stopping.wait(_RETRY)
 
-    def _ready_batches(self, intake: Intake, consumer: GroupConsumer, producer: BatchProducer) -> Batches | None:
+    def _ready_batches(self, intake: Intake, consumer: GroupConsumer) -> Batches | None:
         """What batches are worked on with; None while Spark is not there yet."""
         application, counters = self._application, self.counters
         processor = application.engine.processor(counters)
         if processor is None:
             return None
+        client_id = f"{self._membership.client_id}|producer"
+        self._producer = self._producer or BatchProducer(application.client_properties, client_id, self._is_in_vain)
         return Batches(
             application.topology,
             application.admin,
             self._tasks,
             intake,
             consumer,
-            producer,
+            self._producer,
             processor,
             counters,
             self._spark,
@@ -281,6 +355,7 @@ class StreamThread:
 
     def _on_revoked(self, partitions: frozenset[TopicPartition]) -> None:
         self.machine.move(ThreadState.PARTITIONS_REVOKED)
+        self._topics_checked = False
         inputs = self._tasks.revoked(partitions)
         if self._intake is not None:
             self._intake.remove(inputs | partitions)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.query.liveness import Stuck
 from streams_runtime.query.server import QueryServer
 from streams_runtime.query.views import Entry, Owner, StoreCodec, ViewClosed
 from streams_runtime.state.serdes import key_serde, value_serde
@@ -87,6 +88,7 @@ class FakeClient:
     restoring: set[int] = field(default_factory=set)
     known_owners: dict[int, Owner] = field(default_factory=dict)
     owners_error: Exception | None = None
+    stuck: tuple[Stuck, ...] = ()
 
     def store_names(self) -> set[str]:
         return {"counts"}
@@ -110,6 +112,9 @@ class FakeClient:
         if self.owners_error is not None:
             raise self.owners_error
         return self.known_owners
+
+    def stuck_threads(self) -> tuple[Stuck, ...]:
+        return self.stuck
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -535,12 +535,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "no such field",
         "did you mean 'streamThreads'?",
     ),
-    "manual": (
-        application(internalTopics={"setup": "manual"}),
-        "spec.internalTopics.setup",
-        "manual is not",
-        "automatic",
-    ),
     "setup": (
         application(internalTopics={"setup": "auto"}),
         "spec.internalTopics.setup",
@@ -550,8 +544,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "init": (
         application(internalTopics={"init": {"nonce": 1}}),
         "spec.internalTopics.init",
-        "not there yet",
-        "leave it",
+        "automatic",
+        "setup: manual",
     ),
     "replication": (
         application(internalTopics={"replicationFactor": 0}),

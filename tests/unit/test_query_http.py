@@ -16,10 +16,11 @@ from streams_runtime.errors import BrokerNotAvailableException, UnknownStateStor
 from streams_runtime.kafka.partitioner import partition_for
 from streams_runtime.query import records
 from streams_runtime.query.app import create_app
+from streams_runtime.query.liveness import Stuck
 from streams_runtime.query.metrics import create_registry
 from streams_runtime.query.problems import KINDS, exception_of, problem_of
 from streams_runtime.query.views import Owner
-from streams_runtime.states import ClientState
+from streams_runtime.states import ClientState, ThreadState
 
 sys.path.append(str(Path(__file__).parent))
 from query_fakes import KEYS, FakeClient, FakeView, client_with
@@ -190,6 +191,15 @@ def test_only_running_is_ready_and_every_state_is_healthy(state: ClientState) ->
     assert ask(client, "/healthz").status_code == 200
     assert ask(client, "/state").json() == client.describe()
     assert ask(client, "/metrics").status_code == 200
+
+
+def test_a_stuck_thread_makes_the_instance_unhealthy_and_is_named() -> None:
+    client = client_with(0)
+    client.stuck = (Stuck("t2", ThreadState.RUNNING, seconds=301, allowed=300),)
+    answer = ask(client, "/healthz")
+    assert answer.status_code == 503
+    [thread] = answer.json()["threads"]
+    assert (thread["name"], thread["seconds"]) == ("t2", 301)
 
 
 def test_metrics_show_the_description_under_kafka_streams_names() -> None:

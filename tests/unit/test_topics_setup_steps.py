@@ -19,6 +19,7 @@ from streams_runtime.errors import (
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.types import CreatedTopics, TopicDescription, TopicPartition, TopicSpec
 from streams_runtime.topics.manager import InternalTopicManager
+from streams_runtime.topics.policy import InitParameters, SetupPolicy, explicit, manual
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.plan import InternalTopic
 
@@ -235,3 +236,84 @@ def test_a_policy_that_refuses_leaves_the_brokers_untouched(
     with pytest.raises(MissingInternalTopicException):
         manager.make_ready(TOPOLOGY, APPLICATION.spec, refuse)
     assert brokers.topics.keys() == USERS.keys()
+
+
+def test_what_was_made_is_told_and_a_second_call_made_nothing(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    assert manager.set_up(TOPOLOGY, APPLICATION.spec).created == (REPARTITION, CHANGELOG)
+    assert manager.set_up(TOPOLOGY, APPLICATION.spec).created == ()
+
+
+def test_a_look_changes_nothing_and_tells_what_is_there(manager: InternalTopicManager, brokers: FakeBrokers) -> None:
+    brokers.make(CHANGELOG, 3, {"cleanup.policy": "compact"})
+    survey = manager.look(TOPOLOGY, APPLICATION.spec)
+    assert [topic.name for topic in survey.missing] == [REPARTITION]
+    assert [topic.name for topic in survey.existing] == [CHANGELOG]
+    assert survey.partitions == {**USERS, REPARTITION: 3, CHANGELOG: 3}
+    assert brokers.creations == 0
+
+
+def test_a_rehearsal_makes_nothing_and_raises_what_the_broker_would_refuse(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    survey = manager.rehearse(TOPOLOGY, APPLICATION.spec, explicit(InitParameters()))
+    assert [topic.name for topic in survey.missing] == [REPARTITION, CHANGELOG]
+    brokers.refused = {CHANGELOG: ConfigException("no such property")}
+    with pytest.raises(ConfigException, match="no such property"):
+        manager.rehearse(TOPOLOGY, APPLICATION.spec, explicit(InitParameters()))
+    brokers.refused = {}
+    brokers.make(REPARTITION, 3, {"retention.ms": "-1"})
+    with pytest.raises(MissingInternalTopicException, match=CHANGELOG):
+        manager.rehearse(TOPOLOGY, APPLICATION.spec, explicit(InitParameters()))
+    assert brokers.topics.keys() == {*USERS, REPARTITION}
+    assert brokers.creations == 0
+
+
+@pytest.mark.parametrize("policy", [manual, explicit(InitParameters())])
+def test_topics_that_another_client_is_about_to_make_are_not_believed_to_be_missing(
+    brokers: FakeBrokers, policy: SetupPolicy
+) -> None:
+    """The first three looks, a tenth of a second apart, show one of the two."""
+    ticks = iter(range(10_000))
+    manager = InternalTopicManager(
+        cast("Admin", brokers), timeout=50, clock=lambda: next(ticks) / 10, pause=lambda _seconds: None
+    )
+    brokers.make(REPARTITION, 3, {"retention.ms": "-1"})
+    looks = 0
+    describe = brokers.describe_topics
+
+    def appear(names: Collection[str], config: bool = True) -> dict[str, TopicDescription]:
+        nonlocal looks
+        looks += REPARTITION in names
+        if looks == 4:
+            brokers.make(CHANGELOG, 3, {"cleanup.policy": "compact"})
+        return describe(names, config)
+
+    brokers.describe_topics = appear  # type: ignore[method-assign]
+    assert manager.set_up(TOPOLOGY, APPLICATION.spec, policy).created == ()
+    assert brokers.creations == 0
+
+
+def test_an_init_that_another_client_is_faster_than_succeeds_also_while_the_topics_appear_one_by_one(
+    manager: InternalTopicManager, brokers: FakeBrokers
+) -> None:
+    """Both found none; all requests of this one say that the topics exist."""
+    shown: list[set[str]] = [set(), {REPARTITION}, {REPARTITION}, {REPARTITION}, {REPARTITION, CHANGELOG}]
+
+    def other() -> None:
+        for name, config in ((REPARTITION, {"retention.ms": "-1"}), (CHANGELOG, {"cleanup.policy": "compact"})):
+            brokers.make(name, 3, config)
+
+    describe = brokers.describe_topics
+
+    def bit_by_bit(names: Collection[str], config: bool = True) -> dict[str, TopicDescription]:
+        found = describe(names, config)
+        if CHANGELOG not in names:
+            return found
+        visible = shown.pop(0) if len(shown) > 1 else shown[0]
+        return {name: topic for name, topic in found.items() if name in visible}
+
+    brokers.describe_topics = bit_by_bit  # type: ignore[method-assign]
+    brokers.before_create = other
+    assert manager.set_up(TOPOLOGY, APPLICATION.spec, explicit(InitParameters())).created == ()

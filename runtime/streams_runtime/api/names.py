@@ -6,8 +6,10 @@ import re
 
 MAX_TOPIC = 249
 _APPLICATION = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_PART = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+PART_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+_PART = re.compile(PART_PATTERN)
+TOPIC_PATTERN = r"[A-Za-z0-9._-]+"
+_TOPIC = re.compile(TOPIC_PATTERN)
 # A pod is called NAME-0 to NAME-9999, and its name is its host name, of at most 63 characters.
 MAX_APPLICATION = 58
 MAX_PART = 200

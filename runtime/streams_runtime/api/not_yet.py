@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from streams_runtime.api.kafka_spec import InternalTopicsSpec, ProcessingSpec
+from streams_runtime.api.kafka_spec import ProcessingSpec
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.pod_spec import StateSpec
 from streams_runtime.api.topology_spec import TopologySpec
@@ -49,15 +49,6 @@ def table_limits(processing: ProcessingSpec, topology: TopologySpec) -> Iterator
         found = f"{action} is not there yet for tables ({', '.join(tables)}): a table is restored from its own topic"
         remedy = "use fail, or read the topic as a stream"
         yield Mistake("spec.processing.onDeserializationError", found, remedy)
-
-
-def internal_topics_limits(internal: InternalTopicsSpec) -> Iterator[Mistake]:
-    """What `spec.internalTopics` asks for that is not there yet."""
-    at = "spec.internalTopics"
-    if internal.setup != "automatic":
-        yield Mistake(f"{at}.setup", f"{internal.setup} is not there yet", "use automatic")
-    if internal.init is not None:
-        yield Mistake(f"{at}.init", "an explicit init is not there yet", "leave it out; set-up is automatic")
 
 
 def state_limits(state: StateSpec) -> Iterator[Mistake]:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from streams_runtime.api.init_checks import init_mistakes
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.not_yet import (
-    internal_topics_limits,
     processing_limits,
     spark_limits,
     state_limits,
@@ -35,7 +35,7 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(_kafka(parts.kafka))
     if parts.internal_topics:
         checks += [
-            internal_topics_limits(parts.internal_topics),
+            init_mistakes(parts.internal_topics),
             _topic_properties(parts.internal_topics, list(internal)),
         ]
     if parts.processing:

@@ -77,12 +77,15 @@ Duration = Annotated[
 ]
 """A length of time, to the millisecond."""
 
+# The API server knows no "text, number or boolean": a schema without a type, and no room for lists and mappings.
+_SCALAR = {"x-kubernetes-preserve-unknown-fields": True, "maxItems": 0, "maxProperties": 0}
+
 Quantity = Annotated[
     str,
     BeforeValidator(_quantity),
-    WithJsonSchema({"type": "string", "pattern": QUANTITY_PATTERN}),
+    WithJsonSchema({**_SCALAR, "pattern": QUANTITY_PATTERN, "minimum": 0}),
 ]
 """A Kubernetes quantity, kept as it is written."""
 
-Property = Annotated[str, BeforeValidator(_property), WithJsonSchema({"type": "string"})]
+Property = Annotated[str, BeforeValidator(_property), WithJsonSchema(_SCALAR)]
 """The value of a client's, topic's or Spark's property; numbers and booleans become their text."""

@@ -1,4 +1,4 @@
-"""One streams client as a process: what a pod runs, and what `streamsapp run` starts for each replica.
+"""One streams client as a process: what `streamsapp run` starts for each replica. A pod runs cli/pod.py.
 
 Exit codes: 0 NOT_RUNNING, 70 ERROR, 64 the file can't be used; anything else is a crash. The last word goes to the
 termination file as JSON, where Kubernetes shows it as the container's termination message.
@@ -7,26 +7,19 @@ termination file as JSON, where Kubernetes shows it as the container's terminati
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
-import orjson
 import typer
 
 from streams_runtime.api import load_application
 from streams_runtime.cli.logs import LogFormat, configure_logging
+from streams_runtime.cli.process import last_word, stop_on_signals, write_whole
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import StreamsException
 from streams_runtime.settings import InstanceSettings
-from streams_runtime.states import ClientState
+from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE, ClientState
 
-EXIT_NOT_RUNNING = 0
-EXIT_UNUSABLE = 64
-EXIT_ERROR = 70
 _CLOSE_SECONDS = 60.0
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -55,10 +48,10 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         typer.echo(str(error), err=True)
         _last_word(termination_file, "NOT_STARTED", error)
         raise typer.Exit(EXIT_UNUSABLE) from error
-    stop = _on_signals()
+    stop = stop_on_signals()
     client.start()
     if endpoint_file is not None:
-        _write(endpoint_file, {"pid": os.getpid(), "url": client.url, "instance": instance_id})
+        write_whole(endpoint_file, {"pid": os.getpid(), "url": client.url, "instance": instance_id})
     while not client.wait_for_end(timeout=0.2):
         if stop.is_set():
             client.close(_CLOSE_SECONDS)
@@ -71,32 +64,9 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     raise typer.Exit(code)
 
 
-def _on_signals() -> threading.Event:
-    asked = threading.Event()
-
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        asked.set()
-
-    signal.signal(signal.SIGTERM, ask)
-    signal.signal(signal.SIGINT, ask)
-    return asked
-
-
 def _last_word(file: Path | None, state: str, error: BaseException | None) -> None:
     if file is not None:
-        said = {
-            "state": str(state),
-            "class": type(error).__name__ if error else None,
-            "message": str(error or ""),
-        }
-        _write(file, said)
-
-
-def _write(file: Path, content: Mapping[str, object]) -> None:
-    """Whole or not at all: readers poll for the file."""
-    fresh = file.with_name(file.name + ".new")
-    fresh.write_bytes(orjson.dumps(content))
-    fresh.replace(file)
+        write_whole(file, last_word(state, error))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from enum import StrEnum
+from typing import TextIO
 
 import structlog
 
@@ -16,11 +17,12 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-def configure_logging(form: LogFormat, level: str = "INFO") -> None:
-    """Send all log lines of this process to stderr, with time, level, logger and fields.
+def configure_logging(form: LogFormat, level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Send all log lines of this process to `stream` (default: stderr), with time, level, logger and fields.
 
     Stack traces appear at level DEBUG only: a user is told what happened, not where in the code.
     """
+    stream = stream or sys.stderr
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -29,11 +31,11 @@ def configure_logging(form: LogFormat, level: str = "INFO") -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     last: list[structlog.typing.Processor] = [
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
     ]
     if form is LogFormat.JSON:
         last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -47,7 +49,7 @@ def configure_logging(form: LogFormat, level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for noisy in ("uvicorn", "httpx", "asyncio"):
+    for noisy in ("uvicorn", "httpx", "httpcore", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # The bridge to Spark's JVM logs the stack trace of every failure that it also raises.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

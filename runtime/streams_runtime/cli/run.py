@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from streams_runtime.cli.form import Output
-from streams_runtime.cli.instance import EXIT_UNUSABLE
 from streams_runtime.cli.local.checks import accepted
 from streams_runtime.cli.local.folders import RunFolders
 from streams_runtime.cli.local.news import News, error_news
@@ -17,6 +16,7 @@ from streams_runtime.cli.local.output import Narrator, narrator
 from streams_runtime.cli.local.session import Plan, Session
 from streams_runtime.cli.local.signals import Interrupted, StopSignals
 from streams_runtime.errors import ConfigException, InvalidApplicationException, StreamsException
+from streams_runtime.states import EXIT_UNUSABLE
 
 
 def run(

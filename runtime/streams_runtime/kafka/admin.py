@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -32,6 +33,7 @@ from streams_runtime.kafka.foreign import (
     translated,
 )
 from streams_runtime.kafka.group_offsets import GroupOffsets
+from streams_runtime.kafka.topic_look import TopicLook
 from streams_runtime.kafka.types import CreatedTopics, GroupMember, TopicDescription, TopicPartition, TopicSpec
 
 # Seconds that a broker which accepts connections has to answer the first question.
@@ -52,7 +54,6 @@ class Admin:
     def __init__(self, properties: Mapping[str, str], timeout: float = 30.0) -> None:
         """`properties` come from `client_properties`; `timeout` is in seconds. Does not connect yet."""
         self.address = properties["bootstrap.servers"]
-        self._timeout = timeout
         self._last_error: KafkaError | None = None
         config: dict[str, Any] = {
             "reconnect.backoff.max.ms": "1000",
@@ -62,6 +63,17 @@ class Admin:
         self._client = AdminClient(config, logger=QuietLog())
         self._answers = Answers(self, timeout)
         self._group_offsets = GroupOffsets(properties, timeout)
+
+    @property
+    def _timeout(self) -> float:
+        return self._answers.timeout
+
+    def within(self, seconds: float) -> AbstractContextManager[None]:
+        """All that is asked inside shares these seconds; what is asked when they have passed has one second each.
+
+        For an Admin that one thread uses. Committed offsets are not counted.
+        """
+        return self._answers.within(seconds)
 
     def close(self) -> None:
         """Closes the connections that were opened for reading groups' offsets; may be called twice."""
@@ -98,6 +110,12 @@ class Admin:
             # A topic that was deleted between the two questions is absent as well.
             if not config or name in configs
         }
+
+    def look_for(self, names: Collection[str]) -> TopicLook:
+        """Asks which of the topics the brokers have, and does not wait for the answer."""
+        wanted = list(dict.fromkeys(names))
+        doing = f"looking for the topics {_listed(wanted)}"
+        return TopicLook(self._answers.question(doing, self._client.describe_topics, TopicCollection(wanted))())
 
     def create_topics(self, topics: Sequence[TopicSpec], validate_only: bool = False) -> CreatedTopics:
         """Makes topics, or with `validate_only` asks the brokers whether they would.

@@ -5,9 +5,10 @@ words.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -40,6 +41,8 @@ _ANSWERED = ABSENT_PARTITION | {NO_LEADERS}
 ASK_AGAIN = (0.05, 1.0)
 # Seconds that a future has beyond the request's own deadline, for librdkafka to report that deadline itself.
 _GRACE = 5.0
+# Seconds that a question still has when the time for a whole piece of work is spent: to put things away.
+_LEAST = 1.0
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -66,7 +69,24 @@ class Answers:
 
     def __init__(self, brokers: Brokers, timeout: float) -> None:
         self._brokers = brokers
-        self.timeout = timeout
+        self._longest = timeout
+        self._ends_at: float | None = None
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a question has that is asked now."""
+        if self._ends_at is None:
+            return self._longest
+        return min(self._longest, max(self._ends_at - time.monotonic(), _LEAST))
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """All that is asked inside shares these seconds; what is asked when they have passed has one second each."""
+        self._ends_at = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self._ends_at = None
 
     def question(self, doing: str, method: Callable[..., Any], *args: Any, **options: Any) -> Question[Any, Any]:
         """One of AdminClient's methods with its arguments, to be asked as often as it takes."""

@@ -38,6 +38,8 @@ _DECIDED: Mapping[str, str | bool] = {
     "message.timeout.ms": "0",
     "partitioner": "murmur2_random",
     "delivery.report.only.error": True,
+    # A topic that was deleted is a fault to be seen, also where the brokers would make it anew.
+    "allow.auto.create.topics": "false",
 }
 # Seconds between two looks at `should_stop`.
 _TICK = 0.2

@@ -40,6 +40,7 @@ _DECIDED: Mapping[str, str] = {
     "auto.offset.reset": "leave it out; a new application starts at the beginning of its sources",
     "enable.partition.eof": "leave it out; the application knows the ends by their offsets",
     "isolation.level": _BY_GUARANTEE,
+    "allow.auto.create.topics": "leave it out; the application makes its internal topics, and no others",
     "acks": _BY_GUARANTEE,
     "request.required.acks": _BY_GUARANTEE,
     "enable.idempotence": _BY_GUARANTEE,
@@ -64,6 +65,8 @@ _DECIDED: Mapping[str, str] = {
 }
 # Milliseconds. librdkafka's default of ten seconds would be added to every outage of the broker.
 _DEFAULTS: Mapping[str, str] = {"reconnect.backoff.max.ms": "2000"}
+# Java's consumers ask for topics in a way that brokers may make them; librdkafka's do not.
+_JAVA_DECIDED: Mapping[str, str] = {"allow.auto.create.topics": "false"}
 # Properties that both clients have under one name and with one meaning.
 _IN_BOTH = frozenset(
     {
@@ -104,7 +107,7 @@ def java_properties(bootstrap_servers: str, config: Mapping[str, Value]) -> dict
     """
     plain, security = _checked(config)
     shared = {name: value for name, value in plain.items() if name in _IN_BOTH}
-    return {**shared, **security.for_java(), "bootstrap.servers": bootstrap_servers}
+    return {**_JAVA_DECIDED, **shared, **security.for_java(), "bootstrap.servers": bootstrap_servers}
 
 
 def _checked(config: Mapping[str, Value]) -> tuple[dict[str, str], Security]:

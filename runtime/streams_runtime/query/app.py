@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -23,7 +24,7 @@ from streams_runtime.errors import (
     StreamsException,
 )
 from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query import problems
+from streams_runtime.query import liveness, problems
 from streams_runtime.query.handles import check_name, check_store, open_composite
 from streams_runtime.query.problems import InvalidQueryException, Problem
 from streams_runtime.query.records import RecordLines, RecordResponse
@@ -79,7 +80,8 @@ def _operations(queryable: Queryable, registry: CollectorRegistry) -> APIRouter:
 
     @router.get("/healthz")
     async def healthz() -> Response:
-        return _json({"status": "ok"})
+        stuck = queryable.stuck_threads()
+        return _json(liveness.account(stuck, time.time()), 503 if stuck else 200)
 
     @router.get("/readyz")
     async def readyz() -> Response:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from streams_runtime.errors import StreamsException
+from streams_runtime.query.liveness import Stuck
 from streams_runtime.states import ClientState
 
 Entry = tuple[bytes, bytes]
@@ -127,6 +128,9 @@ class Queryable(Protocol):
 
     def owners(self, store: str) -> Mapping[int, Owner]:
         """Who has each partition, as far as the group knows. May ask the broker; remembers it for a while."""
+
+    def stuck_threads(self) -> Collection[Stuck]:
+        """The threads that count as stuck; must not block."""
 
     def describe(self) -> Mapping[str, Any]:
         """What `/state` answers: client, threads, tasks, restoration, lag, counters, error."""

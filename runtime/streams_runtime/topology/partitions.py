@@ -82,6 +82,18 @@ def tasks(topology: Topology, counts: Mapping[str, int]) -> tuple[TaskId, ...]:
     )
 
 
+def internal_topic_names(topology: Topology) -> tuple[str, ...]:
+    """The names of the topics that the application owns, in the order of `internal_topics`."""
+    return tuple(
+        name
+        for sub in topology.subtopologies
+        for name in (
+            *sub.repartition_sinks,
+            *(store.changelog_topic for store in sub.stores if not store.source_changelog),
+        )
+    )
+
+
 def internal_topics(topology: Topology, spec: ApplicationSpec, counts: Mapping[str, int]) -> tuple[InternalTopic, ...]:
     """Every topic that the application owns, as it has to be; a table's source topic is not one of them.
 

@@ -15,6 +15,7 @@ from streams_runtime.cli.local.overview import (
     setup_of,
     topic_rows,
 )
+from streams_runtime.topology.partitions import internal_topic_names
 from streams_runtime.topology.plan import Topology
 
 
@@ -24,7 +25,7 @@ class Account:
     def __init__(self, name: str, topology: Topology, first: GroupProgress, started_at: float) -> None:
         """`first` was seen before any instance ran; `started_at` in seconds since 1970."""
         self._name = name
-        self._internal = internal_topics(topology)
+        self._internal = frozenset(internal_topic_names(topology))
         self._first = first
         self._started_at = started_at
         self._catch_up = CatchUp.of(topology).advanced(first)
@@ -42,9 +43,3 @@ class Account:
         self.caught_up = self.caught_up or (self._catch_up.done and not on_the_way(rows))
         application = application_row(self._name, rows, progress, setup, now - self._started_at)
         return Overview(application, rows, topic_rows(progress), self._backlog, self.caught_up)
-
-
-def internal_topics(topology: Topology) -> frozenset[str]:
-    """The names of the topics that belong to the application."""
-    changelogs = (store.changelog_topic for store in topology.stores if not store.source_changelog)
-    return frozenset({*topology.repartition_topics, *changelogs})

@@ -6,7 +6,7 @@ import enum
 import signal
 from collections.abc import Collection
 
-from streams_runtime.cli.instance import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE
+from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE
 
 INCOMPLETE = 1
 """Exit code of a run that did not end as it was meant to, without any instance in ERROR."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.cli.local.account import Account, internal_topics
+from streams_runtime.cli.local.account import Account
 from streams_runtime.cli.local.brokers import GivenBrokers, OwnBroker
 from streams_runtime.cli.local.folders import RunFolders
 from streams_runtime.cli.local.group import GroupProgress, GroupWatch
@@ -17,12 +17,14 @@ from streams_runtime.cli.local.outcome import exit_code_of
 from streams_runtime.cli.local.output import Narrator
 from streams_runtime.cli.local.replica import Order, Replica
 from streams_runtime.cli.local.restarts import RestartPolicy
+from streams_runtime.cli.local.setup import init_where_manual
 from streams_runtime.cli.local.signals import Interrupted, StopSignals
 from streams_runtime.cli.local.supervisor import Supervisor
 from streams_runtime.errors import BrokerNotAvailableException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.partitions import internal_topic_names
 
 _TICK = 0.2  # seconds between two looks at the instances
 _ANSWER_SECONDS = 10.0  # for one answer of the brokers
@@ -98,9 +100,11 @@ class Session:
         properties = client_properties(self._brokers.address, application.spec.kafka.config)
         inputs = {*topology.source_topics, *topology.repartition_topics}
         admin = Admin(properties, timeout=_ANSWER_SECONDS)
-        watch = GroupWatch(admin, application.application_id, inputs, internal_topics(topology))
+        watch = GroupWatch(admin, application.application_id, inputs, frozenset(internal_topic_names(topology)))
         self._resources.callback(watch.stop)
-        return watch, self._first_look(watch)
+        first = self._first_look(watch)
+        init_where_manual(application, self._brokers.address, self._narrator.say)
+        return watch, first
 
     def _first_look(self, watch: GroupWatch) -> GroupProgress:
         """The group before anything runs; brokers that have just started may take a while to know it."""

@@ -1,0 +1,160 @@
+"""`streamsapp init`: the internal topics of a file's application, looked at and set up (KIP-698)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from streams_runtime.api import StreamsApplication
+from streams_runtime.cli.form import Output
+from streams_runtime.cli.validate import (
+    INVALID,
+    NOT_CHECKED,
+    File,
+    application_or_exit,
+    print_error,
+    print_json,
+    print_mistakes,
+    read_or_exit,
+)
+from streams_runtime.errors import (
+    InvalidApplicationException,
+    MisconfiguredInternalTopicException,
+    MissingInternalTopicException,
+    MissingSourceTopicException,
+    Mistake,
+    StreamsException,
+    TopologyException,
+)
+from streams_runtime.topics.application import ApplicationTopics, InitOutcome
+from streams_runtime.topics.policy import InitParameters
+
+_SECONDS = 30.0  # for one answer of the brokers, set-up included
+_REFUSALS = (
+    MissingSourceTopicException,
+    MissingInternalTopicException,
+    MisconfiguredInternalTopicException,
+    TopologyException,
+)
+"""What the topics on the brokers do not allow."""
+
+
+def init(
+    file: File,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            envvar="STREAMSAPP_BOOTSTRAP_SERVERS",
+            help="The brokers. Default: spec.kafka.bootstrapServers.",
+        ),
+    ] = None,
+    repartition: Annotated[
+        bool,
+        typer.Option(
+            "--setup-repartition-topics-if-incomplete",
+            help="Make missing repartition topics also when other internal topics are there.",
+        ),
+    ] = False,
+    changelog: Annotated[
+        bool,
+        typer.Option(
+            "--setup-changelog-topics-if-incomplete",
+            help="Make missing changelog topics also when other internal topics are there.",
+        ),
+    ] = False,
+    internal: Annotated[bool, typer.Option("--setup-internal-topics-if-incomplete", help="Both of these.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Make nothing; say what would be done.")] = False,
+    output: Annotated[Output, typer.Option(help="json: one object a line.")] = Output.TEXT,
+) -> None:
+    """Set up the internal topics of FILE's application: all of them, or nothing when they are there.
+
+    When some are there and some are not, the missing ones were probably deleted, and what was in them is lost: then
+    nothing is made unless an option allows it.
+
+    Exit code 0: they are there (with --dry-run: they would be). 1: the file has mistakes, or the topics on the
+    brokers do not allow it, and nothing was made. 2: it could not be done or found out.
+    """
+    application = application_or_exit(read_or_exit(file, output), output)
+    _refuse_secret(application, output)
+    parameters = InitParameters(repartition or internal, changelog or internal)
+    try:
+        topics = ApplicationTopics(application, deadline=_SECONDS, bootstrap_servers=bootstrap_servers)
+    except InvalidApplicationException as error:
+        print_mistakes(error.mistakes, output)
+        raise typer.Exit(INVALID) from error
+    except StreamsException as error:
+        print_error(error, output)
+        raise typer.Exit(NOT_CHECKED) from error
+    try:
+        outcome = topics.rehearse(parameters) if dry_run else topics.init(parameters)
+    except _REFUSALS as error:
+        _print_refusal(topics, error, dry_run, output)
+        raise typer.Exit(INVALID) from error
+    except StreamsException as error:
+        print_error(error, output)
+        raise typer.Exit(NOT_CHECKED) from error
+    finally:
+        topics.close()
+    _print_outcome(application.name, topics.address, outcome, dry_run, output)
+
+
+def _refuse_secret(application: StreamsApplication, output: Output) -> None:
+    secret = application.spec.kafka.secret_ref
+    if secret is None:
+        return
+    mistake = Mistake(
+        "spec.kafka.secretRef",
+        f"names the Secret {secret.name}, and this command reads no Kubernetes Secrets",
+        "put its properties into spec.kafka.config of a copy of the file that stays on this machine; in a cluster set"
+        " spec.internalTopics.init, which the operator carries out",
+    )
+    print_mistakes([mistake], output)
+    raise typer.Exit(INVALID)
+
+
+def _print_refusal(topics: ApplicationTopics, error: StreamsException, dry_run: bool, output: Output) -> None:
+    """The exception of the init(), after what is there where that can be told."""
+    with suppress(StreamsException):
+        report = topics.check()
+        states = {**dict.fromkeys(report.existing, "exists"), **dict.fromkeys(report.missing, "missing")}
+        if output is Output.TEXT:
+            _print_topics(states)
+        else:
+            print_json({"topics": states})
+    if dry_run and output is Output.TEXT:
+        typer.echo(f"init would raise {type(error).__name__}, and make nothing")
+    print_error(error, output)
+
+
+def _print_outcome(name: str, address: str, outcome: InitOutcome, dry_run: bool, output: Output) -> None:
+    made = "would be created" if dry_run else "created"
+    states = {**dict.fromkeys(outcome.existing, "exists"), **dict.fromkeys(outcome.created, made)}
+    if output is Output.JSON:
+        print_json(
+            {
+                "name": name,
+                "bootstrapServers": address,
+                "dryRun": dry_run,
+                "result": outcome.result,
+                "created": outcome.created,
+                "existing": outcome.existing,
+                "tasks": outcome.tasks,
+            }
+        )
+        return
+    if not states:
+        typer.echo(f"{name} needs no internal topics")
+    elif not outcome.created:
+        typer.echo(f"{name}: all internal topics are at {address} already")
+    else:
+        typer.echo(f"{name}: internal topics at {address}")
+    _print_topics(states)
+
+
+def _print_topics(states: Mapping[str, str]) -> None:
+    for topic, state in sorted(states.items()):
+        typer.echo(f"  {topic}: {state}")

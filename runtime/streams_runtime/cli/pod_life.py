@@ -1,0 +1,84 @@
+"""The life of a pod's client: start, a signal or an error, the close within the grace period, the last word."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+from streams_runtime.cli.process import last_word
+from streams_runtime.cli.termination import write_termination
+from streams_runtime.client import StreamsClient
+from streams_runtime.kubernetes.api import PodStatusApi
+from streams_runtime.kubernetes.conditions import conditions
+from streams_runtime.kubernetes.reporter import Reporter
+from streams_runtime.kubernetes.view import RecordsLeft, view_of
+from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, ClientState
+
+EXIT_LATE = 75
+"""The client did not close in time. Counts as a crash."""
+
+_LOGGER = logging.getLogger("streams_runtime.pod")
+
+
+class Life:
+    """A client from its start to its last word. `live` is called once, on the main thread."""
+
+    def __init__(
+        self,
+        client: StreamsClient,
+        left: RecordsLeft,
+        api: PodStatusApi,
+        stop: threading.Event,
+        close_seconds: float,
+        termination: Path,
+    ) -> None:
+        self._client = client
+        self._stop = stop
+        self._close_seconds = close_seconds
+        self._termination = termination
+        self._note = ""
+        self._reporter = Reporter(api, lambda: conditions(view_of(client, lambda: left.total, self._note)))
+
+    def live(self) -> tuple[int, bool]:
+        """The exit code, and whether the process can end in an orderly way: not while threads are stuck."""
+        client = self._client
+        client.set_state_listener(lambda _new, _old: self._reporter.wake())
+        self._reporter.start()
+        if not self._stop.is_set():
+            client.start()
+        while not client.wait_for_end(0.2):
+            if self._stop.is_set() or client.state is ClientState.PENDING_ERROR:
+                self._close()
+                break
+        state, error = client.state, client.error
+        write_termination(self._termination, last_word(state, error), self._note)
+        self._reporter.finish()
+        if error is not None:
+            _LOGGER.error("%s: %s: %s", state, type(error).__name__, error)
+        return exit_code(state), not self._note
+
+    def _close(self) -> None:
+        """End the client within the time that is left; say so where that fails."""
+        deadline = time.monotonic() + self._close_seconds
+        if self._client.state is not ClientState.PENDING_ERROR:
+            self._client.close(self._close_seconds)
+        if not self._client.wait_for_end(max(deadline - time.monotonic(), 0)):
+            threads = ", ".join(f"{each.name} is {each.state}" for each in self._client.threads)
+            self._note = (
+                f"could not close within {self._close_seconds:g} s ({threads}). The process ends all the same; what was"
+                " not committed is read again"
+            )
+            _LOGGER.error("%s", self._note)
+
+
+def exit_code(state: ClientState) -> int:
+    """The exit code for a client that ended, or had to be left, in this state.
+
+    A failure that could not free everything is a failure all the same: the process's end frees it, and it must not be
+    started again before a person has looked (KIP-696).
+    """
+    if state is ClientState.NOT_RUNNING:
+        return EXIT_NOT_RUNNING
+    return EXIT_ERROR if state in (ClientState.ERROR, ClientState.PENDING_ERROR) else EXIT_LATE

@@ -1,0 +1,33 @@
+"""A look at topics that is under way: nobody waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from streams_runtime.kafka.answers import ABSENT_TOPIC
+from streams_runtime.kafka.foreign import error_of
+
+
+class TopicLook:
+    """The brokers' answers by topic, as they come."""
+
+    def __init__(self, answers: Mapping[str, Future[Any]]) -> None:
+        self._answers = answers
+
+    @property
+    def done(self) -> bool:
+        """Whether all answers, or failures to get one, are there."""
+        return all(each.done() for each in self._answers.values())
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """The topics that the brokers say they do not have; one without an answer is not counted as absent."""
+        return frozenset(name for name, each in self._answers.items() if each.done() and _is_absent(each))
+
+
+def _is_absent(answer: Future[Any]) -> bool:
+    failure = answer.exception()
+    error = error_of(failure) if failure is not None else None
+    return error is not None and error.code() in ABSENT_TOPIC

@@ -1,0 +1,70 @@
+"""Whether an instance is alive: its threads' loops turn, or have a reason not to. What `/healthz` answers.
+
+Kubernetes kills a pod that is not alive, and everything that it had in work is done again. So only a loop that
+nothing excuses counts as stuck: a thread that waits for brokers notes a turn at every look, restoration has a thread of
+its own, and a batch may take long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from streams_runtime.states import ThreadState
+
+TURN_SECONDS = 300.0
+"""A loop without a turn for so long is stuck. The longest wait for an answer of the brokers is 30 s, with retries."""
+WORK_SECONDS = 900.0
+"""The same while a batch is in work or stores are restored: a batch of 500,000 records takes seconds, one on a starved
+node with a slow expression minutes."""
+
+_JUDGED = frozenset(ThreadState) - {ThreadState.CREATED, ThreadState.DEAD}
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A thread's loop as it is seen. `last_turn` is in seconds of a monotonic clock."""
+
+    thread: str
+    state: ThreadState
+    last_turn: float
+    in_batch: bool = False
+    restoring: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A thread whose loop has not turned for `seconds`, though `allowed` are the most that it may take."""
+
+    thread: str
+    state: ThreadState
+    seconds: float
+    allowed: float
+
+
+def stuck_threads(pulses: Iterable[Pulse], now: float) -> tuple[Stuck, ...]:
+    """The threads that count as stuck at `now`, on the same clock. None: the instance is alive."""
+    found = []
+    for pulse in pulses:
+        allowed = WORK_SECONDS if pulse.in_batch or pulse.restoring else TURN_SECONDS
+        seconds = now - pulse.last_turn
+        if pulse.state in _JUDGED and seconds > allowed:
+            found.append(Stuck(pulse.thread, pulse.state, seconds, allowed))
+    return tuple(found)
+
+
+def account(stuck: Iterable[Stuck], now: float) -> Mapping[str, Any]:
+    """The body of `/healthz`; `now` is in seconds since 1970."""
+    threads = [
+        {
+            "name": each.thread,
+            "state": str(each.state),
+            "since": datetime.fromtimestamp(now - each.seconds, UTC).isoformat(timespec="seconds"),
+            "seconds": round(each.seconds),
+            "allowed": round(each.allowed),
+        }
+        for each in stuck
+    ]
+    return {"status": "stuck", "threads": threads} if threads else {"status": "ok"}

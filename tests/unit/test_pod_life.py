@@ -1,0 +1,169 @@
+"""The life of a pod's client: what a signal, an error and a close that takes too long come to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pod_status_server import PodStatusServer, access_to, pod_status_server
+from waiting import eventually
+
+from streams_runtime.cli.pod_life import EXIT_LATE, Life
+from streams_runtime.errors import ProducerException
+from streams_runtime.kubernetes.api import PodIdentity, PodStatusApi
+from streams_runtime.kubernetes.view import RecordsLeft
+from streams_runtime.states import CLIENT, EXIT_ERROR, EXIT_NOT_RUNNING, ClientState, StateMachine
+
+
+class PlayedClient:
+    """A client that goes where the test says, and closes as far as `closing_reaches`."""
+
+    def __init__(self, closing_reaches: ClientState = ClientState.NOT_RUNNING) -> None:
+        self.machine = StateMachine(CLIENT, "played")
+        self.error: BaseException | None = None
+        self.threads = [SimpleNamespace(name="t-1", state="RUNNING", tasks=SimpleNamespace(tasks={}))]
+        self.closing_reaches = closing_reaches
+        self.started = False
+
+    @property
+    def state(self) -> ClientState:
+        return self.machine.state
+
+    def set_state_listener(self, listener: Callable[[ClientState, ClientState], None]) -> None:
+        self.machine.add_listener(listener)
+
+    def start(self) -> None:
+        self.started = True
+        self.go(ClientState.REBALANCING, ClientState.RUNNING)
+
+    def close(self, timeout: float) -> bool:
+        self.go(ClientState.PENDING_SHUTDOWN, self.closing_reaches)
+        return self.wait_for_end(timeout)
+
+    def wait_for_end(self, timeout: float) -> bool:
+        return self.machine.wait_for(lambda state: state in (ClientState.NOT_RUNNING, ClientState.ERROR), timeout)
+
+    def fail(self, reaches: ClientState) -> None:
+        self.error = ProducerException("the broker refused them")
+        self.go(ClientState.PENDING_ERROR, reaches)
+
+    def go(self, *states: ClientState) -> None:
+        for state in states:
+            if state is not self.machine.state:
+                self.machine.move(state)
+
+
+class Pod:
+    """One life on a thread of its own, which stands for the process's main thread."""
+
+    def __init__(self, client: Any, server: PodStatusServer, folder: Path) -> None:
+        self.client = client
+        self.server = server
+        self.stop = threading.Event()
+        self.file = folder / "termination-log"
+        self.ended: list[tuple[int, bool]] = []
+        api = PodStatusApi(access_to(server.url, folder), PodIdentity("orders-0", "shop"))
+        life = Life(client, RecordsLeft(), api, self.stop, close_seconds=0.2, termination=self.file)
+        self._thread = threading.Thread(target=lambda: self.ended.append(life.live()), daemon=True)
+
+    def run(self) -> None:
+        self._thread.start()
+
+    def end(self) -> tuple[int, bool]:
+        eventually(lambda: bool(self.ended), "the end of the client's life")
+        return self.ended[0]
+
+    @property
+    def termination(self) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads(self.file.read_bytes())
+        return said
+
+
+def test_a_signal_closes_the_client_in_order(tmp_path: Path) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.run()
+        eventually(lambda: "RUNNING" in server.states, "RUNNING")
+        pod.stop.set()
+        assert pod.end() == (EXIT_NOT_RUNNING, True)
+        assert server.states[-1] == "NOT_RUNNING"
+    assert pod.termination == {"state": "NOT_RUNNING", "class": None, "message": ""}
+
+
+def test_a_client_that_is_told_to_stop_before_its_start_never_starts(tmp_path: Path) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.stop.set()
+        pod.run()
+        assert pod.end() == (EXIT_NOT_RUNNING, True)
+    assert not pod.client.started
+
+
+def test_an_error_is_the_last_word_and_the_exit_code(tmp_path: Path) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.run()
+        eventually(lambda: pod.client.state is ClientState.RUNNING, "RUNNING")
+        pod.client.fail(reaches=ClientState.ERROR)
+        assert pod.end() == (EXIT_ERROR, True)
+        last = server.patches[-1].conditions
+    assert (last["Running"]["reason"], last["Restartable"]["status"]) == ("ERROR", "False")
+    assert pod.termination == {"state": "ERROR", "class": "ProducerException", "message": "the broker refused them"}
+
+
+def test_a_close_that_takes_too_long_is_said_and_counts_as_a_crash(tmp_path: Path) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(closing_reaches=ClientState.PENDING_SHUTDOWN), server, tmp_path)
+        pod.run()
+        eventually(lambda: pod.client.state is ClientState.RUNNING, "RUNNING")
+        pod.stop.set()
+        assert pod.end() == (EXIT_LATE, False)
+        last = server.patches[-1].conditions
+    assert last["Running"]["reason"] == "PENDING_SHUTDOWN"
+    assert last["Running"]["message"].startswith("could not close within 0.2 s (t-1 is RUNNING)")
+    assert last["Restartable"]["status"] == "True"
+    assert pod.termination["state"] == "PENDING_SHUTDOWN"
+    assert pod.termination["message"] == last["Running"]["message"]
+
+
+def test_an_error_that_can_not_be_closed_down_is_an_error_all_the_same(tmp_path: Path) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.run()
+        eventually(lambda: pod.client.state is ClientState.RUNNING, "RUNNING")
+        pod.client.fail(reaches=ClientState.PENDING_ERROR)
+        assert pod.end() == (EXIT_ERROR, False)
+        assert server.patches[-1].conditions["Restartable"]["reason"] == "ProducerException"
+    assert pod.termination["class"] == "ProducerException"
+    assert pod.termination["message"].startswith("the broker refused them; could not close within")
+
+
+def test_the_end_is_known_without_an_api_server(tmp_path: Path) -> None:
+    server = PodStatusServer(url="http://127.0.0.1:1")
+    pod = Pod(PlayedClient(), server, tmp_path)
+    pod.stop.set()
+    pod.run()
+    assert pod.end() == (EXIT_NOT_RUNNING, True)
+    assert pod.termination["state"] == "NOT_RUNNING"
+
+
+STUCK = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from streams_runtime.cli.pod import _end
+ThreadPoolExecutor(1).submit(threading.Event().wait)
+print("said", flush=False)
+_end({code}, {orderly})
+"""
+
+
+def test_a_stuck_thread_does_not_keep_the_process_from_its_end() -> None:
+    command = [sys.executable, "-c", STUCK.format(code=EXIT_LATE, orderly=False)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stdout) == (EXIT_LATE, "said\n"), ended.stderr
