@@ -18,7 +18,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit lint format bench-quick lock clean
+.PHONY: help install jvm demo test test-unit lint format bench-quick crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -28,6 +28,7 @@ help:
 	@echo "make format       let ruff format and mend what it can"
 	@echo "make bench-quick  speed beside Kafka Streams, in under five minutes"
 	@echo "make install      set-up only: .venv, Java, jars"
+	@echo "make crd          write the resource's definition from the models of api/"
 	@echo "make lock         pin the dependencies of pyproject.toml anew"
 	@echo "make clean        remove .venv and what tools left (the jars' cache folder stays)"
 
@@ -81,6 +82,11 @@ format: $(PROJECT_STAMP)
 
 bench-quick: install
 	@$(PYTHON) tests/benchmarks/quick.py
+
+crd: $(PROJECT_STAMP)
+	@$(PYTHON) -m streams_runtime.api.crd > crds/streamsapplications.yaml.new
+	@mv crds/streamsapplications.yaml.new crds/streamsapplications.yaml
+	@cp crds/streamsapplications.yaml charts/streams-operator/files/
 
 lock: $(LOCK_STAMP)
 	@CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/bin/pip-compile --quiet --all-extras --output-file $(LOCK) pyproject.toml

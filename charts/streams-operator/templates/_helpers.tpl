@@ -1,0 +1,106 @@
+{{/* Name of all objects. At most 50 characters, so that suffixes and pods' names still fit. */}}
+{{- define "streams-operator.name" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* Labels that never change: a Deployment's selector can't. */}}
+{{- define "streams-operator.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "streams-operator.labels" -}}
+{{ include "streams-operator.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "streams-operator.account" -}}
+{{- .Values.serviceAccount.name | default (include "streams-operator.name" .) -}}
+{{- end }}
+
+{{- define "streams-operator.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "streams-operator.runtime-image" -}}
+{{ .Values.runtime.image.repository }}:{{ .Values.runtime.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* What the Pod Security Standard `restricted` asks of a pod, and of its container. */}}
+{{- define "streams-operator.pod-security" -}}
+runAsNonRoot: true
+{{- with .Values.runAsUser }}
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+{{- end }}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "streams-operator.container-security" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* Where pods may be put; the operator's and the uninstall Job's. */}}
+{{- define "streams-operator.placement" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The rights of the operator in a namespace that it looks after. */}}
+{{- define "streams-operator.rules" -}}
+- apiGroups: [streamsoperator.io]
+  resources: [streamsapplications]
+  verbs: [get, list, watch, patch, update]
+- apiGroups: [streamsoperator.io]
+  resources: [streamsapplications/status]
+  verbs: [patch, update]
+# Owner references that block the owner's deletion need it where the API server enforces that.
+- apiGroups: [streamsoperator.io]
+  resources: [streamsapplications/finalizers]
+  verbs: [update]
+- apiGroups: [""]
+  resources: [pods, configmaps]
+  verbs: [get, list, watch, create, patch, delete]
+# The rest of an application goes with its resource, by owner references.
+- apiGroups: [""]
+  resources: [services, serviceaccounts, persistentvolumeclaims]
+  verbs: [get, list, watch, create, patch]
+# Not used by the operator: it can only give to pods (their own conditions) what it holds.
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [get, list, watch, create, patch]
+# Those of spec.kafka.secretRef; their names are not known beforehand, and they are never listed.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [get, create, patch]
+{{- end }}
