@@ -1,0 +1,203 @@
+"""The five conditions of the resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from streams_operator import names
+from streams_operator.plan.decision import Decision, Phase
+from streams_operator.plan.instances import Instance
+from streams_operator.plan.objects.claims import mismatch
+from streams_operator.plan.rolling import arrived
+from streams_operator.plan.standing import Standing
+from streams_operator.plan.state import state
+from streams_operator.plan.times import text_not_before, text_of
+from streams_operator.plan.words import CONDITION_LENGTH, clipped, listed
+
+_GAPS = (Standing.ABSENT, Standing.CLOSING, Standing.NEW, Standing.DONE)
+_SHOWN = 20  # pods that are told about one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A condition without its times."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+def conditions(decision: Decision) -> list[dict[str, Any]]:
+    """As they stand in status; the time of a transition is the previous one's unless `status` is another."""
+    case, generation = decision.case, decision.case.metadata.get("generation", 0)
+    found = []
+    for said in _all(decision):
+        before = case.past.conditions.get(said.type, {})
+        unchanged = before.get("status") == said.status and before.get("lastTransitionTime")
+        found.append(
+            {
+                "type": said.type,
+                "status": said.status,
+                "reason": said.reason,
+                "message": clipped(said.message, CONDITION_LENGTH),
+                "lastTransitionTime": before["lastTransitionTime"] if unchanged else text_of(case.now),
+                "observedGeneration": generation,
+            }
+        )
+    if decision.topics.condition is None:
+        kept = dict(case.past.conditions["InternalTopicsReady"])
+        found.insert(1, kept)
+    return found
+
+
+def _all(decision: Decision) -> Iterator[Said]:
+    yield ready(decision)
+    if decision.topics.condition is not None:
+        yield Said("InternalTopicsReady", *decision.topics.condition)
+    yield progressing(decision)
+    yield degraded(decision)
+    yield suspended(decision)
+
+
+def ready(decision: Decision) -> Said:
+    """Whether every instance does its part."""
+    case, now = decision.case, state(decision)
+    if decision.phase is Phase.INVALID:
+        return Said("Ready", "False", "InvalidSpec", "\n".join(map(str, case.mistakes)))
+    if decision.phase is Phase.DELETE:
+        return Said("Ready", "False", "Deleting", decision.note)
+    if decision.phase is Phase.SUSPEND:
+        return Said("Ready", "False", "Suspended", "spec.suspend is true")
+    if case.replicas == 0:
+        return Said("Ready", "False", "NoReplicas", "spec.replicas is 0")
+    if now == "WAITING":
+        return Said("Ready", "False", "WaitingForTopics", "no pod is made before the internal topics are ready")
+    count = sum(1 for each in case.own if each.ready and not each.deleting)
+    arrived_all = now == "RUNNING" and count >= case.replicas
+    text = f"{count} of {case.replicas} instances are ready"
+    tasks = decision.topics.tasks
+    if tasks is not None and tasks < case.replicas:
+        text += f"; there are {tasks} tasks, so {case.replicas - tasks} stand idle"
+    return Said("Ready", "True" if arrived_all else "False", "Running" if arrived_all else _camel(now), text)
+
+
+def progressing(decision: Decision) -> Said:
+    """Whether something is under way that the operator sees to."""
+    case = decision.case
+    if decision.phase is Phase.DELETE:
+        return Said("Progressing", "True", "Deleting", decision.note)
+    if decision.phase is Phase.INVALID:
+        return Said("Progressing", "False", "InvalidSpec", "nothing is changed until the spec is right")
+    if decision.phase is Phase.SUSPEND:
+        going = bool(case.own)
+        text = f"closing {listed([pod.name for pod in case.own])}, from the last on" if going else "all pods are closed"
+        return Said("Progressing", str(going), "Suspending" if going else "Suspended", text)
+    for reason, text in _under_way(decision):
+        return Said("Progressing", "True", reason, text)
+    return Said("Progressing", "False", "Settled", "there is nothing to do")
+
+
+def _under_way(decision: Decision) -> Iterator[tuple[str, str]]:
+    """What is going on, the most telling first."""
+    case, moves = decision.case, decision.moves
+    wanted = [each for each in decision.instances if each.ordinal < case.replicas]
+    fresh = case.replicas > 0 and not any(each.pod for each in wanted)
+    behind = [each for each in wanted if each.outdated and each.standing is not Standing.LOST_IN_ERROR]
+    if not decision.topics.ready and (fresh or behind or any(each.standing is Standing.ABSENT for each in wanted)):
+        yield "WaitingForTopics", "no pod is made or replaced before the internal topics are ready"
+    if moves.rolling.left:
+        text = f"{len(moves.rolling.left)} of {case.replicas} pods are of the old version"
+        if moves.rolling.awaited:
+            waits = [f"{each.name} ({each.state})" for each in moves.rolling.awaited]
+            text += f"; the next is replaced when these are RUNNING and restored: {listed(waits)}"
+        yield "RollingOut", text
+    surplus = [pod.name for pod in case.own if pod.ordinal is not None and pod.ordinal >= case.replicas]
+    if surplus:
+        yield "ScalingDown", f"closing {listed(surplus)}, from the last on"
+    resting = [each for each in wanted if _rests(each, case.now)]
+    if resting:
+        until = [f"{each.name} at {text_not_before(each.account.until or case.now)}" for each in resting]
+        yield "BackingOff", f"after a crash these are made again: {listed(until)}"
+    starting = [_start(each) for each in wanted if each.standing in _GAPS or (_lives(each) and not arrived(each))]
+    if starting:
+        yield "Starting", f"on their way to RUNNING: {listed(starting)}"
+
+
+def degraded(decision: Decision) -> Said:
+    """Whether something needs a person, or has failed by itself."""
+    parts = list(complaints(decision))
+    if not parts:
+        return Said("Degraded", "False", "AsExpected", "nothing has failed")
+    return Said("Degraded", "True", parts[0][0], "; ".join(text for _, text in parts))
+
+
+def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
+    """What is wrong, the worst first: (reason, text)."""
+    case = decision.case
+    failed = [each for each in decision.instances if each.error is not None]
+    if failed:
+        texts = [
+            f"{each.name} {_ended(each)}: {each.error[0]}: {each.error[1]}" for each in failed[:_SHOWN] if each.error
+        ]
+        more = f", and {len(failed) - _SHOWN} more pods" if len(failed) > _SHOWN else ""
+        remedy = f"Remove the cause, then set spec.restartNonce to {case.nonce + 1} or change the spec"
+        yield "PodsInError", f"{'; '.join(texts)}{more}. {remedy}"
+    crashed = [each for each in decision.instances if _rests(each, case.now)]
+    if crashed:
+        texts = [f"{each.name} ({each.account.last.reason if each.account.last else 'unknown'})" for each in crashed]
+        yield "PodsCrashed", f"crashed: {listed(texts)}"
+    if case.foreign:
+        found = listed([pod.name for pod in case.foreign])
+        text = f"pods with the label {names.LABEL_APPLICATION}={case.identity.name} that the operator did not make"
+        yield "ForeignPods", f"{text}: {found}. Remove them, or their label"
+    yield from _unlike_claims(decision)
+
+
+def _unlike_claims(decision: Decision) -> Iterator[tuple[str, str]]:
+    case = decision.case
+    storage = case.application.spec.state.storage if case.application is not None else None
+    if storage is None:
+        return
+    claimed = [("PersistentVolumeClaim", names.claim(case.identity.name, each.ordinal)) for each in decision.instances]
+    found = [case.observed.objects[key] for key in claimed if key in case.observed.objects]
+    unlike = [text for claim in found if (text := mismatch(storage, claim)) is not None]
+    if unlike:
+        text = f"claims that can't become what spec.state.storage says: {listed(unlike)}"
+        remedy = "To have others, scale down, delete the claims and scale up: stores are restored from Kafka"
+        yield "StorageKept", f"{text}. {remedy}"
+
+
+def suspended(decision: Decision) -> Said:
+    """Whether everything is closed because spec.suspend says so."""
+    if decision.phase is Phase.SUSPEND:
+        if decision.case.own:
+            return Said("Suspended", "False", "Suspending", "pods are closing")
+        return Said("Suspended", "True", "Suspended", "all pods are closed; state and topics are kept")
+    return Said("Suspended", "False", "NotSuspended", "spec.suspend is false")
+
+
+def _rests(instance: Instance, now: float) -> bool:
+    until = instance.account.until
+    return instance.standing in (Standing.CRASHED, Standing.ABSENT) and until is not None and until > now
+
+
+def _lives(instance: Instance) -> bool:
+    return instance.standing is Standing.LIVE
+
+
+def _start(instance: Instance) -> str:
+    why = instance.pod.reason if instance.pod is not None and instance.standing is Standing.NEW else ""
+    return f"{instance.name} ({why or instance.state})"
+
+
+def _ended(instance: Instance) -> str:
+    if instance.standing is Standing.LOST_IN_ERROR:
+        return "ended in ERROR and was removed"
+    return "ended in ERROR" if instance.standing is not Standing.FAILING else "is on its way to ERROR"
+
+
+def _camel(state: str) -> str:
+    return "".join(part.capitalize() for part in state.split("_"))

@@ -1,0 +1,112 @@
+"""From an Observed to a Plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from streams_operator.model import Happening, KafkaWork, Observed, Plan, Removal
+from streams_operator.plan.case import Case
+from streams_operator.plan.decision import Decision, Phase
+from streams_operator.plan.deletion import deletion
+from streams_operator.plan.differs import differs
+from streams_operator.plan.happenings import happenings
+from streams_operator.plan.instances import Instance, instances
+from streams_operator.plan.moves import Moves, closing_in_order, moves
+from streams_operator.plan.parts import desired_parts, desired_pods, outlived
+from streams_operator.plan.standing import Standing
+from streams_operator.plan.status import status
+from streams_operator.plan.topics import topics
+
+_LOOK_SETTLED = 60.0  # seconds between two looks at lag while all is well
+_LOOK_MOVING = 15.0  # while pods are on their way
+_LOOK_RESTORING = 5.0  # while there are records left that somebody may be watching
+_SOONEST = 1.0  # seconds; times in a status are whole ones
+
+
+def plan(observed: Observed) -> Plan:
+    """What to do now about one application, whatever happened before: a function of `observed` alone.
+
+    Raises nothing for any resource that the API server accepts. Everything in the plan may be done again: carried out
+    in part, or twice, the next plan comes to the same end. The status has to be written before anything else is done:
+    crashes are counted there, and pods are on record there before they are made.
+    """
+    case = Case.of(observed)
+    if case.deleted_at is not None:
+        return _deleted(case, case.deleted_at)
+    if case.application is None:
+        return _plan(Decision(Phase.INVALID, case, topics(case), _recorded(case, instances(case)), Moves()))
+    if case.suspended:
+        leaving = closing_in_order(case, case.own, "the application is suspended")
+        return _plan(Decision(Phase.SUSPEND, case, topics(case), instances(case), Moves(remove=leaving)))
+    verdict, found = topics(case), instances(case)
+    steps = moves(case, found, verdict.ready)
+    return _plan(Decision(Phase.RUN, case, verdict, _recorded(case, found, steps.create), steps))
+
+
+def _recorded(case: Case, found: Sequence[Instance], create: Sequence[Instance] = ()) -> tuple[Instance, ...]:
+    """The instances as they go on record: new ones once their pods are to be made."""
+    made = {each.ordinal for each in create}
+    return tuple(
+        replace(each, digest=case.digest, nonce=case.nonce, outdated=False)
+        if each.ordinal in made and case.digest is not None
+        else each
+        for each in found
+        if each.pod is not None or each.ordinal in made or each.name in case.past.instances
+    )
+
+
+def _plan(decision: Decision) -> Plan:
+    case, steps = decision.case, decision.moves
+    apply: list[dict[str, Any]] = []
+    remove = [Removal("Pod", leaving.pod.name, leaving.pod.uid) for leaving in steps.remove]
+    if case.application is not None and case.digest is not None:
+        parts = desired_parts(case, case.application, case.digest, decision.instances, decision.topics.ready)
+        there = case.observed.objects
+        apply += [part for part in parts if differs(part, there.get((part["kind"], part["metadata"]["name"])))]
+        apply += desired_pods(case, case.application, case.digest, steps.create)
+        remove += outlived(case)
+    return _told(
+        decision, apply, remove, decision.topics.work, wake=[*steps.wake, decision.topics.wake, _look(decision)]
+    )
+
+
+def _deleted(case: Case, since: float) -> Plan:
+    step = deletion(case, since)
+    verdict = replace(topics(case), work=None, wake=None)
+    decision = Decision(Phase.DELETE, case, verdict, instances(case), Moves(remove=tuple(step.remove)), step.note)
+    remove = [Removal("Pod", leaving.pod.name, leaving.pod.uid) for leaving in step.remove]
+    told = _told(decision, [], remove, step.work, [step.wake], step.events)
+    return replace(told, finalizer=not step.finished)
+
+
+def _told(
+    decision: Decision,
+    apply: Sequence[dict[str, Any]],
+    remove: Sequence[Removal],
+    work: KafkaWork | None,
+    wake: Iterable[float | None],
+    more_events: Sequence[Happening] = (),
+) -> Plan:
+    now, new = decision.case.now, status(decision)
+    times = [at - now for at in wake if at is not None]
+    return Plan(
+        status=new if new != decision.case.past.status else None,
+        apply=tuple(apply),
+        remove=tuple(remove),
+        kafka=work,
+        events=(*happenings(decision, new), *more_events),
+        again_in=max(min(times), _SOONEST) if times else None,
+    )
+
+
+def _look(decision: Decision) -> float | None:
+    """When the pods are to be asked again what no event tells: lag, and records left."""
+    case = decision.case
+    if decision.phase is not Phase.RUN or not case.own:
+        return None
+    if any(pod.records_left for pod in case.own) or any(each.records_left for each in case.observed.accounts.values()):
+        return case.now + _LOOK_RESTORING
+    moving = any(each.standing in (Standing.NEW, Standing.CLOSING, Standing.ABSENT) for each in decision.instances)
+    return case.now + (_LOOK_MOVING if moving else _LOOK_SETTLED)

@@ -1,0 +1,84 @@
+"""Events: what is other than in the previous status, and each pod that is made or removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from streams_operator.model import Happening
+from streams_operator.plan.conditions import complaints
+from streams_operator.plan.decision import Decision, Phase
+from streams_operator.plan.topics import SET_UP
+from streams_operator.plan.words import EVENT_LENGTH, clipped
+from streams_runtime.states import ClientState
+
+_BAD = ("ERROR", "INVALID")
+_ONCE = ("ForeignPods", "StorageKept")
+
+
+def happenings(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:
+    """The events of a decision; none when it changes nothing."""
+    yield from _state(decision, status)
+    yield from _spec(decision, status)
+    yield from _topics(decision, status)
+    yield from _pods(decision)
+    yield from _complaints(decision)
+    for each in decision.moves.create:
+        yield _event("Normal", "PodCreated", f"made {each.name}")
+    for leaving in decision.moves.remove:
+        yield _event("Normal", "PodRemoved", f"removed {leaving.pod.name}: {leaving.why}")
+    rolled = decision.phase is Phase.RUN and decision.case.past.condition("Progressing")[1] == "RollingOut"
+    if rolled and _condition(status, "Progressing")[1] != "RollingOut":
+        yield _event("Normal", "RolledOut", "all running pods are of the new version")
+
+
+def _event(type: Literal["Normal", "Warning"], reason: str, message: str) -> Happening:
+    return Happening(type, reason, clipped(message, EVENT_LENGTH))
+
+
+def _state(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:
+    before, now = decision.case.past.state, status["state"]
+    if now != before:
+        yield _event("Warning" if now in _BAD else "Normal", "StateChanged", f"{before or 'new'} → {now}")
+
+
+def _spec(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:
+    now = _condition(status, "Ready")
+    if decision.phase is Phase.INVALID and decision.case.past.condition("Ready") != now:
+        yield _event("Warning", "InvalidSpec", now[2])
+
+
+def _topics(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:
+    before, now = decision.case.past.condition("InternalTopicsReady"), _condition(status, "InternalTopicsReady")
+    if before[:2] != now[:2] and now[1] != "NotChecked":
+        good = now[0] == "True"
+        yield _event("Normal" if good else "Warning", "InternalTopicsReady" if good else now[1], now[2])
+    init = decision.topics.shown.get("init") or {}
+    if init and init.get("nonce") != decision.case.past.init_nonce:
+        good = init["result"] in SET_UP
+        text = f"init() of nonce {init['nonce']}: {init['result']}. {init['message']}".rstrip(". ")
+        yield _event("Normal" if good else "Warning", "InternalTopicsInit", text)
+
+
+def _pods(decision: Decision) -> Iterator[Happening]:
+    for each in decision.instances:
+        past = decision.case.past.instances.get(each.name)
+        last = each.account.last
+        if last is not None and (past is None or past.account.last is None or past.account.last.uid != last.uid):
+            again = f"it is made again, for the {each.account.restarts}. time in a row"
+            yield _event("Warning", "PodCrashed", f"{each.name} crashed ({last.reason}); {again}")
+        if each.state == ClientState.ERROR and each.error and (past is None or past.state != ClientState.ERROR):
+            text = f"{each.name} ended in ERROR and is not started again: {each.error[0]}: {each.error[1]}"
+            yield _event("Warning", "PodInError", text)
+
+
+def _complaints(decision: Decision) -> Iterator[Happening]:
+    before = decision.case.past.condition("Degraded")[2]
+    for reason, text in complaints(decision):
+        if reason in _ONCE and text not in before:
+            yield _event("Warning", reason, text)
+
+
+def _condition(status: dict[str, Any], type: str) -> tuple[str, str, str]:
+    found = next(each for each in status["conditions"] if each["type"] == type)
+    return found["status"], found["reason"], found["message"]

@@ -1,0 +1,1 @@
+"""What an application is made of in Kubernetes, as plain objects; the same application gives the same bytes."""

@@ -1,0 +1,39 @@
+"""The ConfigMap with one version of the application: one a digest, and never changed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from typing import Any
+
+from streams_operator import names
+from streams_operator.model import Json
+from streams_operator.plan.objects.identity import Identity
+
+_PLAIN = 256 * 1024  # bytes; an object may have 1 MiB or so, and watches carry it whole
+
+
+def config_map(identity: Identity, digest: str, document: bytes, existing: Json | None) -> dict[str, Any]:
+    """The application in clear text, or compressed when it is long.
+
+    `existing` keeps its bytes when they say the same: another zlib may compress to others, and it is immutable.
+    """
+    content: dict[str, Any] = {"data": {names.CONFIG_FILE: document.decode()}}
+    if len(document) > _PLAIN:
+        packed = base64.b64encode(gzip.compress(document, mtime=0)).decode()
+        content = {"binaryData": {f"{names.CONFIG_FILE}.gz": _kept(existing, document) or packed}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": identity.metadata(names.config(identity.name, digest)),
+        "immutable": True,
+        **content,
+    }
+
+
+def _kept(existing: Json | None, document: bytes) -> str | None:
+    packed = ((existing or {}).get("binaryData") or {}).get(f"{names.CONFIG_FILE}.gz")
+    try:
+        return str(packed) if packed and gzip.decompress(base64.b64decode(packed)) == document else None
+    except (OSError, EOFError, ValueError):
+        return None

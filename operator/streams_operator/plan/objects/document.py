@@ -1,0 +1,54 @@
+"""The application as its pods read it, and the digest of everything that a pod is made from."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+
+from streams_operator.model import Defaults
+from streams_runtime.api import StreamsApplication
+
+_DIGITS = 10
+# What pods do not read. A change of these replaces no pod, and a ConfigMap can't change, so they are not in it either.
+_NOT_FOR_PODS: dict[str, Any] = {
+    "replicas": True,
+    "suspend": True,
+    "restart_nonce": True,
+    "internal_topics": {"init", "deletion_policy"},
+    "state": {"storage"},
+}
+
+
+def document(application: StreamsApplication, namespace: str) -> bytes:
+    """The application as JSON, byte for byte the same for the same meaning; what is as by default is left out."""
+    spec = application.spec.model_dump(mode="json", by_alias=True, exclude=_NOT_FOR_PODS, exclude_defaults=True)
+    # Sections of which nothing is left say nothing.
+    content: dict[str, Any] = {name: value for name, value in spec.items() if value not in ({}, None)}
+    return orjson.dumps(
+        {
+            "apiVersion": application.api_version,
+            "kind": application.kind,
+            "metadata": {"name": application.name, "namespace": namespace},
+            "spec": content,
+        },
+        option=orjson.OPT_SORT_KEYS,
+    )
+
+
+def digest(application: StreamsApplication, namespace: str, defaults: Defaults) -> str:
+    """Ten hexadecimal digits; another digest means that pods have to be replaced."""
+    made_from = {
+        "document": document(application, namespace).decode(),
+        "image": image(application, defaults),
+        "imagePullPolicy": defaults.image_pull_policy,
+        "storage": application.spec.state.storage is not None,
+        "grace": defaults.grace_seconds,
+    }
+    return hashlib.sha256(orjson.dumps(made_from, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_DIGITS]
+
+
+def image(application: StreamsApplication, defaults: Defaults) -> str:
+    """The image of the application's pods."""
+    return application.spec.image if application.spec.image is not None else defaults.image

@@ -1,0 +1,129 @@
+"""One pod: a streams client that nobody but the operator starts again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams_operator import names
+from streams_operator.model import Defaults
+from streams_operator.plan.objects.document import image
+from streams_operator.plan.objects.identity import Identity
+from streams_runtime.api import StreamsApplication
+
+_USER = 10001
+RESERVED = ("POD_NAME", "POD_NAMESPACE", "POD_UID", "STREAMSAPP_SERVICE", "STREAMSAPP_GRACE_SECONDS")
+"""Environment variables that the operator sets; a template may not."""
+
+
+def pod(
+    identity: Identity, application: StreamsApplication, ordinal: int, digest: str, defaults: Defaults
+) -> dict[str, Any]:
+    """The pod of one ordinal, as `digest` stands for it."""
+    name, template = names.pod(identity.name, ordinal), application.spec.template
+    metadata = identity.metadata(name)
+    metadata["labels"][names.LABEL_ORDINAL] = str(ordinal)
+    metadata["annotations"] = {
+        **template.annotations,
+        names.ANNOTATION_SPEC: digest,
+        names.ANNOTATION_NONCE: str(application.spec.restart_nonce),
+    }
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "hostname": name,
+        "subdomain": names.service(identity.name),
+        "serviceAccountName": template.service_account_name or names.access(identity.name),
+        "readinessGates": [{"conditionType": names.CONDITION_RUNNING}],
+        "terminationGracePeriodSeconds": defaults.grace_seconds,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            # Without it every start of a pod walks through its whole state.
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(identity, application, defaults)],
+        "volumes": _volumes(identity, application, ordinal, digest),
+    }
+    if template.node_selector:
+        spec["nodeSelector"] = dict(template.node_selector)
+    if template.tolerations:
+        spec["tolerations"] = [_given(each.model_dump(mode="json")) for each in template.tolerations]
+    if template.affinity:
+        spec["affinity"] = dict(template.affinity)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _container(identity: Identity, application: StreamsApplication, defaults: Defaults) -> dict[str, Any]:
+    template = application.spec.template
+    container: dict[str, Any] = {
+        "name": names.CONTAINER,
+        "image": image(application, defaults),
+        "imagePullPolicy": defaults.image_pull_policy,
+        "command": ["python", "-m", "streams_runtime.cli.pod"],
+        "env": [
+            _from_field("POD_NAME", "metadata.name"),
+            _from_field("POD_NAMESPACE", "metadata.namespace"),
+            _from_field("POD_UID", "metadata.uid"),
+            {"name": "STREAMSAPP_SERVICE", "value": names.service(identity.name)},
+            {"name": "STREAMSAPP_GRACE_SECONDS", "value": str(defaults.grace_seconds)},
+            *(_given(each.model_dump(mode="json")) for each in template.env),
+        ],
+        "ports": [{"name": "queries", "containerPort": names.QUERY_PORT, "protocol": "TCP"}],
+        "startupProbe": {"httpGet": _get("/healthz"), "periodSeconds": 2, "failureThreshold": 90},
+        "livenessProbe": {
+            "httpGet": _get("/healthz"),
+            "periodSeconds": 10,
+            "timeoutSeconds": 5,
+            "failureThreshold": 6,
+        },
+        "readinessProbe": {"httpGet": _get("/readyz"), "periodSeconds": 2},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "volumeMounts": _mounts(application),
+    }
+    if template.resources is not None:
+        resources = template.resources.model_dump(mode="json")
+        container["resources"] = {kind: amounts for kind, amounts in resources.items() if amounts}
+    return container
+
+
+def _volumes(identity: Identity, application: StreamsApplication, ordinal: int, digest: str) -> list[dict[str, Any]]:
+    volumes: list[dict[str, Any]] = [
+        {"name": "application", "configMap": {"name": names.config(identity.name, digest)}}
+    ]
+    secret = application.spec.kafka.secret_ref
+    if secret is not None:
+        volumes.append({"name": "kafka", "secret": {"secretName": secret.name, "defaultMode": 0o440}})
+    if application.spec.state.storage is not None:
+        volumes.append({"name": "state", "persistentVolumeClaim": {"claimName": names.claim(identity.name, ordinal)}})
+    else:
+        volumes.append({"name": "state", "emptyDir": {}})
+    volumes.append({"name": "tmp", "emptyDir": {}})
+    return volumes
+
+
+def _mounts(application: StreamsApplication) -> list[dict[str, Any]]:
+    mounts: list[dict[str, Any]] = [{"name": "application", "mountPath": names.CONFIG_MOUNT, "readOnly": True}]
+    if application.spec.kafka.secret_ref is not None:
+        mounts.append({"name": "kafka", "mountPath": names.SECRET_MOUNT, "readOnly": True})
+    return [*mounts, {"name": "state", "mountPath": names.STATE_MOUNT}, {"name": "tmp", "mountPath": "/tmp"}]
+
+
+def _from_field(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _get(path: str) -> dict[str, Any]:
+    return {"path": path, "port": "queries"}
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

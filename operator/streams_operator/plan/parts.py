@@ -1,0 +1,67 @@
+"""The objects around the pods: which have to be applied, and which have had their time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from streams_operator import names
+from streams_operator.model import Removal
+from streams_operator.plan.case import Case
+from streams_operator.plan.instances import Instance
+from streams_operator.plan.objects.access import role, role_binding, service_account
+from streams_operator.plan.objects.claims import claim
+from streams_operator.plan.objects.config_map import config_map
+from streams_operator.plan.objects.document import document
+from streams_operator.plan.objects.network import disruption_budget, service
+from streams_operator.plan.objects.pod import pod
+from streams_runtime.api import StreamsApplication
+
+
+def desired_parts(
+    case: Case, application: StreamsApplication, digest: str, instances: Sequence[Instance], claims: bool
+) -> Iterator[dict[str, Any]]:
+    """Everything but the pods, in the order in which one needs the other. `claims`: also the volumes."""
+    identity, objects = case.identity, case.observed.objects
+    text = document(application, identity.namespace)
+    yield config_map(identity, digest, text, objects.get(("ConfigMap", names.config(identity.name, digest))))
+    yield service_account(identity)
+    highest = case.own[-1].ordinal if case.own else None
+    yield role(identity, max(case.replicas, 0 if highest is None else highest + 1))
+    yield role_binding(identity, application.spec.template.service_account_name)
+    yield service(identity)
+    yield disruption_budget(identity)
+    storage = application.spec.state.storage
+    if storage is not None:
+        for each in instances:
+            existing = objects.get(("PersistentVolumeClaim", names.claim(identity.name, each.ordinal)))
+            if existing is not None or (claims and each.ordinal < case.replicas):
+                yield claim(identity, each.ordinal, storage, existing)
+
+
+def desired_pods(
+    case: Case, application: StreamsApplication, digest: str, create: Sequence[Instance]
+) -> Iterator[dict[str, Any]]:
+    """The pods to be made."""
+    for each in create:
+        yield pod(case.identity, application, each.ordinal, digest, case.observed.defaults)
+
+
+def outlived(case: Case) -> Iterator[Removal]:
+    """ConfigMaps of versions that no pod is of, and that none will be made of."""
+    ours = re.compile(rf"{re.escape(case.identity.name)}-[0-9a-f]{{10}}")
+    used = {names.config(case.identity.name, each.digest) for each in case.observed.pods}
+    used.add(names.config(case.identity.name, case.digest or ""))
+    for (kind, name), found in sorted(case.observed.objects.items(), key=lambda item: item[0]):
+        metadata = found["metadata"]
+        owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}
+        gone = metadata.get("deletionTimestamp") is not None
+        if (
+            kind == "ConfigMap"
+            and ours.fullmatch(name)
+            and name not in used
+            and case.identity.uid in owners
+            and not gone
+        ):
+            yield Removal(kind, name, metadata["uid"])

@@ -1,0 +1,55 @@
+"""What a pod has come to, in the one word that decisions are about."""
+
+from __future__ import annotations
+
+import enum
+
+from streams_operator.model import PodSeen
+from streams_runtime.states import EXIT_ERROR, EXIT_UNUSABLE, ClientState
+
+_FAILED = (ClientState.PENDING_ERROR, ClientState.ERROR)
+
+
+class Standing(enum.Enum):
+    """What there is of an ordinal."""
+
+    ABSENT = "no pod, and one may be made"
+    LOST_IN_ERROR = "no pod; the last one ended in ERROR, and nobody has said that another one may be made"
+    NEW = "has not run yet"
+    LIVE = "runs"
+    FAILING = "runs and is on its way to ERROR"
+    ERROR = "ended in ERROR, or could not use its application"
+    CRASHED = "ended in any other way than the client's own"
+    DONE = "ended in order, though nobody asked it to"
+    CLOSING = "is being removed"
+
+
+def ended(pod: PodSeen) -> bool:
+    """Whether nothing of it runs any more."""
+    return pod.exit_code is not None or pod.phase in ("Failed", "Succeeded")
+
+
+def standing(pod: PodSeen) -> Standing:
+    """The standing of a pod that is there."""
+    if pod.deleting:
+        return Standing.CLOSING
+    if in_error(pod):
+        return Standing.ERROR
+    if failing(pod):
+        return Standing.FAILING
+    if ended(pod):
+        # A pod that was evicted may end in order; its node did not keep it, so it counts as lost.
+        return Standing.DONE if pod.exit_code == 0 and pod.phase != "Failed" else Standing.CRASHED
+    return Standing.NEW if pod.state is None and pod.started_at is None else Standing.LIVE
+
+
+def failing(pod: PodSeen) -> bool:
+    """Whether its client has met an error that nobody may restart it after."""
+    return not pod.restartable or pod.state in _FAILED
+
+
+def in_error(pod: PodSeen) -> bool:
+    """Whether its client has ended in ERROR, however its container went."""
+    if pod.state == ClientState.ERROR:
+        return True
+    return ended(pod) and (failing(pod) or pod.exit_code in (EXIT_ERROR, EXIT_UNUSABLE))

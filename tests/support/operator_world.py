@@ -1,0 +1,437 @@
+"""A cluster, brokers and an operator that may be killed at any moment, all in memory and in simulated time.
+
+`World.reconcile` does what the operator does: it observes, plans, and carries the plan out action by action. The world
+checks at each action what must never happen, and so every test that uses it claims all of that.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streams_operator import names
+from streams_operator.model import Defaults, Happening, InitResult, Json, KafkaWork, Observed, Plan, PodSeen, TopicsSeen
+from streams_operator.plan import differs, plan
+from streams_operator.plan.objects.document import digest
+from streams_operator.plan.times import seconds_of, text_of
+from streams_runtime.api import StreamsApplication
+from streams_runtime.errors import Mistake
+
+START = 1_800_000_000.0
+NAME = "orders"
+TOPICS = ("orders-totals-changelog", "orders-by-user-repartition")
+LONG = 700.0  # seconds; longer than every back-off and every look at the brokers
+IMAGE = "runtime:1"
+
+
+def resource(spec: Mapping[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    """A small valid application, as the API server gives it; `spec` is laid over it."""
+    return {
+        "apiVersion": "streamsoperator.io/v1alpha1",
+        "kind": "StreamsApplication",
+        "metadata": {"name": NAME, "namespace": "shop", "uid": "uid-of-orders", "generation": 1, **metadata},
+        "spec": {
+            "replicas": 2,
+            "kafka": {"bootstrapServers": "kafka:9092"},
+            "topology": {
+                "sources": [
+                    {
+                        "name": "orders",
+                        "topic": "orders",
+                        "key": {"format": "string"},
+                        "value": {"format": "json", "schema": "user STRING, amount DOUBLE"},
+                    }
+                ],
+                "steps": [
+                    {"name": "by-user", "from": "orders", "keyBy": "user"},
+                    {"name": "totals", "from": "by-user", "aggregate": {"n": "count(*)"}, "store": "totals"},
+                ],
+                "sinks": [{"from": "totals", "topic": "totals"}],
+            },
+            **(spec or {}),
+        },
+    }
+
+
+def application_of(resource: Json) -> StreamsApplication:
+    """The model of a resource; what it means is not checked."""
+    return StreamsApplication.model_validate({name: value for name, value in resource.items() if name != "status"})
+
+
+def running(ordinal: int, made_from: str, **changes: Any) -> PodSeen:
+    """A pod that does its part."""
+    pod = PodSeen(
+        name=f"{NAME}-{ordinal}",
+        uid=f"uid-{ordinal}",
+        ordinal=ordinal,
+        phase="Running",
+        created_at=START - 100,
+        digest=made_from,
+        ready=True,
+        state="RUNNING",
+        restored=True,
+        started_at=START - 90,
+    )
+    return replace(pod, **changes)
+
+
+def ready_topics(at: float = START) -> TopicsSeen:
+    """All internal topics, seen to be there."""
+    return TopicsSeen(at, True, existing=TOPICS, tasks=4)
+
+
+@dataclass(slots=True)
+class Killed(Exception):
+    """The operator's process ended in the middle of a plan."""
+
+
+class World:
+    """One application. `kills` are the numbers of actions, counted over its life, after which the operator dies."""
+
+    def __init__(self, spec: Mapping[str, Any] | None = None, kills: Sequence[int] = ()) -> None:
+        self.now = START
+        self.resource: dict[str, Any] | None = resource(spec)
+        self.pods: dict[str, PodSeen] = {}
+        self.objects: dict[tuple[str, str], dict[str, Any]] = {}
+        self.brokers_up = True
+        self.on_brokers: set[str] = set()
+        self.defaults = Defaults(IMAGE)
+        self.events: list[Happening] = []
+        self.writes = 0
+        self.mistakes: tuple[Mistake, ...] = ()
+        self._kills = set(kills)
+        self._actions = 0
+        self._deaths = 0
+        self._uids = (f"uid-{number}" for number in itertools.count(1))
+        self._rolled: set[str] = set()
+        self._in_error: dict[str, tuple[str, int]] = {}
+        self._inits: list[int] = []
+        self._forget()
+
+    # What the operator does
+
+    def observe(self) -> Observed:
+        """What the operator sees."""
+        assert self.resource is not None
+        return Observed(
+            resource=copy.deepcopy(self.resource),
+            application=None if self.mistakes else application_of(self.resource),
+            mistakes=self.mistakes,
+            now=self.now,
+            pods=tuple(self.pods.values()),
+            objects=copy.deepcopy(self.objects),
+            topics=self._topics,
+            init=self._init,
+            topics_deleted=self._topics_deleted,
+            defaults=self.defaults,
+        )
+
+    def reconcile(self) -> Plan:
+        """One round, unless the operator is killed in it; the next one begins without any memory then."""
+        todo = plan(self.observe())
+        try:
+            self._carry_out(todo)
+        except Killed:
+            self._deaths += 1
+            self._forget()
+        return todo
+
+    def settle(self) -> None:
+        """Reconcile and let time pass until nothing happens any more for longer than anything takes."""
+        quiet_since = self.now
+        for _ in range(2000):
+            if self.resource is None:
+                return
+            before = (self.writes, copy.deepcopy(self.on_brokers), self._deaths)
+            todo = self.reconcile()
+            changed = self.pods_go_on() or before != (self.writes, self.on_brokers, self._deaths)
+            if changed:
+                quiet_since = self.now
+            elif self.now - quiet_since > LONG:
+                return
+            self.now += 1.0 if changed else min(todo.again_in or LONG, LONG)
+        raise AssertionError(f"no end of it: {plan(self.observe())}")
+
+    # What happens to it
+
+    def change(self, **spec: Any) -> None:
+        """Somebody edits the spec."""
+        assert self.resource is not None
+        self.resource["spec"].update(spec)
+        self.resource["metadata"]["generation"] += 1
+        self._topics = None  # it is about another application, perhaps
+
+    def crash(self, name: str, code: int = 137) -> None:
+        """The pod's process ends as nobody wanted it to."""
+        if self._runs(name):
+            self._end(name, "Failed", code, reason="OOMKilled")
+
+    def fail(self, name: str) -> None:
+        """The pod's client ends in ERROR."""
+        if self._runs(name):
+            self._end(name, "Failed", 70, state="ERROR", restartable=False, error=("LockException", "held"))
+            self._in_error[name] = (self.pods[name].digest, self.nonce)
+
+    def end(self, name: str) -> None:
+        """The pod's client ends in order, unasked."""
+        if self._runs(name):
+            self._end(name, "Succeeded", 0, state="NOT_RUNNING")
+
+    def remove_pod(self, name: str) -> None:
+        """Somebody deletes a pod."""
+        if name in self.pods:
+            self.pods[name] = replace(self.pods[name], deleting=True, ready=False)
+
+    def add_pod(self, pod: PodSeen) -> None:
+        """Somebody makes a pod with the application's label, if there is none of that name."""
+        self.pods.setdefault(pod.name, pod)
+
+    def spoil_objects(self, first: int) -> None:
+        """Somebody edits the Service and deletes every other object, from the one of this number on."""
+        for key in sorted(self.objects)[first:]:
+            if key[0] == "Service":
+                self.objects[key]["spec"]["clusterIP"] = "10.0.0.1"
+            elif key[0] != "ConfigMap":
+                del self.objects[key]
+
+    def delete(self) -> None:
+        """Somebody deletes the resource."""
+        assert self.resource is not None
+        self.resource["metadata"].setdefault("deletionTimestamp", text_of(self.now))
+
+    def restart_operator(self) -> None:
+        """The operator starts anew."""
+        self._forget()
+
+    @property
+    def status(self) -> Json:
+        """The resource's status."""
+        assert self.resource is not None
+        found: Json = self.resource.get("status") or {}
+        return found
+
+    def condition(self, type: str) -> tuple[str, str]:
+        """(status, reason) of a condition."""
+        found = next(each for each in self.status["conditions"] if each["type"] == type)
+        return found["status"], found["reason"]
+
+    @property
+    def spec(self) -> Json:
+        """The resource's spec."""
+        assert self.resource is not None
+        found: Json = self.resource["spec"]
+        return found
+
+    @property
+    def nonce(self) -> int:
+        """spec.restartNonce."""
+        return int(self.spec.get("restartNonce", 0))
+
+    @property
+    def digest(self) -> str:
+        """What pods are to be made from."""
+        assert self.resource is not None
+        return digest(application_of(self.resource), "shop", self.defaults)
+
+    def end_state(self) -> Any:
+        """Everything that should be the same whatever the operator went through; no uids, no times."""
+        if self.resource is None:
+            return ("gone", sorted(self.pods), sorted(self.on_brokers))
+        pods = {pod.name: (pod.digest, pod.nonce, pod.state, pod.phase) for pod in self.pods.values()}
+        objects = {
+            key: {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "uid"}}
+            for key, obj in self.objects.items()
+        }
+        return pods, objects, sorted(self.on_brokers), _without_times(self.status)
+
+    # The actions of a plan, one by one
+
+    def _carry_out(self, todo: Plan) -> None:
+        assert self.resource is not None
+        if todo.status is not None:
+            self._act()
+            self.resource["status"] = copy.deepcopy(todo.status)
+        if not todo.finalizer:
+            self._act()
+            self._let_go()
+            return
+        for obj in todo.apply:
+            self._act()
+            self._apply(obj)
+        for removal in todo.remove:
+            self._act()
+            self._remove(removal.kind, removal.name, removal.uid)
+        if todo.kafka is not None:
+            self._act(write=False)
+            self._at_the_brokers(todo.kafka)
+        self.events += todo.events
+
+    def _act(self, write: bool = True) -> None:
+        self._actions += 1
+        if self._actions in self._kills:
+            raise Killed
+        self.writes += write
+
+    def _forget(self) -> None:
+        self._topics: TopicsSeen | None = None
+        self._init: InitResult | None = None
+        self._topics_deleted = False
+
+    def _let_go(self) -> None:
+        self.resource = None
+        self.objects.clear()
+        self.pods = {name: pod for name, pod in self.pods.items() if pod.digest == ""}
+
+    def _apply(self, obj: Json) -> None:
+        key = (obj["kind"], obj["metadata"]["name"])
+        if obj["kind"] == "Pod":
+            self._make(obj)
+            return
+        existing = self.objects.get(key)
+        assert differs(obj, existing), f"{key} was applied, which changed nothing"
+        if existing is not None:
+            assert not existing.get("immutable") or _data(existing) == _data(obj), f"{key} can't change"
+        uid = existing["metadata"]["uid"] if existing is not None else next(self._uids)
+        self.objects[key] = copy.deepcopy(dict(obj)) | {"metadata": {**obj["metadata"], "uid": uid}}
+
+    def _make(self, obj: Json) -> None:
+        metadata = obj["metadata"]
+        name, made_from = metadata["name"], metadata["annotations"][names.ANNOTATION_SPEC]
+        assert name not in self.pods, f"{name} is there already"
+        assert self._topics is not None, "a pod was made before anybody looked at the topics"
+        assert self._topics.ready, "a pod was made before its topics were ready"
+        assert ("ConfigMap", names.config(NAME, made_from)) in self.objects, "its ConfigMap is not there"
+        assert self.status["instances"], "a pod was made before it was on record"
+        self._may_replace(name, made_from)
+        self._in_error.pop(name, None)
+        self.pods[name] = PodSeen(
+            name=name,
+            uid=next(self._uids),
+            ordinal=int(name.removeprefix(f"{NAME}-")),
+            phase="Pending",
+            created_at=self.now,
+            digest=made_from,
+            nonce=int(metadata["annotations"][names.ANNOTATION_NONCE]),
+        )
+
+    def _remove(self, kind: str, name: str, uid: str) -> None:
+        if kind != "Pod":
+            assert self.objects[kind, name]["metadata"]["uid"] == uid
+            assert not any(names.config(NAME, pod.digest) == name for pod in self.pods.values()), f"{name} is in use"
+            del self.objects[kind, name]
+            return
+        pod = self.pods[name]
+        assert pod.uid == uid
+        assert not pod.deleting, f"{name} was removed twice"
+        assert self.resource is not None
+        deleting = "deletionTimestamp" in self.resource["metadata"]
+        if not deleting and not self.spec.get("suspend") and (pod.ordinal or 0) < self.spec["replicas"]:
+            if name in self._in_error:
+                self._may_replace(name, self.digest)
+            elif pod.state is not None and pod.exit_code is None:
+                self._may_roll(pod)
+        else:
+            self._in_error.pop(name, None)  # whoever asks for fewer pods, and for more again, has asked
+        self.pods[name] = replace(pod, deleting=True, ready=False)
+
+    def _may_replace(self, name: str, made_from: str) -> None:
+        if name in self._in_error:
+            of, nonce = self._in_error[name]
+            assert of != made_from or nonce < self.nonce, f"{name} ended in ERROR and was replaced unasked"
+
+    def _may_roll(self, pod: PodSeen) -> None:
+        assert pod.digest != self.digest, f"{pod.name} runs and is of the present version"
+        self._rolled &= set(self.pods) | {f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])}
+        self._rolled = {name for name in self._rolled if not self._arrived(name)}
+        assert not self._rolled, f"{pod.name} was replaced while {self._rolled} are not there yet"
+        for other in (f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])):
+            assert other in self.pods, f"{pod.name} was replaced while {other} is not there"
+            assert not self.pods[other].deleting, f"{pod.name} was replaced while {other} is closing"
+            older = [
+                each
+                for each in self.pods.values()
+                if each.digest != self.digest and (each.ordinal or 0) > (pod.ordinal or 0)
+            ]
+            assert all(each.deleting for each in older), f"{pod.name} was replaced before {older}"
+        self._rolled.add(pod.name)
+
+    def _at_the_brokers(self, work: KafkaWork) -> None:
+        if not self.brokers_up:
+            seen = self._topics
+            failure = ("BrokerNotAvailable", "no broker answers at kafka:9092")
+            self._topics = TopicsSeen(
+                self.now, False, seen.existing if seen else (), seen.missing if seen else (), None, failure
+            )
+            if work.kind == "init":
+                self._init = InitResult(work.nonce, *failure)
+            return
+        if work.kind == "delete":
+            assert all(pod.digest == "" for pod in self.pods.values()), "topics were deleted under running pods"
+            self.on_brokers, self._topics_deleted = set(), True
+        if work.kind == "setup":
+            assert self.spec.get("internalTopics", {}).get("setup", "automatic") == "automatic"
+            self.on_brokers = set(TOPICS)
+        if work.kind == "init":
+            self._explicit_init(work.nonce)
+        missing = tuple(topic for topic in TOPICS if topic not in self.on_brokers)
+        existing = tuple(topic for topic in TOPICS if topic in self.on_brokers)
+        self._topics = TopicsSeen(self.now, not missing, existing, missing, tasks=4)
+
+    def _explicit_init(self, nonce: int) -> None:
+        """KIP-698's init() without parameters."""
+        if not self.on_brokers:
+            self.on_brokers = set(TOPICS)
+            self._init = InitResult(nonce, "Created", f"created {', '.join(TOPICS)}")
+        elif self.on_brokers == set(TOPICS):
+            self._init = InitResult(nonce, "AlreadySetUp")
+        else:
+            self._init = InitResult(nonce, "MissingInternalTopics", "some are missing")
+        self._inits.append(nonce)
+
+    @property
+    def inits(self) -> Sequence[int]:
+        """The nonces for which init() was called."""
+        return self._inits
+
+    # The pods' own life
+
+    def _runs(self, name: str) -> bool:
+        return name in self.pods and self.pods[name].exit_code is None and not self.pods[name].deleting
+
+    def _arrived(self, name: str) -> bool:
+        return name in self.pods and self.pods[name].state == "RUNNING" and self.pods[name].exit_code is None
+
+    def _end(self, name: str, phase: str, code: int, **changes: Any) -> None:
+        pod = self.pods[name]
+        self.pods[name] = replace(pod, phase=phase, exit_code=code, ended_at=self.now, ready=False, **changes)
+
+    def pods_go_on(self) -> bool:
+        """One stage further for each pod; False when none had one before it."""
+        before = dict(self.pods)
+        for name, pod in before.items():
+            if pod.digest == "":
+                continue
+            if pod.deleting:
+                del self.pods[name]
+            elif pod.exit_code is not None:
+                continue
+            elif pod.phase == "Pending":
+                self.pods[name] = replace(pod, phase="Running", started_at=self.now, state="REBALANCING")
+            elif pod.state == "REBALANCING":
+                self.pods[name] = replace(pod, state="RUNNING", restored=True, ready=True)
+        return before != self.pods
+
+
+def _data(obj: Json) -> Any:
+    return obj.get("data"), obj.get("binaryData")
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_times(each) for name, each in value.items() if name not in ("uid", "lastTransitionTime")}
+    if isinstance(value, list):
+        return [_without_times(each) for each in value]
+    return None if seconds_of(value) is not None else value

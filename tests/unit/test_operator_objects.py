@@ -1,0 +1,279 @@
+"""The objects that an application is made of."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from typing import Any
+
+import orjson
+import pytest
+from operator_cases import DEFAULTS, digest_of, observed
+from operator_world import NAME, application_of, resource
+
+from streams_operator import names
+from streams_operator.model import Defaults
+from streams_operator.plan import plan
+from streams_operator.plan.objects.config_map import config_map
+from streams_operator.plan.objects.document import digest, document
+from streams_operator.plan.objects.identity import Identity
+from streams_runtime.api import parse_application
+
+
+def objects(spec: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """By kind and name."""
+    return {f"{each['kind']} {each['metadata']['name']}": dict(each) for each in plan(observed(spec)).apply}
+
+
+def pod(spec: dict[str, Any] | None = None, ordinal: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = objects(spec)[f"Pod {NAME}-{ordinal}"]
+    return found
+
+
+def container(spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = pod(spec)["spec"]["containers"][0]
+    return found
+
+
+def test_the_objects_of_an_application() -> None:
+    made_from = digest_of({"state": {"storage": {"size": "1Gi"}}})
+    assert list(objects({"state": {"storage": {"size": "1Gi"}}})) == [
+        f"ConfigMap orders-{made_from}",
+        "ServiceAccount orders-streams",
+        "Role orders-streams",
+        "RoleBinding orders-streams",
+        "Service orders",
+        "PodDisruptionBudget orders",
+        "PersistentVolumeClaim state-orders-0",
+        "PersistentVolumeClaim state-orders-1",
+        "Pod orders-0",
+        "Pod orders-1",
+    ]
+
+
+def test_every_object_has_the_labels_and_goes_with_the_resource() -> None:
+    for name, found in objects({"state": {"storage": {"size": "1Gi"}}}).items():
+        metadata = found["metadata"]
+        assert metadata["namespace"] == "shop"
+        assert metadata["labels"].items() >= {
+            ("streamsoperator.io/application", NAME),
+            ("app.kubernetes.io/managed-by", "streams-operator"),
+            ("app.kubernetes.io/name", NAME),
+        }
+        (owner,) = metadata["ownerReferences"]
+        assert owner["uid"] == "uid-of-orders"
+        assert owner.get("controller", False) is not name.startswith("PersistentVolumeClaim")
+        assert owner.get("blockOwnerDeletion", False) is not name.startswith("PersistentVolumeClaim")
+
+
+def test_the_same_application_gives_the_same_objects() -> None:
+    assert objects() == objects()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"replicas": 5},
+        {"suspend": True},
+        {"restartNonce": 3},
+        {"internalTopics": {"setup": "automatic", "deletionPolicy": "Delete"}},
+        {"processing": {"maxBatchRecords": 500_000}},
+    ],
+)
+def test_what_a_pod_is_not_made_of_does_not_change_the_digest(change: dict[str, Any]) -> None:
+    assert digest_of(change) == digest_of()
+
+
+def test_a_new_nonce_of_init_does_not_change_the_digest() -> None:
+    manual = {"internalTopics": {"setup": "manual"}}
+    assert digest_of({"internalTopics": {"setup": "manual", "init": {"nonce": 4}}}) == digest_of(manual)
+
+
+def test_a_larger_volume_does_not_change_the_digest() -> None:
+    small, large = ({"state": {"storage": {"size": size}}} for size in ("1Gi", "2Gi"))
+    assert digest_of(small) == digest_of(large)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": "runtime:2"},
+        {"state": {"storage": {"size": "1Gi"}}},
+        {"processing": {"maxBatchRecords": 7}},
+        {"kafka": {"bootstrapServers": "other:9092"}},
+        {"template": {"env": [{"name": "A", "value": "b"}]}},
+        {"internalTopics": {"setup": "manual"}},
+    ],
+)
+def test_what_a_pod_is_made_of_changes_the_digest(change: dict[str, Any]) -> None:
+    assert digest_of(change) != digest_of()
+
+
+@pytest.mark.parametrize("defaults", [Defaults("runtime:2"), Defaults("runtime:1", grace_seconds=5)])
+def test_what_the_chart_decides_changes_the_digest(defaults: Defaults) -> None:
+    assert digest(application_of(resource()), "shop", defaults) != digest_of()
+
+
+def test_pods_read_the_application_that_was_applied() -> None:
+    spec = {"replicas": 3, "processing": {"onDeserializationError": {"deadLetter": {"topic": "dead"}}}}
+    given = application_of(resource(spec))
+    read = parse_application(document(given, "shop").decode())
+    assert read.spec.model_copy(update={"replicas": 3}) == given.spec
+    assert (read.name, read.metadata.namespace) == (NAME, "shop")
+
+
+def test_a_config_map_is_immutable_and_holds_sorted_json() -> None:
+    found = objects()[f"ConfigMap {NAME}-{digest_of()}"]
+    text = found["data"]["application.json"]
+    assert found["immutable"] is True
+    assert text.encode() == orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS)
+    assert set(orjson.loads(text)) == {"apiVersion", "kind", "metadata", "spec"}
+
+
+def test_an_application_above_256_kib_is_compressed_and_keeps_what_says_the_same() -> None:
+    text = b'{"x": "%s"}' % (b"y" * 256 * 1024)
+    made = config_map(Identity("orders", "shop", "u"), "0" * 10, text, None)
+    assert "data" not in made
+    packed = made["binaryData"]["application.json.gz"]
+    assert gzip.decompress(base64.b64decode(packed)) == text
+    other = base64.b64encode(gzip.compress(text, 1, mtime=7)).decode()
+    existing = {"binaryData": {"application.json.gz": other}}
+    again = config_map(Identity("orders", "shop", "u"), "0" * 10, text, existing)
+    assert again["binaryData"]["application.json.gz"] == other != packed
+
+
+def test_the_service_is_headless_and_names_pods_that_are_not_ready() -> None:
+    spec = objects()["Service orders"]["spec"]
+    assert spec["clusterIP"] == "None"
+    assert spec["publishNotReadyAddresses"] is True
+    assert [(port["name"], port["port"]) for port in spec["ports"]] == [("queries", 8080)]
+
+
+def test_the_role_names_the_application_s_own_pods_and_nothing_else() -> None:
+    assert objects()["Role orders-streams"]["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "resourceNames": ["orders-0", "orders-1"], "verbs": ["get"]},
+        {
+            "apiGroups": [""],
+            "resources": ["pods/status"],
+            "resourceNames": ["orders-0", "orders-1"],
+            "verbs": ["patch"],
+        },
+    ]
+
+
+def test_the_role_of_no_pods_gives_no_right_at_all() -> None:
+    assert objects({"replicas": 0})["Role orders-streams"]["rules"] == []
+
+
+def test_at_most_one_pod_may_be_taken_away() -> None:
+    assert objects()["PodDisruptionBudget orders"]["spec"]["maxUnavailable"] == 1
+
+
+def test_a_pod_as_it_is_made() -> None:
+    made = pod({"restartNonce": 3})
+    spec, box = made["spec"], made["spec"]["containers"][0]
+    assert made["metadata"]["annotations"] == {names.ANNOTATION_SPEC: digest_of(), names.ANNOTATION_NONCE: "3"}
+    assert (spec["restartPolicy"], spec["hostname"], spec["subdomain"]) == ("Never", "orders-0", "orders")
+    assert spec["readinessGates"] == [{"conditionType": "streamsoperator.io/Running"}]
+    assert (spec["terminationGracePeriodSeconds"], spec["enableServiceLinks"]) == (75, False)
+    assert spec["serviceAccountName"] == "orders-streams"
+    assert (box["name"], box["command"]) == ("streams", ["python", "-m", "streams_runtime.cli.pod"])
+    assert box["terminationMessagePath"] == "/dev/termination-log"
+    assert {each["name"]: each.get("value") for each in box["env"]} == {
+        "POD_NAME": None,
+        "POD_NAMESPACE": None,
+        "POD_UID": None,
+        "STREAMSAPP_SERVICE": "orders",
+        "STREAMSAPP_GRACE_SECONDS": "75",
+    }
+
+
+def test_a_pod_is_restricted() -> None:
+    spec, box = pod()["spec"], container()
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert {spec["securityContext"][key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {10001}
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert box["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def test_the_probes_of_a_pod() -> None:
+    box = container()
+    assert box["startupProbe"]["httpGet"] == box["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "queries"}
+    assert (box["startupProbe"]["periodSeconds"], box["startupProbe"]["failureThreshold"]) == (2, 90)
+    liveness = box["livenessProbe"]
+    assert (liveness["periodSeconds"], liveness["timeoutSeconds"], liveness["failureThreshold"]) == (10, 5, 6)
+    assert box["readinessProbe"] == {"httpGet": {"path": "/readyz", "port": "queries"}, "periodSeconds": 2}
+
+
+def test_the_volumes_of_a_pod() -> None:
+    spec = {"kafka": {"bootstrapServers": "k:1", "secretRef": {"name": "sec"}}, "state": {"storage": {"size": "1Gi"}}}
+    made = pod(spec, 1)["spec"]
+    volumes = {each["name"]: each for each in made["volumes"]}
+    assert volumes["application"]["configMap"] == {"name": f"orders-{digest_of(spec)}"}
+    assert volumes["kafka"]["secret"]["secretName"] == "sec"
+    assert volumes["state"]["persistentVolumeClaim"] == {"claimName": "state-orders-1"}
+    assert volumes["tmp"]["emptyDir"] == {}
+    assert {each["name"]: each["mountPath"] for each in made["containers"][0]["volumeMounts"]} == {
+        "application": "/etc/streams/application",
+        "kafka": "/etc/streams/kafka",
+        "state": "/var/lib/streams",
+        "tmp": "/tmp",
+    }
+
+
+def test_without_storage_the_state_is_an_empty_folder() -> None:
+    assert {"name": "state", "emptyDir": {}} in pod()["spec"]["volumes"]
+    assert not any(name.startswith("PersistentVolumeClaim") for name in objects())
+
+
+def test_the_template_is_laid_over_the_pods() -> None:
+    template = {
+        "resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "2Gi"}},
+        "env": [{"name": "A", "value": "b"}, {"name": "C", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+        "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+        "serviceAccountName": "mine",
+        "annotations": {"note": "x", names.ANNOTATION_SPEC: "forged"},
+    }
+    made = pod({"template": template})
+    spec, box = made["spec"], made["spec"]["containers"][0]
+    assert box["resources"] == {"requests": {"cpu": "500m"}, "limits": {"memory": "2Gi"}}
+    assert box["env"][-2:] == template["env"]
+    assert (spec["nodeSelector"], spec["affinity"]) == ({"disk": "fast"}, {"podAntiAffinity": {}})
+    assert spec["tolerations"] == template["tolerations"]
+    assert spec["serviceAccountName"] == "mine"
+    assert made["metadata"]["annotations"]["note"] == "x"
+    assert made["metadata"]["annotations"][names.ANNOTATION_SPEC] == digest_of({"template": template})
+    subjects = objects({"template": template})["RoleBinding orders-streams"]["subjects"]
+    assert [each["name"] for each in subjects] == ["orders-streams", "mine"]
+
+
+def claim_for(size: str, existing: dict[str, Any]) -> list[dict[str, Any]]:
+    found = {"metadata": {"name": "state-orders-0"}, "spec": existing}
+    seen = observed(
+        {"replicas": 1, "state": {"storage": {"size": size, "storageClassName": "a"}}},
+        objects={("PersistentVolumeClaim", "state-orders-0"): found},
+    )
+    return [dict(each["spec"]) for each in plan(seen).apply if each["kind"] == "PersistentVolumeClaim"]
+
+
+@pytest.mark.parametrize(("size", "then"), [("2Gi", "2Gi"), ("1024Mi", "1Gi"), ("512Mi", "1Gi")])
+def test_a_claim_grows_and_never_shrinks_and_keeps_its_class(size: str, then: str) -> None:
+    existing = {"resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "b"}
+    (spec,) = claim_for(size, existing)
+    assert spec["resources"]["requests"]["storage"] == then
+    assert spec["storageClassName"] == "b"
+
+
+def test_names_and_folders_are_those_of_the_runtime() -> None:
+    from streams_runtime.kubernetes import conditions, mounted
+
+    assert (mounted.CONFIG_FILE, str(mounted.CONFIG_MOUNT)) == (names.CONFIG_FILE, names.CONFIG_MOUNT)
+    assert (str(mounted.SECRET_MOUNT), str(mounted.STATE_MOUNT)) == (names.SECRET_MOUNT, names.STATE_MOUNT)
+    assert names.CONDITION_RUNNING == conditions.CONDITION_RUNNING
+    assert DEFAULTS.grace_seconds == 75

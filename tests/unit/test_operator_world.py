@@ -1,0 +1,165 @@
+"""What holds whatever happens to an application and to its operator, in a simulated cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operator_world import NAME, TOPICS, World
+
+from streams_operator.model import PodSeen
+
+OPERATIONS = ("scale", "version", "nonce", "suspend", "resume", "crash", "fail", "end", "remove", "edit", "foreign")
+
+script = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 3)), max_size=6)
+kills = st.lists(st.integers(1, 60), max_size=6, unique=True)
+
+
+def happen(world: World, operation: str, number: int) -> None:
+    """One thing that people, pods or the cluster do."""
+    name = f"{NAME}-{number}"
+    changes: dict[str, dict[str, Any]] = {
+        "scale": {"replicas": number},
+        "version": {"processing": {"maxBatchRecords": 1000 + number}},
+        "nonce": {"restartNonce": world.nonce + 1},
+        "suspend": {"suspend": True},
+        "resume": {"suspend": False},
+    }
+    deeds: dict[str, Callable[[str], None]] = {
+        "crash": world.crash,
+        "fail": world.fail,
+        "end": world.end,
+        "remove": world.remove_pod,
+        "foreign": lambda _: world.add_pod(foreign()),
+        "edit": lambda _: world.spoil_objects(number),
+    }
+    if operation in changes:
+        world.change(**changes[operation])
+    else:
+        deeds[operation](name)
+
+
+def foreign() -> PodSeen:
+    return PodSeen(name="other", uid="foreign", ordinal=None, phase="Running", created_at=0.0)
+
+
+def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) -> World:
+    world = World({"replicas": 3}, killed_after)
+    world.settle()
+    for operation, number in steps:
+        happen(world, operation, number)
+        if patient:
+            world.settle()
+        else:
+            world.reconcile()
+    world.settle()
+    return world
+
+
+@settings(max_examples=60, deadline=None)
+@given(script, kills)
+def test_the_end_is_the_same_wherever_the_operator_is_killed(
+    steps: list[tuple[str, int]], killed_after: list[int]
+) -> None:
+    assert lived(steps, killed_after, patient=True).end_state() == lived(steps, [], patient=True).end_state()
+
+
+@settings(max_examples=60, deadline=None)
+@given(script, kills)
+def test_things_that_happen_at_once_end_with_the_pods_that_were_asked_for(
+    steps: list[tuple[str, int]], killed_after: list[int]
+) -> None:
+    world = lived(steps, killed_after, patient=False)
+    wanted = 0 if world.spec.get("suspend") else world.spec["replicas"]
+    entries = {each["name"]: each["state"] for each in world.status["instances"]}
+    assert set(entries) == {f"{NAME}-{ordinal}" for ordinal in range(wanted)}
+    assert set(entries.values()) <= {"RUNNING", "ERROR", "CREATED"}
+    for name, pod in world.pods.items():
+        if name in entries and pod.state == "RUNNING":
+            assert pod.digest == world.digest or "ERROR" in entries.values()
+
+
+@settings(max_examples=60, deadline=None)
+@given(script, kills)
+def test_a_settled_application_is_left_alone(steps: list[tuple[str, int]], killed_after: list[int]) -> None:
+    world = lived(steps, killed_after, patient=False)
+    written, told = world.writes, len(world.events)
+    for _ in range(5):
+        world.reconcile()
+    assert (world.writes, len(world.events)) == (written, told)
+
+
+@settings(max_examples=60, deadline=None)
+@given(script, kills, st.booleans(), st.sampled_from(["Retain", "Delete"]))
+def test_deletion_always_ends(
+    steps: list[tuple[str, int]], killed_after: list[int], brokers_up: bool, policy: str
+) -> None:
+    world = lived(steps, killed_after, patient=False)
+    world.change(internalTopics={"deletionPolicy": policy})
+    world.brokers_up = brokers_up
+    began = world.now
+    world.delete()
+    world.settle()
+    assert world.resource is None
+    assert world.now - began <= world.defaults.delete_deadline + 10
+    assert world.on_brokers == (set() if policy == "Delete" and brokers_up else set(TOPICS))
+
+
+@settings(max_examples=40, deadline=None)
+@given(kills, st.lists(st.sampled_from(["down", "up", "lose", "nonce", "restart"]), max_size=8))
+def test_manual_set_up_calls_init_once_for_each_nonce_and_makes_nothing_else(
+    killed_after: list[int], steps: list[str]
+) -> None:
+    world = World({"internalTopics": {"setup": "manual"}}, killed_after)
+    nonce = 0
+    for step in steps:
+        match step:
+            case "down" | "up":
+                world.brokers_up = step == "up"
+            case "lose":
+                world.on_brokers.discard(TOPICS[0])
+            case "nonce":
+                nonce += 1
+                world.change(internalTopics={"setup": "manual", "init": {"nonce": nonce}})
+            case "restart":
+                world.settle()  # one that dies between an init() and writing of it asks again, and finds it done
+                world.restart_operator()
+        world.reconcile()
+        world.reconcile()
+    world.settle()
+    if not killed_after:
+        assert len(set(world.inits)) == len(world.inits)
+    if not nonce:
+        assert not world.on_brokers
+        assert not world.pods
+
+
+def test_an_ordinal_that_is_scaled_away_after_an_error_and_asked_for_again_gets_a_pod() -> None:
+    world = lived([("fail", 0), ("scale", 0), ("scale", 1)], [], patient=True)
+    assert world.pods[f"{NAME}-0"].state == "RUNNING"
+
+
+def test_a_new_version_replaces_pods_one_by_one_from_the_last() -> None:
+    world = World({"replicas": 3})
+    world.settle()
+    world.change(processing={"maxBatchRecords": 7})
+    order = []
+    for _ in range(40):
+        todo = world.reconcile()
+        order += [removal.name for removal in todo.remove if removal.kind == "Pod"]
+        world.pods_go_on()
+    assert order == [f"{NAME}-2", f"{NAME}-1", f"{NAME}-0"]
+    assert {pod.digest for pod in world.pods.values()} == {world.digest}
+
+
+@pytest.mark.parametrize("replicas", [1, 5])
+def test_an_application_comes_up_with_all_its_pods(replicas: int) -> None:
+    world = World({"replicas": replicas})
+    world.settle()
+    assert world.status["state"] == "RUNNING"
+    assert world.status["ready"] == f"{replicas}/{replicas}"
+    assert world.condition("Ready") == ("True", "Running")
+    assert world.condition("Progressing") == ("False", "Settled")
