@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-import subprocess
+import sys
 from collections.abc import Callable, Mapping
 
 import pytest
 
 _STRICT_VARIABLE = "CI"
-_DOCKER_TIMEOUT = 20.0
 _EXCUSE = "Skipped: "
 
 
@@ -38,14 +37,6 @@ def _no_java() -> str | None:
     return None
 
 
-def _no_docker() -> str | None:
-    try:
-        run = subprocess.run(["docker", "info"], capture_output=True, timeout=_DOCKER_TIMEOUT, check=False)
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        return f"no Docker engine: {failure}"
-    return None if run.returncode == 0 else "no Docker engine answers `docker info`"
-
-
 def _no_program(*names: str) -> Callable[[], str | None]:
     def missing() -> str | None:
         absent = [name for name in names if shutil.which(name) is None]
@@ -54,11 +45,31 @@ def _no_program(*names: str) -> Callable[[], str | None]:
     return missing
 
 
+def _no_api_server() -> str | None:
+    from kube_api_server import PROGRAMS
+    from kube_binaries import lacking
+    from kube_sources import docker_and_kind, given
+
+    return None if given() or docker_and_kind() else lacking(*PROGRAMS)
+
+
+def _no_node() -> str | None:
+    from kube_binaries import lacking
+    from kube_node import PROGRAMS
+    from kube_sources import docker_and_kind, given
+
+    if given() or docker_and_kind():
+        return None
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "a node of one's own needs root on Linux; Docker with kind, or a kubeconfig, would do as well"
+    return lacking(*PROGRAMS)
+
+
 NEEDS: Mapping[str, tuple[Callable[[], str | None], ...]] = {
     "integration": (_no_java, _no_jvm),
     "oracle": (_no_java, _no_program("mvn")),
-    "cluster": (_no_program("etcd", "kube-apiserver"),),
-    "e2e": (_no_docker,),
+    "cluster": (_no_api_server,),
+    "e2e": (_no_node,),
 }
 """What tests of a marker need; each check gives the reason why this machine lacks it, or None."""
 

@@ -1,0 +1,86 @@
+# Two images from one file: `--target operator` (no Java, no Spark) and `--target runtime`.
+#
+# In a network without a package index, put wheels and source packages into ./wheelhouse (`pip download`) and give
+# `--build-arg WHEELHOUSE=wheelhouse`. Jars in ./jars (the folder `jars` of the cache folder) go into the runtime
+# with `--build-arg JARS=jars`; without that they are fetched.
+FROM python:3.11-slim-bookworm AS base
+# SAFEPATH: the working folder, which a pod may mount, is no place to import from.
+ENV PATH=/opt/streams/venv/bin:$PATH \
+    PYTHONSAFEPATH=1 \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    HOME=/tmp
+# Hadoop's libraries ask for the user's name, so the id has to have one.
+RUN groupadd --gid 10001 streams \
+ && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin streams
+
+
+FROM base AS packages
+ARG WHEELHOUSE=
+WORKDIR /build
+COPY pyproject.toml .requirements.lock ./
+COPY .ci/requirements_of.py .ci/
+# Source packages are built with these rather than with a download of their own.
+RUN --mount=type=bind,target=/context \
+    python3 .ci/requirements_of.py build > build.txt \
+ && python3 -m venv /opt/build \
+ && /opt/build/bin/python -m pip install --no-cache-dir --require-hashes -r build.txt \
+    ${WHEELHOUSE:+--no-index --find-links=/context/$WHEELHOUSE}
+
+
+FROM packages AS operator-packages
+ARG WHEELHOUSE=
+RUN --mount=type=bind,target=/context \
+    python3 .ci/requirements_of.py operator > operator.txt \
+ && /opt/build/bin/pip wheel --no-cache-dir --no-build-isolation --require-hashes -r operator.txt -w wheels \
+    ${WHEELHOUSE:+--no-index --find-links=/context/$WHEELHOUSE} \
+ && python3 -m venv --without-pip /opt/streams/venv \
+ && /opt/build/bin/pip --python /opt/streams/venv/bin/python install --no-cache-dir --no-index --no-deps wheels/*.whl
+
+
+FROM packages AS runtime-packages
+ARG WHEELHOUSE=
+RUN --mount=type=bind,target=/context \
+    python3 .ci/requirements_of.py runtime > runtime.txt \
+ && /opt/build/bin/pip wheel --no-cache-dir --no-build-isolation --require-hashes -r runtime.txt -w wheels \
+    ${WHEELHOUSE:+--no-index --find-links=/context/$WHEELHOUSE} \
+ && python3 -m venv --without-pip /opt/streams/venv \
+ && /opt/build/bin/pip --python /opt/streams/venv/bin/python install --no-cache-dir --no-index --no-deps wheels/*.whl
+
+
+FROM packages AS project
+COPY README.md ./
+COPY operator operator
+COPY runtime runtime
+# An environment with nothing else in it, to be laid over the one with the packages.
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-index --no-deps --no-build-isolation -w wheels . \
+ && python3 -m venv --without-pip /opt/streams/venv \
+ && /opt/build/bin/pip --python /opt/streams/venv/bin/python install --no-cache-dir --no-index --no-deps wheels/*.whl
+
+
+FROM base AS operator
+COPY --from=operator-packages /opt/streams /opt/streams
+COPY --from=project /opt/streams /opt/streams
+USER 10001:10001
+WORKDIR /tmp
+ENTRYPOINT ["python", "-m", "streams_operator"]
+
+
+FROM base AS runtime
+# The folder is absent in slim images, and the package's links need it.
+RUN mkdir -p /usr/share/man/man1 \
+ && apt-get update \
+ && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
+ && rm -rf /var/lib/apt/lists/*
+COPY --from=runtime-packages /opt/streams /opt/streams
+COPY --from=project /opt/streams /opt/streams
+ENV STREAMSAPP_CACHE=/opt/streams/cache
+ARG JARS=
+RUN --mount=type=bind,target=/context \
+    mkdir -p /opt/streams/cache \
+ && if [ -n "$JARS" ]; then cp -r "/context/$JARS" /opt/streams/cache/jars; fi \
+ && python -m streams_runtime.jvm.setup \
+ && chmod -R a+rX /opt/streams/cache
+USER 10001:10001
+WORKDIR /tmp
+CMD ["python", "-m", "streams_runtime.cli.pod"]

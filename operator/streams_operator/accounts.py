@@ -1,0 +1,133 @@
+"""What the pods say of themselves at /state: asked beside the rounds, so that a silent pod delays nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+import orjson
+
+from streams_operator.model import InstanceAccount, PodSeen
+from streams_operator.names import QUERY_PORT
+from streams_operator.wake import Key
+
+_ANSWER = 2.0  # seconds that a pod has to answer
+_PATIENCE = 0.3  # seconds that a round waits; what comes later wakes the resource
+_FRESH = 3.0  # seconds for which an answer is not asked for again
+_AT_ONCE = 64  # requests, over all applications
+_LONGEST = 1 << 20  # bytes of an answer
+_STATES = frozenset({"REBALANCING", "RUNNING"})
+
+Url = Callable[[PodSeen], str | None]
+"""Where a pod answers; None: nowhere."""
+
+
+def state_url(pod: PodSeen) -> str | None:
+    """`/state` of a pod that has something to say."""
+    if pod.ip is None or pod.deleting or pod.state not in _STATES or pod.phase != "Running":
+        return None
+    host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
+    return f"http://{host}:{QUERY_PORT}/state"
+
+
+class Accounts:
+    """The last answers, by application and pod. Missing answers leave the figures out."""
+
+    def __init__(self, changed: Callable[[Key], None], url: Url = state_url) -> None:
+        """`changed`: called when answers came after the round that asked for them, and are different."""
+        self._changed = changed
+        self._url = url
+        self._session: aiohttp.ClientSession | None = None
+        self._answers: dict[Key, Mapping[str, InstanceAccount]] = {}
+        self._asked_at: dict[Key, float] = {}
+        self._answered_at: dict[Key, float] = {}
+        self._asking: dict[Key, asyncio.Task[None]] = {}
+
+    async def of(self, key: Key, pods: Sequence[PodSeen]) -> Mapping[str, InstanceAccount]:
+        """The accounts by pod name, as new as can be had without waiting."""
+        asked = {pod.name: url for pod in pods if (url := self._url(pod)) is not None}
+        now = asyncio.get_running_loop().time()
+        if asked and key not in self._asking and now - self._asked_at.get(key, -_FRESH) >= _FRESH:
+            self._asked_at[key] = now
+            task = asyncio.create_task(self._refresh(key, asked))
+            self._asking[key] = task
+            task.add_done_callback(lambda _: self._asking.pop(key, None))
+            before = self._answers.get(key)
+            done, _ = await asyncio.wait({task}, timeout=_PATIENCE)
+            if not done:
+                task.add_done_callback(lambda _: self._answers.get(key) == before or self._changed(key))
+        return {name: account for name, account in self._answers.get(key, {}).items() if name in asked}
+
+    def forget(self, key: Key) -> None:
+        """The resource has gone."""
+        self._answers.pop(key, None)
+        self._asked_at.pop(key, None)
+        self._answered_at.pop(key, None)
+        if task := self._asking.pop(key, None):
+            task.cancel()
+
+    async def close(self) -> None:
+        """Ask no more."""
+        for task in list(self._asking.values()):
+            task.cancel()
+        if self._session is not None:
+            await self._session.close()
+
+    async def _refresh(self, key: Key, urls: Mapping[str, str]) -> None:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=_AT_ONCE),
+                timeout=aiohttp.ClientTimeout(sock_connect=_ANSWER, sock_read=_ANSWER),
+            )
+        session = self._session
+        answers = await asyncio.gather(*(_ask(session, url) for url in urls.values()))
+        now, before = asyncio.get_running_loop().time(), self._answers.get(key, {})
+        since = now - self._answered_at.get(key, now)
+        self._answered_at[key] = now
+        self._answers[key] = {
+            name: with_rate(answer, before.get(name), since)
+            for name, answer in zip(urls, answers, strict=True)
+            if answer is not None
+        }
+
+
+async def _ask(session: aiohttp.ClientSession, url: str) -> InstanceAccount | None:
+    try:
+        async with session.get(url, allow_redirects=False) as response:
+            if response.status != HTTPStatus.OK:
+                return None
+            body = bytearray()
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > _LONGEST:
+                    return None
+            return account(orjson.loads(body))
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError, TypeError, KeyError, AttributeError):
+        # Whatever a pod answers, or does not, its figures are left out, and nothing else.
+        return None
+
+
+def account(answer: Mapping[str, Any]) -> InstanceAccount:
+    """From `/state`. Raises KeyError, TypeError or ValueError for something else."""
+    lags = [each["lag"] for each in answer["lag"]]
+    return InstanceAccount(
+        tasks=tuple(str(task["id"]) for task in answer["tasks"]),
+        lag=sum(int(lag) for lag in lags) if lags and all(lag is not None for lag in lags) else None,
+        records_left=sum(_left(each) for each in answer["restoration"]),
+    )
+
+
+def with_rate(account: InstanceAccount, before: InstanceAccount | None, since: float) -> InstanceAccount:
+    """With the speed of its restoration over the last `since` seconds; the former speed where nothing moved."""
+    if before is None or not account.records_left or since <= 0:
+        return account
+    done = before.records_left - account.records_left
+    return replace(account, records_per_second=done / since if done > 0 else before.records_per_second)
+
+
+def _left(progress: Mapping[str, Any]) -> int:
+    return 0 if progress["ended_at"] is not None else max(int(progress["end"]) - int(progress["position"]), 0)

@@ -1,0 +1,121 @@
+"""Carries a Plan out: what was decided is put on record first, then done, in the order of the plan."""
+
+from __future__ import annotations
+
+import logging
+
+from streams_operator.api import Api, Conflict, NotThere, Refused
+from streams_operator.events import Events
+from streams_operator.kinds import APPLICATION, POD, Kind, kind_of
+from streams_operator.lists import Lists
+from streams_operator.model import Happening, Json, Observed, Plan, Removal
+from streams_operator.names import FINALIZER
+from streams_operator.observe import without_nones
+from streams_operator.wake import Again, Key
+
+_LOGGER = logging.getLogger("streams_operator.apply")
+
+
+class Applier:
+    """Writes to the API server. A plan that was carried out in part is no harm: the next round sees what there is."""
+
+    def __init__(self, api: Api, lists: Lists, events: Events) -> None:
+        self._api = api
+        self._lists = lists
+        self._events = events
+
+    async def carry_out(self, key: Key, observed: Observed, plan: Plan) -> Refused | None:
+        """Everything but the work at the brokers and the finalizer's end.
+
+        Returns the first refusal of an object that somebody else has to see to (a quota, a policy): it keeps nothing
+        else from being done, and an event tells of it.
+
+        Raises:
+            ApiError: nothing after the step that failed was done.
+        """
+        resource = await self._finalizer_on(observed.resource, plan)
+        resource = await self._status(resource, plan)
+        refused: list[Refused] = []
+        for desired in plan.apply:
+            try:
+                await self._apply(key, observed, desired)
+            except Refused as error:
+                refused.append(error)
+        for removal in plan.remove:
+            await self._remove(key, removal)
+        troubles = [Happening("Warning", "ApplyFailed", str(error)) for error in refused]
+        await self._events.tell(key, resource, [*plan.events, *troubles])
+        return refused[0] if refused else None
+
+    async def let_go(self, observed: Observed, plan: Plan) -> None:
+        """Take the finalizer off when the plan says so: the very last thing that is done for a resource."""
+        metadata = observed.resource["metadata"]
+        finalizers = list(metadata.get("finalizers") or ())
+        if plan.finalizer or FINALIZER not in finalizers:
+            return
+        # Guarded by the uid, not by the version: the status may just have been written.
+        fresh = await self._api.get(APPLICATION, metadata["namespace"], metadata["name"])
+        if fresh["metadata"]["uid"] == metadata["uid"]:
+            left = [each for each in fresh["metadata"].get("finalizers") or () if each != FINALIZER]
+            await self._finalizers(fresh, left)
+
+    async def _finalizer_on(self, resource: Json, plan: Plan) -> Json:
+        metadata = resource["metadata"]
+        finalizers = list(metadata.get("finalizers") or ())
+        if not plan.finalizer or FINALIZER in finalizers or "deletionTimestamp" in metadata:
+            return resource
+        return await self._finalizers(resource, [*finalizers, FINALIZER])
+
+    async def _finalizers(self, resource: Json, finalizers: list[str]) -> Json:
+        metadata = resource["metadata"]
+        change = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
+        return await self._api.merge(APPLICATION, metadata["namespace"], metadata["name"], change)
+
+    async def _status(self, resource: Json, plan: Plan) -> Json:
+        """Conflict: the resource was changed since it was looked at, so the decision may be another one now."""
+        if plan.status is None:
+            return resource
+        status = without_nones(plan.status)
+        if status == resource.get("status"):
+            return resource
+        return await self._api.replace(APPLICATION, {**resource, "status": status}, "status")
+
+    async def _apply(self, key: Key, observed: Observed, desired: Json) -> None:
+        kind = kind_of(desired["kind"])
+        self._lists.doubt(key, kind.name)
+        if kind is POD and desired["metadata"]["name"] not in {pod.name for pod in observed.pods}:
+            # Created, never applied: a pod of this name that came meanwhile is not to be touched.
+            await self._api.create(kind, desired)
+        else:
+            if (kind.name, desired["metadata"]["name"]) not in observed.objects:
+                await self._refuse_anothers(kind, desired, observed.resource["metadata"]["uid"])
+            await self._api.apply(kind, desired)
+        _LOGGER.debug("applied %s %s", kind.name, desired["metadata"]["name"])
+
+    async def _refuse_anothers(self, kind: Kind, desired: Json, owner: str) -> None:
+        """An object of this name without our label may be somebody's: a Service `kafka`, say. It is not taken over."""
+        metadata = desired["metadata"]
+        try:
+            existing = await self._api.get(kind, metadata["namespace"], metadata["name"])
+        except NotThere:
+            return
+        if owner not in {each.get("uid") for each in existing["metadata"].get("ownerReferences") or ()}:
+            raise Refused(
+                f"{kind.name} {metadata['name']} is there already and does not belong to this application. Remove it,"
+                " or give the application another name"
+            )
+
+    async def _remove(self, key: Key, removal: Removal) -> None:
+        kind = kind_of(removal.kind)
+        self._lists.doubt(key, kind.name)
+        try:
+            await self._api.delete(kind, key.namespace, removal.name, removal.uid)
+            _LOGGER.debug("removed %s %s", removal.kind, removal.name)
+        except NotThere:
+            _LOGGER.debug("%s %s had gone already", removal.kind, removal.name)
+
+
+def as_again(error: Exception) -> Again:
+    """An ApiError as the queue takes it: whose turn comes again, when, and whether that is worth a line."""
+    after = getattr(error, "after", None)
+    return Again(str(error), after, expected=isinstance(error, Conflict | NotThere))

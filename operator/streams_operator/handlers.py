@@ -1,0 +1,144 @@
+"""kopf's part: it watches, in a thread and an event loop of its own, and each event only wakes a resource.
+
+No handler here returns anything or keeps anything on an object; kopf writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import kopf
+
+from streams_operator.kinds import APPLICATION, WATCHED, Kind
+from streams_operator.model import Json
+from streams_operator.names import LABEL_APPLICATION
+
+_LOGGER = logging.getLogger("streams_operator.handlers")
+
+_SERVER_TIMEOUT = 300  # whole seconds until the server ends a watch, and the next one takes over
+_CONNECT_TIMEOUT = 10.0
+_SILENCE = 75.0  # seconds without even a bookmark, which come every minute, after which a stream is dead
+_WORKERS = 64
+_AGAIN = 2.0  # seconds until kopf is started again, should it have ended
+_GUARD = 0.5  # seconds between two looks at the watches
+_WATCH = "watcher for "
+"""With this begins the name of each of kopf's tasks that watch."""
+_STOP = 10.0  # seconds that its end may take
+
+Told = Callable[[Kind, Json, bool], None]
+"""Called with the kind, the object's metadata, and whether it has gone; in kopf's thread."""
+
+
+class _Patience(Iterable[float]):
+    """Delays between attempts, without end: a stream that gives up would be started again with all the others."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((0.5, 1, 2, 4, 8), itertools.repeat(15))
+
+
+class Watches:
+    """kopf in a thread. It watches the operator's kinds in the given namespaces, or in all."""
+
+    def __init__(self, namespaces: Sequence[str], told: Told) -> None:
+        self._namespaces = namespaces
+        self._told = told
+        self._stop = threading.Event()
+        self._stop_once = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch. All that there is comes as events first."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the watches; returns when they have ended. Not for an event loop's thread."""
+        self._stop.set()
+        self._stop_once.set()
+        self._thread.join(_STOP)
+
+    def restart(self) -> None:
+        """Begin all watches anew."""
+        self._stop_once.set()
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread lives."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._stop_once.clear()
+            if self._stop.is_set():
+                return
+            try:
+                asyncio.run(self._operate())
+            except Exception as error:
+                _LOGGER.error("the watches ended and begin anew: %s: %s", type(error).__name__, error)
+                self._stop.wait(_AGAIN)
+
+    async def _operate(self) -> None:
+        guard = asyncio.create_task(self._guard())
+        await kopf.operator(
+            registry=_registry(self._told),
+            settings=_settings(),
+            standalone=True,
+            clusterwide=not self._namespaces,
+            namespaces=list(self._namespaces),
+            stop_flag=self._stop_once,
+        )
+        guard.cancel()
+
+    async def _guard(self) -> None:
+        """Begin anew when a watch has ended. kopf logs it, and goes on with the others only."""
+        watches: set[asyncio.Task[Any]] = set()
+        while True:
+            watches |= {task for task in asyncio.all_tasks() if task.get_name().startswith(_WATCH)}
+            for task in watches:
+                if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                    _LOGGER.warning("%s ended, and all watches begin anew: %s", task.get_name(), error)
+                    await asyncio.sleep(_AGAIN)
+                    self._stop_once.set()
+                    return
+            watches = {task for task in watches if not task.done()}
+            await asyncio.sleep(_GUARD)
+
+
+def _registry(told: Told) -> kopf.OperatorRegistry:
+    registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry)(kopf.login_via_client)
+    for kind in WATCHED:
+        kopf.on.event(group=kind.group, version=kind.version, plural=kind.plural, id=kind.plural, registry=registry)(
+            _handler(kind, told)
+        )
+    return registry
+
+
+def _handler(kind: Kind, told: Told) -> Callable[..., Any]:
+    async def seen(event: Any, **_: Any) -> None:
+        told(kind, event["object"]["metadata"], event["type"] == "DELETED")
+
+    return seen
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = False
+    settings.watching.server_timeout = _SERVER_TIMEOUT
+    settings.watching.client_timeout = _SERVER_TIMEOUT + 30
+    settings.watching.connect_timeout = _CONNECT_TIMEOUT
+    settings.watching.inactivity_timeout = _SILENCE
+    settings.networking.request_timeout = 60.0
+    settings.networking.connect_timeout = _CONNECT_TIMEOUT
+    settings.networking.error_backoffs = _Patience()
+    settings.queueing.worker_limit = _WORKERS
+    settings.queueing.idle_timeout = 1.0
+    for kind in WATCHED:
+        if kind is not APPLICATION:
+            settings.watching.label_selectors[kind.group, kind.version, kind.plural] = LABEL_APPLICATION
+    return settings

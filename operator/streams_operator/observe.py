@@ -1,0 +1,179 @@
+"""From the API server, the brokers and the pods to one Observed."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from streams_operator.accounts import Accounts
+from streams_operator.api import Api, NotThere
+from streams_operator.brokers import Brokers
+from streams_operator.kinds import APPLICATION
+from streams_operator.lists import Lists
+from streams_operator.model import Defaults, Json, Observed, PodSeen
+from streams_operator.names import (
+    ANNOTATION_NONCE,
+    ANNOTATION_SPEC,
+    CONDITION_RESTARTABLE,
+    CONDITION_RESTORED,
+    CONDITION_RUNNING,
+    CONTAINER,
+)
+from streams_operator.wake import Key
+from streams_runtime.api import read_application
+
+_LEFT = re.compile(r"(\d+) records? left")
+_WAITING_IS_USUAL = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where one look at an application comes from."""
+
+    api: Api
+    lists: Lists
+    brokers: Brokers
+    accounts: Accounts
+    defaults: Defaults
+    clock: Callable[[], float] = time.time
+
+    async def observe(self, key: Key) -> Observed | None:
+        """Everything there is to know of an application now; None: the resource has gone. Raises ApiError."""
+        try:
+            resource = await self.api.get(APPLICATION, key.namespace, key.name)
+        except NotThere:
+            return None
+        reading = read_application(without_nones(resource), "the resource")
+        pods = tuple(sorted((pod_seen(pod, key.name) for pod in await self.lists.pods(key)), key=lambda pod: pod.name))
+        brokers = self.brokers.seen(key, resource["metadata"]["uid"], reading.application)
+        return Observed(
+            resource=resource,
+            application=reading.application,
+            mistakes=reading.mistakes,
+            now=self.clock(),
+            pods=pods,
+            objects=await self.lists.parts(key),
+            accounts=await self.accounts.of(key, pods),
+            topics=brokers.topics,
+            init=brokers.init,
+            topics_deleted=brokers.topics_deleted,
+            defaults=self.defaults,
+        )
+
+
+def pod_seen(pod: Json, application: str) -> PodSeen:
+    """One pod, from its metadata, its conditions and its container."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    running = conditions.get(CONDITION_RUNNING, {})
+    restored = conditions.get(CONDITION_RESTORED, {})
+    restartable = conditions.get(CONDITION_RESTARTABLE, {})
+    container = _container(status)
+    state = container.get("state") or {}
+    ended = state.get("terminated")
+    left = _LEFT.search(restored.get("message") or "")
+    annotations = metadata.get("annotations") or {}
+    final = _termination_message(ended)
+    return PodSeen(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        ordinal=ordinal(metadata["name"], application),
+        phase=status.get("phase") or "Unknown",
+        created_at=seconds(metadata.get("creationTimestamp")) or 0.0,
+        deleting="deletionTimestamp" in metadata,
+        digest=annotations.get(ANNOTATION_SPEC, ""),
+        nonce=_number(annotations.get(ANNOTATION_NONCE)),
+        ready=_is(conditions.get("Ready", {}), "True"),
+        state=running.get("reason") or final.get("state"),
+        restored=_is(restored, "True"),
+        records_left=int(left[1]) if left else 0,
+        restartable=not _is(restartable, "False"),
+        error=_error(restartable, final),
+        exit_code=ended.get("exitCode") if ended else None,
+        ended_at=_ended_at(ended, status, conditions),
+        started_at=seconds((state.get("running") or ended or {}).get("startedAt")),
+        ip=status.get("podIP"),
+        reason=_reason(status, state, conditions),
+    )
+
+
+def ordinal(pod: str, application: str) -> int | None:
+    """The pod's number, if its name is one that this application's pods have."""
+    number = pod.removeprefix(f"{application}-")
+    well_formed = number != pod and number.isascii() and number.isdigit() and str(int(number)) == number
+    return int(number) if well_formed else None
+
+
+def seconds(text: str | None) -> float | None:
+    """A Kubernetes time as seconds since 1970."""
+    return None if text is None else datetime.fromisoformat(text).timestamp()
+
+
+def without_nones(value: Any) -> Any:
+    """The same without the fields that are null, which say nothing."""
+    if isinstance(value, Mapping):
+        return {name: without_nones(each) for name, each in value.items() if each is not None}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [without_nones(each) for each in value]
+    return value
+
+
+def _container(status: Json) -> Json:
+    for each in status.get("containerStatuses") or ():
+        if each.get("name") == CONTAINER:
+            found: Json = each
+            return found
+    return {}
+
+
+def _termination_message(ended: Json | None) -> dict[str, str]:
+    """The last words of the runtime: state, class and message. Another program's are not JSON, and none."""
+    try:
+        words = orjson.loads((ended or {}).get("message") or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return {str(name): str(word) for name, word in words.items() if word} if isinstance(words, dict) else {}
+
+
+def _error(restartable: Json, final: Mapping[str, str]) -> tuple[str, str] | None:
+    if _is(restartable, "False"):
+        return restartable.get("reason") or "", restartable.get("message") or ""
+    if final.get("class"):
+        return final["class"], final.get("message", "")
+    return None
+
+
+def _ended_at(ended: Json | None, status: Json, conditions: Mapping[str, Json]) -> float | None:
+    """When it ended. A pod that never had a container, or whose node is lost, ended when Kubernetes said so."""
+    if ended and (at := seconds(ended.get("finishedAt"))) is not None:
+        return at
+    if status.get("phase") in ("Failed", "Succeeded"):
+        said = [seconds(each.get("lastTransitionTime")) for each in conditions.values()]
+        return max((at for at in said if at is not None), default=None)
+    return None
+
+
+def _reason(status: Json, state: Json, conditions: Mapping[str, Json]) -> str:
+    if reason := status.get("reason"):
+        return str(reason)
+    ended, waiting = state.get("terminated") or {}, state.get("waiting") or {}
+    if ended:
+        return str(ended.get("reason") or "")
+    if waiting.get("reason", "") not in _WAITING_IS_USUAL:
+        return str(waiting["reason"])
+    scheduled = conditions.get("PodScheduled", {})
+    return str(scheduled.get("reason") or "") if _is(scheduled, "False") else ""
+
+
+def _is(condition: Json, value: str) -> bool:
+    return condition.get("status") == value
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() else 0

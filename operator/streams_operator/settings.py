@@ -1,0 +1,117 @@
+"""What the operator is told by its environment. The chart sets these variables; each has a reason for its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams_operator.model import Defaults
+
+PREFIX = "STREAMS_OPERATOR_"
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_FORMATS = ("text", "json")
+_POLICIES = ("Always", "IfNotPresent", "Never")
+_HIGHEST_PORT = 65535
+
+
+class SettingError(Exception):
+    """A variable has a value that can't be used. The text names it and says what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times are in seconds, ports are TCP ports on all addresses; port 0 takes any that is free."""
+
+    defaults: Defaults
+    namespaces: tuple[str, ...] = ()  # empty: all
+    lease_namespace: str = "default"
+    lease_name: str = "streams-operator"
+    metrics_port: int = 8080
+    health_port: int = 8081
+    webhook_port: int | None = None  # None: no webhook
+    webhook_certificate: Path | None = None  # folder with tls.crt and tls.key
+    log_level: str = "INFO"
+    log_format: str = "json"
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """The settings in STREAMS_OPERATOR_*. Raises SettingError for the first that can't be used."""
+    values = _Values(environment)
+    return Settings(
+        defaults=Defaults(
+            image=values.required("RUNTIME_IMAGE", "the image of the applications' pods"),
+            delete_deadline=values.seconds("DELETE_DEADLINE", 120.0),
+            image_pull_policy=values.one_of("IMAGE_PULL_POLICY", "IfNotPresent", _POLICIES),
+        ),
+        namespaces=tuple(dict.fromkeys(values.text("NAMESPACES", "").replace(",", " ").split())),
+        lease_namespace=values.text("LEASE_NAMESPACE", _own_namespace()),
+        lease_name=values.text("LEASE_NAME", "streams-operator"),
+        metrics_port=values.port("METRICS_PORT", 8080),
+        health_port=values.port("HEALTH_PORT", 8081),
+        webhook_port=values.port("WEBHOOK_PORT", 0) if values.text("WEBHOOK_PORT", "") else None,
+        webhook_certificate=values.certificate("WEBHOOK_CERTIFICATE", "WEBHOOK_PORT"),
+        log_level=values.one_of("LOG_LEVEL", "INFO", _LEVELS),
+        log_format=values.one_of("LOG_FORMAT", "json", _FORMATS),
+    )
+
+
+class _Values:
+    """An empty variable counts as one that is not set, since a chart's template may leave it empty."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def text(self, name: str, default: str) -> str:
+        return self._environment.get(PREFIX + name, "").strip() or default
+
+    def required(self, name: str, what: str) -> str:
+        if value := self.text(name, ""):
+            return value
+        raise SettingError(f"{PREFIX}{name} is not set; give {what}")
+
+    def one_of(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
+        value = self.text(name, default)
+        for each in allowed:
+            if each.lower() == value.lower():
+                return each
+        raise SettingError(f"{PREFIX}{name} is {value!r}; give one of {', '.join(allowed)}")
+
+    def seconds(self, name: str, default: float) -> float:
+        value = self.text(name, str(default))
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < float("inf"):
+            raise SettingError(f"{PREFIX}{name} is {value!r}; give a number of seconds, 0 or more")
+        return number
+
+    def port(self, name: str, default: int) -> int:
+        value = self.text(name, str(default))
+        if not value.isdecimal() or int(value) > _HIGHEST_PORT:
+            raise SettingError(f"{PREFIX}{name} is {value!r}; give a port number")
+        return int(value)
+
+    def certificate(self, name: str, port: str) -> Path | None:
+        folder = self.text(name, "")
+        if not self.text(port, ""):
+            return None
+        if not folder:
+            raise SettingError(
+                f"{PREFIX}{name} is not set though {PREFIX}{port} is; give the folder of its certificate"
+            )
+        for file in ("tls.crt", "tls.key"):
+            if not (Path(folder) / file).is_file():
+                raise SettingError(
+                    f"{PREFIX}{name} is {folder!r}, which has no {file}; mount the certificate's Secret there"
+                )
+        return Path(folder)
+
+
+def _own_namespace() -> str:
+    try:
+        return _NAMESPACE_FILE.read_text().strip()
+    except OSError:
+        return "default"

@@ -1,0 +1,200 @@
+"""Whose turn it is: one round at a time for each resource, some resources at once, one's failure is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_LOGGER = logging.getLogger("streams_operator.wake")
+
+DEBOUNCE = 0.2  # seconds: what happens within them is looked at once
+PARALLEL = 8
+_JITTER = 0.1  # of the time until a planned look, so that resources made together do not stay together
+_FIRST_RETRY = 0.5
+_LONGEST_RETRY = 60.0
+_STUCK = 600.0  # seconds of a round; far more than the limits of all its requests
+_OFTEN = 6  # failures in a row from which even an expected one is worth a line
+
+
+class Key(NamedTuple):
+    """A resource."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Again(Exception):
+    """A round could not be finished for a reason that is no mistake of anybody's; `after` seconds, if given."""
+
+    def __init__(self, text: str, after: float | None = None, *, expected: bool = False) -> None:
+        """`expected`: it happens in daily business (a conflict) and is not worth a line."""
+        super().__init__(text)
+        self.after = after
+        self.expected = expected
+
+
+Round = Callable[[Key], Awaitable[float | None]]
+"""Looks at a resource and acts; returns the seconds until it wants to look again, None: on an event only."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What is known of one resource's next round."""
+
+    due: float | None = None
+    timer: asyncio.TimerHandle | None = None
+    waiting: bool = False
+    running: bool = False
+    not_before: float = 0.0
+    failures: int = 0
+    complaint: str = ""
+
+
+class Wakes:
+    """The queue. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        act: Round,
+        *,
+        parallel: int = PARALLEL,
+        debounce: float = DEBOUNCE,
+        chance: Callable[[], float] = random.random,
+        counted: Callable[[Key, str, float], None] = lambda *_: None,
+    ) -> None:
+        """`chance`: numbers from 0 to 1; `counted`: called after each round with its result and its seconds."""
+        self._act = act
+        self._parallel = parallel
+        self._debounce = debounce
+        self._chance = chance
+        self._counted = counted
+        self._turns: dict[Key, _Turn] = {}
+        self._ready: asyncio.Queue[Key] = asyncio.Queue()
+        self._running: dict[Key, float] = {}  # since when, by the loop's clock
+        self._idle = asyncio.Event()
+        self._ending = False
+
+    def wake(self, key: Key, after: float | None = None, *, urgent: bool = False) -> None:
+        """Look at a resource soon, or `after` seconds; the sooner one counts. May be called at any time.
+
+        A resource whose last round failed waits out its back-off; `urgent` ends it, since something changed
+        that may have been the reason.
+        """
+        turn = self._turns.setdefault(key, _Turn())
+        now = asyncio.get_running_loop().time()
+        if urgent:
+            turn.not_before = 0.0
+        self._set(key, turn, max(now + (self._debounce if after is None else after), turn.not_before))
+
+    def clear(self) -> None:
+        """Forget all turns, when others take over."""
+        for turn in self._turns.values():
+            if turn.timer is not None:
+                turn.timer.cancel()
+        self._turns.clear()
+        self._ready = asyncio.Queue()
+
+    @property
+    def length(self) -> int:
+        """Resources that are due and wait for a free place."""
+        return self._ready.qsize()
+
+    @property
+    def turning(self) -> bool:
+        """Whether all rounds under way began not too long ago."""
+        now = asyncio.get_running_loop().time()
+        return all(now - since < _STUCK for since in self._running.values())
+
+    async def finish(self, timeout: float) -> None:
+        """Begin no round any more, and wait for those under way, at most `timeout` seconds."""
+        self._ending = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self._running:
+                    self._idle.clear()
+                    await self._idle.wait()
+
+    async def run(self) -> None:
+        """Run rounds until cancelled; then those under way are cancelled too, at their next wait."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._parallel):
+                group.create_task(self._worker())
+
+    def _set(self, key: Key, turn: _Turn, due: float) -> None:
+        if turn.waiting or (turn.due is not None and turn.due <= due):
+            return
+        turn.due = due
+        if turn.timer is not None:
+            turn.timer.cancel()
+            turn.timer = None
+        if not turn.running:
+            turn.timer = asyncio.get_running_loop().call_at(due, self._is_due, key, turn)
+
+    def _is_due(self, key: Key, turn: _Turn) -> None:
+        turn.due, turn.timer, turn.waiting = None, None, True
+        self._ready.put_nowait(key)
+
+    async def _worker(self) -> None:
+        while True:
+            key = await self._ready.get()
+            turn = self._turns.get(key)
+            if turn is not None and turn.waiting and not self._ending:
+                await self._round(key, turn)
+
+    async def _round(self, key: Key, turn: _Turn) -> None:
+        loop = asyncio.get_running_loop()
+        begun = self._running[key] = loop.time()
+        turn.waiting, turn.running = False, True
+        result, again = "done", None
+        try:
+            again = await self._act(key)
+            turn.failures, turn.not_before, turn.complaint = 0, 0.0, ""
+        except Again as reason:
+            result = "again" if reason.expected else "failed"
+            again = self._failed(key, turn, reason, reason.after)
+        except Exception as error:
+            result = "failed"
+            again = self._failed(key, turn, error, None)
+        finally:
+            turn.running = False
+            del self._running[key]
+            self._idle.set()
+        self._counted(key, result, loop.time() - begun)
+        if result == "done" and again is not None:
+            again *= 1 + _JITTER * self._chance()  # never sooner: the plan has named a time
+        due, turn.due = turn.due, None
+        if due is not None:
+            self._set(key, turn, max(due, turn.not_before, loop.time()))
+        if again is not None:
+            self._set(key, turn, loop.time() + again)
+        if turn.timer is None and self._turns.get(key) is turn:
+            del self._turns[key]  # nothing is planned, so there is nothing to remember
+
+    def _failed(self, key: Key, turn: _Turn, error: Exception, after: float | None) -> float:
+        turn.failures = min(turn.failures + 1, 16)
+        expected = isinstance(error, Again) and error.expected and turn.failures < _OFTEN
+        doubled: float = _FIRST_RETRY * 2 ** (turn.failures - 1)
+        delay = min(doubled, _LONGEST_RETRY) * (1 + _JITTER * self._chance())
+        delay = max(delay, after or 0.0)
+        turn.not_before = asyncio.get_running_loop().time() + delay
+        text = f"{type(error).__name__}: {error}"
+        if text != turn.complaint and not expected:
+            turn.complaint = text
+            known = isinstance(error, Again)
+            _LOGGER.warning(
+                "%s: %s. It is tried again in %.1f s",
+                key,
+                error if known else f"the round ended with {text}",
+                delay,
+                exc_info=None if known else error,
+                extra={"namespace": key.namespace, "application": key.name},
+            )
+        return delay

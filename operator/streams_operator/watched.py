@@ -1,0 +1,127 @@
+"""What the watches have told, and the proof that they still tell: their news against a list now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from streams_operator.api import Api, ApiError
+from streams_operator.kinds import APPLICATION, POD, Kind
+from streams_operator.model import Json
+from streams_operator.names import LABEL_APPLICATION
+from streams_operator.wake import Key
+
+_LOGGER = logging.getLogger("streams_operator.watched")
+
+_LOOK = 20.0  # seconds between two comparisons
+_FIRST_LOOK = 1.0  # the same, until everything has come for the first time
+_PATIENCE = 30.0  # seconds for which one and the same change is unknown to the watch: it is dead, and begun anew
+_DEAD = 120.0  # the same: beginning anew has not helped
+
+
+def owner(kind: Kind, metadata: Json) -> Key | None:
+    """The application that an object belongs to, by its label; None: none of ours."""
+    namespace = str(metadata.get("namespace", ""))
+    if kind is APPLICATION:
+        return Key(namespace, str(metadata["name"]))
+    name = (metadata.get("labels") or {}).get(LABEL_APPLICATION)
+    return Key(namespace, name) if name else None
+
+
+class Watched:
+    """Versions of resources and pods as the watches brought them. Belongs to the event loop's thread.
+
+    Costs two cheap lists of metadata every 20 s and writes nothing. A change that a watch has missed wakes its
+    application all the same; a watch that goes on missing is begun anew, and then makes `alive` False.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        namespaces: Collection[str],
+        news: Callable[[Kind, Key], None],
+        renew: Callable[[], None],
+        look: float = _LOOK,
+        patience: float = _PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`news`: called for each application of which something was missed; `renew` begins all watches anew."""
+        self._api = api
+        self._namespaces: Collection[str | None] = namespaces or (None,)
+        self._news = news
+        self._renew = renew
+        self._renewed_at = clock()
+        self._look = look
+        self._patience = patience
+        self._clock = clock
+        self._versions: dict[str, dict[str, tuple[str, Key]]] = {APPLICATION.name: {}, POD.name: {}}
+        self._missed: dict[tuple[str, str, str], float] = {}  # since when
+        self.begun = False
+        """Whether the watches have brought everything once."""
+
+    def tell(self, kind: Kind, metadata: Json, key: Key, gone: bool) -> None:
+        """A watch brought this version of an object, or its end."""
+        versions = self._versions.get(kind.name)
+        if versions is None:
+            return
+        if gone:
+            versions.pop(metadata["uid"], None)
+        else:
+            versions[metadata["uid"]] = (metadata["resourceVersion"], key)
+
+    @property
+    def keys(self) -> Collection[Key]:
+        """All resources there are, as far as is known."""
+        return [key for _, key in self._versions[APPLICATION.name].values()]
+
+    @property
+    def alive(self) -> bool:
+        """Whether the watches bring what happens."""
+        return not self._longer_than(_DEAD)
+
+    def _longer_than(self, seconds: float) -> bool:
+        now = self._clock()
+        return any(now - since >= seconds for since in self._missed.values())
+
+    async def run(self) -> None:
+        """Compare, for ever."""
+        while True:
+            await asyncio.sleep(self._look if self.begun else min(_FIRST_LOOK, self._look))
+            # A server that does not answer says nothing about the watches.
+            with suppress(ApiError):
+                await self.compare()
+
+    async def compare(self) -> None:
+        """One comparison. Raises ApiError: nothing was learnt."""
+        missed: dict[tuple[str, str, str], float] = {}
+        for kind in (APPLICATION, POD):
+            before = dict(self._versions[kind.name])
+            listed: dict[str, tuple[str, Key]] = {}
+            labels = "" if kind is APPLICATION else LABEL_APPLICATION
+            for namespace in self._namespaces:
+                for metadata in await self._api.versions(kind, namespace, labels):
+                    if key := owner(kind, metadata):
+                        listed[metadata["uid"]] = (metadata["resourceVersion"], key)
+            now = self._versions[kind.name]
+            for uid in before.keys() | listed.keys():
+                # What the watch brought during the list is newer than the list.
+                if before.get(uid) != now.get(uid) or now.get(uid) == listed.get(uid):
+                    continue
+                version, key = listed.get(uid) or ("gone", before[uid][1])
+                mark = (kind.name, uid, version)
+                missed[mark] = self._missed.get(mark, self._clock())
+                _LOGGER.debug("the watch of %s has not told of %s", kind.plural, mark)
+                self._news(kind, key)
+                if version == "gone":
+                    # The stream began anew after the end of it; it will never be told.
+                    now.pop(uid, None)
+                    del missed[mark]
+        self._missed = missed
+        self.begun = self.begun or not missed
+        if self._longer_than(self._patience) and self._clock() - self._renewed_at >= self._patience:
+            _LOGGER.error("a watch has not brought %d changes; all watches begin anew", len(missed))
+            self._renewed_at = self._clock()
+            self._renew()
