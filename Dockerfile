@@ -73,14 +73,15 @@ RUN mkdir -p /usr/share/man/man1 \
  && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=runtime-packages /opt/streams /opt/streams
-COPY --from=project /opt/streams /opt/streams
 ENV STREAMSAPP_CACHE=/opt/streams/cache
 ARG JARS=
 RUN --mount=type=bind,target=/context \
     mkdir -p /opt/streams/cache \
  && if [ -n "$JARS" ]; then cp -r "/context/$JARS" /opt/streams/cache/jars; fi \
- && python -m streams_runtime.jvm.setup \
  && chmod -R a+rX /opt/streams/cache
+COPY --from=project /opt/streams /opt/streams
+# Looks at what is there, and fetches what is missing.
+RUN umask 022 && python -m streams_runtime.jvm.setup
 USER 10001:10001
 WORKDIR /tmp
 CMD ["python", "-m", "streams_runtime.cli.pod"]

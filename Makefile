@@ -18,12 +18,13 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit lint format bench-quick test-idle crd lock clean
+.PHONY: help install jvm demo test test-unit lint format bench-quick test-e2e test-idle crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
 	@echo "make test         every test that this machine can run; names the others and why"
 	@echo "make test-unit    the tests that need neither a broker nor Spark"
+	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
@@ -70,6 +71,9 @@ test: install
 
 test-unit: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto tests/unit
+
+test-e2e: install
+	@$(PYTHON) -m pytest tests/e2e
 
 test-idle: install
 	@STREAMSAPP_TEST_IDLE=1 $(PYTHON) -m pytest tests/cluster/test_operator_idle.py

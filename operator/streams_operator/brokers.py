@@ -13,6 +13,7 @@ from typing import Protocol
 
 import orjson
 
+from streams_operator.addresses import seen_from
 from streams_operator.model import InitResult, KafkaWork, TopicsSeen
 from streams_operator.wake import Key
 from streams_runtime.api import StreamsApplication
@@ -50,6 +51,17 @@ class Topics(Protocol):
 Open = Callable[[StreamsApplication, Mapping[str, str] | None, float], Topics]
 
 
+def open_topics(application: StreamsApplication, secret: Mapping[str, str] | None, deadline: float) -> Topics:
+    """The application's topics, at the brokers that its pods would reach by the same address.
+
+    Raises ConfigException: a client property that can't be used.
+    """
+    servers, namespace = application.spec.kafka.bootstrap_servers, application.metadata.namespace
+    if servers is not None and namespace is not None:
+        servers = seen_from(namespace, servers)
+    return ApplicationTopics(application, secret, deadline, servers)
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What the brokers have answered for one application."""
@@ -75,13 +87,13 @@ class Brokers:
     def __init__(
         self,
         answered: Callable[[Key, KafkaWork, Seen], None],
-        open_topics: Open = ApplicationTopics,
+        open: Open = open_topics,
         clock: Callable[[], float] = time.time,
         overdue: float = _OVERDUE,
     ) -> None:
         """`answered`: called with each answer, also with one that is a failure."""
         self._answered = answered
-        self._open = open_topics
+        self._open = open
         self._clock = clock
         self._overdue = overdue
         self._applications: dict[Key, _Application] = {}

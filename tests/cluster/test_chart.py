@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from helm import CHART, helm
 from kube_binaries import program
 from kube_cluster import Cluster
 from waiting import eventually
@@ -22,7 +23,6 @@ from waiting import eventually
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts" / "streams-operator"
 GOLDEN = Path(__file__).parent / "golden"
 SETS = sorted(file.name.removesuffix(".values.yaml") for file in GOLDEN.glob("*.values.yaml"))
 WRITE_VARIABLE = "STREAMSAPP_WRITE_GOLDEN"
@@ -31,23 +31,6 @@ _VERSION = "1.34.4"
 _TIMEOUT = 120.0
 _MADE_BY_HELM = re.compile(r"(caBundle|ca\.crt|tls\.crt|tls\.key): [A-Za-z0-9+/=]+$", re.MULTILINE)
 Object = dict[str, Any]
-
-
-def helm(*arguments: str, cluster: Cluster | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run Helm with no settings but its arguments'. Raises AssertionError with its own words when it fails."""
-    # Helm and its Kubernetes client leave caches in HOME; without a cluster they have nothing to keep.
-    kubeconfig, home = (cluster.kubeconfig, cluster.folder) if cluster else (Path(os.devnull), Path("/nonexistent"))
-    done = subprocess.run(
-        [program("helm"), *arguments],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "KUBECONFIG": str(kubeconfig)},
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT,
-        check=False,
-    )
-    if check and done.returncode != 0:
-        raise AssertionError(f"helm {' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}")
-    return done
 
 
 def rendered(*options: str) -> str:

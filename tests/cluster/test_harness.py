@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from kube_cluster import Cluster
+from kube_traces import held_by_another_process, processes_with
 from waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -90,3 +93,19 @@ def test_what_a_test_leaves_is_removed_with_its_finalizers(pytester: pytest.Pyte
     )
     pytester.runpytest_inprocess("-p", "kube_fixtures", "-p", "no:hypothesispytest").assert_outcomes(passed=1)
     assert api_server.get("configmap", "held", "-n", "left-behind") is None
+
+
+def test_an_api_server_dies_with_the_run_that_is_killed(tmp_path: Path):
+    imports = "from kube_api_server import api_server"
+    with held_by_another_process(imports, "api_server()", tmp_path) as run:
+        assert len(processes_with(str(tmp_path))) > 1
+        run.kill()
+        eventually(lambda: not processes_with(str(tmp_path)), "its processes are gone")
+
+
+def test_an_interrupted_run_leaves_no_files(tmp_path: Path):
+    with held_by_another_process("from kube_api_server import api_server", "api_server()", tmp_path) as run:
+        run.send_signal(signal.SIGINT)
+        run.wait(60)
+    assert list(tmp_path.iterdir()) == []
+    assert not processes_with(str(tmp_path))

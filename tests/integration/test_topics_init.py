@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from clients import client
 from topic_apps import TopicApp, delete
+from waiting import DEADLINE
 
 from streams_runtime.api import parse_application
 from streams_runtime.client import StreamsClient
@@ -152,7 +153,7 @@ def test_concurrent_inits_of_several_clients_all_succeed(app: TopicApp, admin: A
 
     def init(number: int) -> ClientState:
         made = streams_client(app, tmp_path, f"i-{number}")
-        together.wait(30)
+        together.wait(DEADLINE)
         made.init()
         made.close()
         return made.state

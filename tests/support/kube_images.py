@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -27,7 +28,7 @@ _PAUSE_SOURCE = PROJECT / "tests" / "e2e" / "pause.c"
 _FILES = ("Dockerfile", ".dockerignore", ".requirements.lock", "pyproject.toml", ".ci/requirements_of.py")
 _SOURCES = ("operator", "runtime")
 _TIMEOUT = 1800.0
-_MOST_LAYERS = 80
+_MOST_LAYERS = 400
 # What the real base image has and a build needs.
 _BASE_PACKAGES = "python3,python3-venv,ca-certificates"
 
@@ -76,7 +77,9 @@ def _archive(name: str, key: str) -> Path:
     return _folder() / f"{name}-{key}.tar"
 
 
+@functools.cache
 def _key() -> str:
+    # Once a run: a file that is saved while tests run belongs to the next one.
     digest = hashlib.sha256()
     sources = sorted(path for name in _SOURCES for path in (PROJECT / name).rglob("*") if _belongs(path))
     for path in (*(PROJECT / name for name in _FILES), *sources):
@@ -169,12 +172,13 @@ def _link(source: str, target: str) -> None:
 
 
 def _export(store: Sequence[str | Path], image: str, archive: Path) -> None:
-    """Write the archive; it appears by one rename, and the ones that it replaces go."""
+    """Write the archive; it appears by one rename, and older ones than the last go: that may be in use."""
     part = archive.with_suffix(".part")
     part.unlink(missing_ok=True)
     # Uncompressed, unlike an OCI archive: it stays on this machine, and compressing takes longer than building.
     _run([*store, "push", "--quiet", image, f"docker-archive:{part}:{image}"])
-    for old in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*.tar"):
+    others = archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*.tar")
+    for old in sorted(others, key=lambda path: path.stat().st_mtime)[:-1]:
         old.unlink()
     part.rename(archive)
 

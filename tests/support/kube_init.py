@@ -13,8 +13,6 @@ from pathlib import Path
 READY = "namespaces are ready"
 # containerd, the kubelet and CNI plugins write here, at paths that are not all theirs to choose.
 HIDDEN = ("/var/lib", "/var/log")
-# Where the controller-manager's provisioner makes volumes.
-VOLUMES = "/tmp/hostpath_pv"
 _SETTINGS = {
     "net/ipv4/ip_forward": "1",
     "net/bridge/bridge-nf-call-iptables": "1",
@@ -24,7 +22,7 @@ _SETTINGS = {
 def main(folder: Path) -> None:
     """Does not return."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    for place in (*HIDDEN, VOLUMES):
+    for place in HIDDEN:
         own = folder / place.strip("/").replace("/", "-")
         own.mkdir(parents=True)
         subprocess.run(["mount", "--bind", own, place], check=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import random
@@ -60,30 +59,24 @@ def isolated(folder: Path) -> Iterator[Isolated]:
     """
     # By it a later run knows what belongs to a process that is gone; links' names are short.
     name = f"{os.getpid():x}-{next(_NUMBERS):x}"
-    volumes = Path(kube_init.VOLUMES)
-    volumes.mkdir(exist_ok=True)
     command = [
         *(program("unshare"), "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child=SIGKILL", "--mount-proc"),
         *(sys.executable, "-I", "-S", Path(kube_init.__file__), folder / "own"),
     ]
     log = folder / "namespaces.log"
-    _remove_groups_of_the_dead()
-    try:
-        with running(command, folder, lambda: kube_init.READY in log.read_text(), "namespaces") as holder:
-            inside = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()[0]
-            with _cgroup(f"streams-test-{name}") as cgroup:
-                try:
-                    host, node, pods = _link(f"st{name}", inside)
-                    enter = (str(program("nsenter")), f"--target={inside}", "--net", "--mount", "--pid", "--ipc")
-                    tie = (str(program("setpriv")), "--pdeathsig=SIGKILL", "--")
-                    yield Isolated((*enter, *tie), host, node, pods, cgroup)
-                finally:
-                    # All at once, and before the control groups that its processes are in are removed.
-                    holder.kill()
-                    _end(inside)
-    finally:
-        with contextlib.suppress(OSError):
-            volumes.rmdir()
+    remove_groups_of_the_dead()
+    with running(command, folder, lambda: kube_init.READY in log.read_text(), "namespaces") as holder:
+        inside = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()[0]
+        with _cgroup(f"streams-test-{name}") as cgroup:
+            try:
+                host, node, pods = _link(f"st{name}", inside)
+                enter = (str(program("nsenter")), f"--target={inside}", "--net", "--mount", "--pid", "--ipc")
+                tie = (str(program("setpriv")), "--pdeathsig=SIGKILL", "--")
+                yield Isolated((*enter, *tie), host, node, pods, cgroup)
+            finally:
+                # All at once, and before the control groups that its processes are in are removed.
+                holder.kill()
+                _end(inside)
 
 
 def _link(name: str, inside: str) -> tuple[str, str, str]:
@@ -144,7 +137,8 @@ def _remove(group: Path) -> None:
                 time.sleep(0.01)
 
 
-def _remove_groups_of_the_dead() -> None:
+def remove_groups_of_the_dead() -> None:
+    """Remove the control groups of runs that were killed; done by every node before it starts."""
     for group in (*_CGROUPS.glob("streams-test-*"), *_CGROUPS.glob("*/streams-test-*")):
         owner = group.name.split("-")[2]
         if not Path(f"/proc/{int(owner, 16)}").exists():

@@ -16,7 +16,15 @@ from kube_binaries import CNI_FOLDER, CNI_PACKAGE, install, program
 from kube_cluster import Cluster
 from kube_images import image_archive, image_name, pause_archive
 from kube_isolation import Isolated, isolated
-from kube_node_config import cni_conflist, containerd_toml, corefile, kubelet_config, storage_class
+from kube_node_config import (
+    cni_conflist,
+    containerd_toml,
+    corefile,
+    kubelet_config,
+    storage_class,
+    volume,
+    volume_folder,
+)
 from kube_process import running, temporary_folder
 
 NODE = "streams-node"
@@ -27,6 +35,8 @@ PROGRAMS = (
 )
 """What the node and its images are made with."""
 
+VOLUMES = 64
+"""How many claims the tests of a run can make; a volume serves once."""
 _HEALTH = {"scheduler": 10259, "proxy": 10256, "dns": 8181}
 _IMPORT_TIMEOUT = 300.0
 
@@ -53,12 +63,11 @@ def one_node() -> Iterator[Node]:
     with temporary_folder("node") as folder, ExitStack() as stack:
         place = stack.enter_context(isolated(folder))
         cluster = stack.enter_context(api_server(_FOR_KUBELETS, place.node, place.prefix))
-        cluster.apply(storage_class())
+        place.run("mkdir", "-p", *(volume_folder(each) for each in range(VOLUMES)))
+        cluster.apply(storage_class(), *(volume(each, NODE) for each in range(VOLUMES)))
         stack.enter_context(_containerd(folder, place))
         _import(place, pause)
-        # Volumes are folders that pods of any user may write to, and the provisioner leaves that to the mask.
-        open_mask = (*place.prefix, "sh", "-c", 'umask 0; exec "$@"', "sh")
-        stack.enter_context(controller_manager(cluster, ("*",), place.node, open_mask, _VOLUMES))
+        stack.enter_context(controller_manager(cluster, ("*",), place.node, place.prefix))
         for start in (_scheduler, _kubelet, _proxy, _dns):
             stack.enter_context(start(folder, place, cluster))
         yield Node(dataclasses.replace(cluster, has_controllers=True), functools.cache(partial(_load, place)))
@@ -74,7 +83,6 @@ def _import(place: Isolated, archive: Path) -> None:
 
 
 _FOR_KUBELETS = ("--kubelet-preferred-address-types=InternalIP,Hostname",)
-_VOLUMES = ("--enable-hostpath-provisioner=true",)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from kube_binaries import CNI_FOLDER
 
 PAUSE_IMAGE = "localhost/streams-pause:tests"
 DOMAIN = "cluster.local"
+STORAGE_CLASS = "standard"
 
 
 def containerd_toml() -> str:
@@ -92,10 +93,34 @@ def corefile(address: str, kubeconfig: str, health: int) -> str:
 
 
 def storage_class() -> dict[str, object]:
-    """The default class: folders of the node, made when a claim is."""
+    """The default class: folders of the node, which `volume` makes known."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-        "provisioner": "kubernetes.io/host-path",
+        "metadata": {"name": STORAGE_CLASS, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def volume_folder(number: int) -> str:
+    """The folder of a volume, as the node sees it."""
+    return f"/var/lib/volumes/{number}"
+
+
+def volume(number: int, node: str) -> dict[str, object]:
+    """A volume for any claim: of the kind `local`, whose owner becomes the pod's fsGroup."""
+    on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"folder-{number}"},
+        "spec": {
+            "capacity": {"storage": "100Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": STORAGE_CLASS,
+            "local": {"path": volume_folder(number)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_node]}]}},
+        },
     }

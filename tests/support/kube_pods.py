@@ -12,20 +12,30 @@ from waiting import eventually
 USER = 10001
 
 
-def pod(name: str, namespace: str, image: str, command: Sequence[str], **spec: Any) -> dict[str, Any]:
-    """A pod of one container, `main`; `spec` are further fields of the pod's spec."""
-    container = {
+def pod(
+    name: str,
+    namespace: str,
+    image: str,
+    command: Sequence[str] = (),
+    container: dict[str, Any] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    """A pod of one container, `main`, that runs `command` instead of the image's own when there is one.
+
+    `container` are further fields of that container, `spec` of the pod's spec.
+    """
+    main = {
         "name": "main",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": list(command),
+        **({"command": list(command)} if command else {}),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
-        **spec.pop("container", {}),
+        **(container or {}),
     }
     return {
         "apiVersion": "v1",
@@ -42,7 +52,7 @@ def pod(name: str, namespace: str, image: str, command: Sequence[str], **spec: A
                 "fsGroup": USER,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [container],
+            "containers": [main],
             "volumes": [{"name": "tmp", "emptyDir": {}}],
             **spec,
         },

@@ -87,3 +87,43 @@ def test_that_can(): pass
     not_run.lack.cache_clear()
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines([HEADING, REASON, "  test_inner.py::test_that_can_not_run"])
+
+
+@pytest.mark.parametrize("marker", ["cluster", "e2e"])
+def test_a_cluster_that_can_not_be_had_is_named_by_the_program_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, marker: str
+):
+    import kube_binaries
+    import kube_sources
+    import not_run
+
+    for variable in (kube_sources.KUBECONFIG_VARIABLE, kube_binaries.ASSETS_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(kube_sources, "docker_and_kind", lambda: False)
+    monkeypatch.setattr(kube_binaries, "find", lambda name: None)
+    monkeypatch.setattr(kube_binaries, "_no_apt", lambda: "apt-get needs root")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    reasons = [reason for check in not_run.NEEDS[marker] if (reason := check())]
+    assert reasons == ["no etcd: Debian's package etcd-server is not installed, and apt-get needs root"]
+
+
+@pytest.mark.parametrize("marker", ["cluster", "e2e"])
+def test_a_cluster_that_is_given_is_enough(monkeypatch: pytest.MonkeyPatch, marker: str):
+    import kube_binaries
+    import kube_sources
+    import not_run
+
+    monkeypatch.setenv(kube_sources.KUBECONFIG_VARIABLE, "/some/kubeconfig")
+    monkeypatch.setattr(kube_binaries, "find", lambda name: None)
+    assert [check() for check in not_run.NEEDS[marker]] == [None]
+
+
+def test_a_node_of_ones_own_needs_root(monkeypatch: pytest.MonkeyPatch):
+    import kube_sources
+    import not_run
+
+    monkeypatch.delenv(kube_sources.KUBECONFIG_VARIABLE, raising=False)
+    monkeypatch.setattr(kube_sources, "docker_and_kind", lambda: False)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    (reason,) = (check() for check in not_run.NEEDS["e2e"])
+    assert "needs root on Linux" in (reason or "")

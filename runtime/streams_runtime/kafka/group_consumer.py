@@ -77,6 +77,7 @@ class GroupConsumer:
         self._fatal: KafkaError | None = None
         self._unprocessed: list[Message] = []
         self._ends: dict[TopicPartition, int] = {}
+        self._commit_asked: dict[TopicPartition, int] = {}
         self._commit_answer: KafkaError | None = None
         self._warned_at = float("-inf")
         self._membership = membership
@@ -175,6 +176,7 @@ class GroupConsumer:
 
         A synchronous commit would not hear `should_stop` for as long as librdkafka looks for the coordinator.
         """
+        self._commit_asked = {from_confluent(each): each.offset for each in request}
         self._commit_answer = _UNDECIDED
         self._consumer.commit(offsets=request, asynchronous=True)
         while self._commit_answer is _UNDECIDED and not should_stop():
@@ -182,6 +184,8 @@ class GroupConsumer:
         return self._commit_answer
 
     def _note_commit(self, error: KafkaError | None, partitions: list[Any]) -> None:
+        if partitions and {from_confluent(each): each.offset for each in partitions} != self._commit_asked:
+            return  # of an earlier commit that nobody waited for; it was sent when the broker came back
         failed = [each.error for each in partitions if each.error is not None]
         self._commit_answer = error or (failed[0] if failed else None)
 

@@ -1,0 +1,72 @@
+"""The cluster path of the README on real data: helm install, kubectl apply, RUNNING, right figures, kubectl delete."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+from demo_parts.checks import check_carriers, check_origins
+from demo_parts.second_opinion import SecondOpinion, flights_zip
+from demo_parts.topics import last_values
+from e2e_kit import PATIENCE, Application
+from kube_kafka import KafkaInCluster
+from waiting import eventually
+
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.types import TopicSpec
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+
+FILE = Path(__file__).parents[2] / "examples" / "flights.yaml"
+PARTITIONS = 4
+SINKS = {"carrier-totals": check_carriers, "origin-totals": check_origins}
+INTERNAL = {"flights-by-carrier-changelog", "flights-by-origin-changelog", "flights-origin-repartition"}
+
+
+def produce_flights(address: str) -> int:
+    command = [str(Path(sys.executable).with_name("streamsapp")), "produce", "flights", str(flights_zip())]
+    options = ["--key", "carrier", "--null", "NA", "--partitions", str(PARTITIONS), "--output", "json"]
+    done = subprocess.run(
+        [*command, *options, "--bootstrap-servers", address], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return int(json.loads(done.stdout.splitlines()[-1])["records"])
+
+
+def test_flights_from_apply_to_delete(
+    application: Callable[[str], Application], kafka_in_cluster: KafkaInCluster, tmp_path: Path
+):
+    address = kafka_in_cluster.outside
+    admin = Admin({"bootstrap.servers": address})
+    made = admin.create_topics([TopicSpec(name, PARTITIONS) for name in ("flights", *SINKS)])
+    assert not made.refused
+    flights = application("flights")
+    flights.apply(FILE)
+    flights.reaches("RUNNING", "2/2")
+    opinion = SecondOpinion(tmp_path, PARTITIONS)
+    assert produce_flights(address) == opinion.count()
+
+    def rows(topic: str) -> dict[str, dict[str, object]]:
+        return {key: orjson.loads(value) for key, value in last_values(address, topic, PARTITIONS).items()}
+
+    def all_counted() -> bool:
+        return all(sum(row["flights"] for row in rows(topic).values()) >= opinion.count() for topic in SINKS)  # type: ignore[misc]
+
+    eventually(all_counted, "every flight is counted in both sink topics", PATIENCE)
+    for topic, check in SINKS.items():
+        checked = check(opinion, rows(topic), ())
+        assert (checked.twice, checked.unexplained) == (0, []), topic
+    eventually(lambda: flights.status().get("lag") == 0, "the resource shows that nothing is left", PATIENCE)
+    header, line = flights.kubectl("get", "streamsapps").splitlines()
+    assert header.split() == ["NAME", "STATE", "READY", "TASKS", "RESTORING", "LAG", "SETUP", "AGE"]
+    assert line.split()[:-1] == ["flights", "RUNNING", "2/2", "8", "0", "0", "Ready"]
+
+    flights.kubectl("delete", "streamsapp", "flights", "--timeout=180s", timeout=200)
+    eventually(lambda: flights.left() == {"service/kafka"}, f"nothing else is left: {flights.left()}")
+    assert set(admin.describe_topics(sorted(INTERNAL), config=False)) == INTERNAL, "deletionPolicy is Retain"
+    admin.close()
