@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from kube_cluster import Cluster
@@ -23,6 +24,7 @@ READS = ("get", "head", "options", "watch")
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "host", "content-length"}
 _REASONS = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 _START = 30.0
+_GOODBYE = 45.0  # seconds; asyncio itself waits 30 for the other side's goodbye
 _LARGEST_BODY = 16 * 1024**2
 
 
@@ -162,7 +164,7 @@ def faulty_api(cluster: Cluster) -> Iterator[FaultyApi]:
             yield api
         finally:
             api._loop.call_soon_threadsafe(stop.set)
-            thread.join(_START)
+            thread.join(_START + _GOODBYE)
 
 
 async def _serve(
@@ -196,10 +198,22 @@ async def _serve(
                 await stop.wait()
             finally:
                 await runner.cleanup()
+        await _all_closed()
     except BaseException as failure:
         if started.done():
             raise
         started.set_exception(failure)
+
+
+async def _all_closed() -> None:
+    """TLS connections say goodbye after their `close`; a loop that ends first leaves them to the garbage collector."""
+    loop: Any = asyncio.get_running_loop()
+    deadline = loop.time() + _GOODBYE
+    # Only the loop's own pipe is left then. No public call asks for the transports of a loop.
+    while len(loop._selector.get_map()) > 1:
+        if loop.time() > deadline:
+            raise TimeoutError(f"connections of the proxy are still open: {list(loop._selector.get_map())}")
+        await asyncio.sleep(0.01)
 
 
 async def _handle(api: FaultyApi, session: ClientSession, request: web.Request) -> web.StreamResponse:

@@ -77,7 +77,7 @@ class GroupConsumer:
         self._fatal: KafkaError | None = None
         self._unprocessed: list[Message] = []
         self._ends: dict[TopicPartition, int] = {}
-        self._commit_asked: dict[TopicPartition, int] = {}
+        self._commits_unanswered = 0
         self._commit_answer: KafkaError | None = None
         self._warned_at = float("-inf")
         self._membership = membership
@@ -174,18 +174,24 @@ class GroupConsumer:
     def _commit_once(self, request: list[Any], should_stop: Callable[[], bool]) -> KafkaError | None:
         """The broker's answer to one commit; None when it holds, _UNDECIDED when told to stop before it came.
 
-        A synchronous commit would not hear `should_stop` for as long as librdkafka looks for the coordinator.
+        A synchronous commit would not hear `should_stop` for as long as librdkafka looks for the coordinator. An
+        earlier commit that was given up still goes to the broker when it is back, and might arrive after this one
+        and take the offsets back: its answer comes first.
         """
-        self._commit_asked = {from_confluent(each): each.offset for each in request}
-        self._commit_answer = _UNDECIDED
-        self._consumer.commit(offsets=request, asynchronous=True)
-        while self._commit_answer is _UNDECIDED and not should_stop():
+        while self._commits_unanswered:
+            if should_stop():
+                return _UNDECIDED
             self.poll(_COMPANY)
-        return self._commit_answer
+        self._consumer.commit(offsets=request, asynchronous=True)
+        self._commits_unanswered += 1
+        while self._commits_unanswered:
+            self.poll(_COMPANY)
+            if should_stop():
+                break
+        return _UNDECIDED if self._commits_unanswered else self._commit_answer
 
     def _note_commit(self, error: KafkaError | None, partitions: list[Any]) -> None:
-        if partitions and {from_confluent(each): each.offset for each in partitions} != self._commit_asked:
-            return  # of an earlier commit that nobody waited for; it was sent when the broker came back
+        self._commits_unanswered -= 1
         failed = [each.error for each in partitions if each.error is not None]
         self._commit_answer = error or (failed[0] if failed else None)
 
