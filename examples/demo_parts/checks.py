@@ -47,6 +47,11 @@ def check_origins(opinion: SecondOpinion, ours: Mapping[str, Row], again: Sequen
     return _checked(ours, opinion.by("origin"), opinion.excess(), candidates)
 
 
+def check_once(opinion: SecondOpinion, column: str, ours: Mapping[str, Row]) -> Checked:
+    """The figures by `column` of a run in which nothing was killed: each flight is in them once."""
+    return _checked(ours, opinion.by(column), {}, ())
+
+
 def reads_again(found: Sequence[Batch], topic: str) -> list[list[Range]]:
     """The ranges of each batch of `topic` that was read again."""
     batches = []

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import orjson
 import pytest
-from demo_parts.checks import check_carriers, check_origins
+from clients import last_values
+from demo_parts.checks import check_once
 from demo_parts.second_opinion import SecondOpinion, flights_zip
-from demo_parts.topics import last_values
 from e2e_kit import PATIENCE, Application
 from kube_kafka import KafkaInCluster
 from waiting import eventually
@@ -24,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
 FILE = Path(__file__).parents[2] / "examples" / "flights.yaml"
 PARTITIONS = 4
-SINKS = {"carrier-totals": check_carriers, "origin-totals": check_origins}
+SINKS = {"carrier-totals": "carrier", "origin-totals": "origin"}
 INTERNAL = {"flights-by-carrier-changelog", "flights-by-origin-changelog", "flights-origin-repartition"}
 
 
@@ -51,15 +50,13 @@ def test_flights_from_apply_to_delete(
     opinion = SecondOpinion(tmp_path, PARTITIONS)
     assert produce_flights(address) == opinion.count()
 
-    def rows(topic: str) -> dict[str, dict[str, object]]:
-        return {key: orjson.loads(value) for key, value in last_values(address, topic, PARTITIONS).items()}
-
     def all_counted() -> bool:
-        return all(sum(row["flights"] for row in rows(topic).values()) >= opinion.count() for topic in SINKS)  # type: ignore[misc]
+        counts = [sum(row["flights"] for row in last_values(address, topic).values()) for topic in SINKS]
+        return all(count >= opinion.count() for count in counts)
 
     eventually(all_counted, "every flight is counted in both sink topics", PATIENCE)
-    for topic, check in SINKS.items():
-        checked = check(opinion, rows(topic), ())
+    for topic, column in SINKS.items():
+        checked = check_once(opinion, column, last_values(address, topic))
         assert (checked.twice, checked.unexplained) == (0, []), topic
     eventually(lambda: flights.status().get("lag") == 0, "the resource shows that nothing is left", PATIENCE)
     header, line = flights.kubectl("get", "streamsapps").splitlines()

@@ -178,6 +178,8 @@ def test_a_poisoned_record_ends_each_pod_that_meets_it_and_a_new_spec_goes_past_
     orders(address, node_namespace, users, 1)
     app.reaches("ERROR", "0/2")
     for name in ("poisoned-0", "poisoned-1"):
+        # The second one meets the record when the first one's session in the group has ended.
+        eventually(lambda name=name: "error" in app.instance(name), f"{name} ended in ERROR", PATIENCE)
         error = app.instance(name)["error"]
         assert error["class"] == "DeserializationException"
         assert f"{node_namespace}-orders-0@{users}" in error["message"]

@@ -32,4 +32,5 @@ def application(
 
     yield make
     for each in made:
+        print(each.words())  # shown when the test fails
         each.kubectl("delete", "streamsapp", each.name, "--ignore-not-found", "--timeout=180s", timeout=200)

@@ -58,7 +58,7 @@ class Application:
 
     def kubectl(self, *arguments: str, **options: Any) -> str:
         """What kubectl prints, in the application's namespace."""
-        return self.cluster.kubectl(*arguments, f"--namespace={self.namespace}", **options).stdout
+        return self.cluster.kubectl(f"--namespace={self.namespace}", *arguments, **options).stdout
 
     def apply(self, file: Path | None = None, document: Object | None = None) -> None:
         """kubectl apply, as a user does it."""
@@ -105,12 +105,13 @@ class Application:
                 seconds,
             )
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{json.dumps(self.status(), indent=1)}\n{self._words()}") from None
+            raise AssertionError(f"{error}\n{json.dumps(self.status(), indent=1)}\n{self.words()}") from None
         return self.status()
 
-    def _words(self) -> str:
+    def words(self) -> str:
         """What a person would look at next."""
         pods = self.kubectl("describe", "pods", check=False)
+        events = self.kubectl("get", "events", "--sort-by=.lastTimestamp", check=False)
         logs = [
             self.kubectl("logs", f"{self.name}-{number}", "--tail=30", check=False)
             for number in range(len(self.status().get("instances", ())))
@@ -119,7 +120,7 @@ class Application:
         operator = self.cluster.kubectl(
             "logs", "--selector=app.kubernetes.io/name=streams-operator", *where, check=False
         )
-        return "\n".join([pods, *logs, operator.stdout])
+        return "\n".join([events, pods, *logs, operator.stdout])
 
     def left(self) -> set[str]:
         """What is in the namespace that is not in every one."""
