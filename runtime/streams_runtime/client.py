@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.engine import EngineRoom
-from streams_runtime.errors import IllegalStateException
+from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, StreamsException
 from streams_runtime.inspection import ClientInspection
 from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.group_consumer import Membership
 from streams_runtime.kafka.properties import client_properties, java_properties
-from streams_runtime.query.handles import ReadOnlyKeyValueStore, StoreQueryParameters, open_store
+from streams_runtime.lifecycle.life import Life, Works
+from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
+from streams_runtime.query.access import OPEN, QueryGuard, check_guard
+from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.query.server import QueryServer
-from streams_runtime.restore.bulk import BulkLoader
-from streams_runtime.restore.listener import StateRestoreListener
-from streams_runtime.restore.reader import StoreChangelogReader
-from streams_runtime.restore.updater import ProgressListener, StateUpdater
+from streams_runtime.restore.listener import StandbyUpdateListener, StateRestoreListener
+from streams_runtime.restore.progress import ProgressListener
+from streams_runtime.restore.standby_progress import StandbyProgress
+from streams_runtime.restore.updater import StateUpdater
+from streams_runtime.restore.updaters import Updaters
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.state.directory import StateDirectory
-from streams_runtime.states import CLIENT, ClientState, StateListener, StateMachine, ThreadState
+from streams_runtime.states import ClientState, StateListener
 from streams_runtime.tasks.intake import IntakeLimits
+from streams_runtime.tasks.processor import Counters
+from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.threads import StreamThread
 from streams_runtime.topics.manager import InternalTopicManager
 from streams_runtime.topics.policy import NONE_IF_INCOMPLETE, InitParameters, automatic, explicit, manual
 from streams_runtime.topology.build import build_topology
 
 _LOGGER = logging.getLogger("streams_runtime.client")
-_FAILING = frozenset({ClientState.PENDING_ERROR, ClientState.ERROR})
-_ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
-_CLOSING = frozenset({ClientState.PENDING_SHUTDOWN, ClientState.NOT_RUNNING})
-_BATCH_GRACE = 10.0  # seconds that a running batch has to end at a close, before Spark's jobs are cancelled
+_AT_REST = frozenset({ClientState.CREATED, ClientState.NOT_RUNNING, ClientState.ERROR})
+_ENDING = frozenset({ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR})
 
 
 class StreamsClient:
@@ -50,8 +52,10 @@ class StreamsClient:
         application: StreamsApplication,
         settings: InstanceSettings,
         restore_listener: StateRestoreListener | None = None,
+        queries: QueryGuard = OPEN,
+        standby_listener: StandbyUpdateListener | None = None,
     ) -> None:
-        """Builds the plan; connects to nothing.
+        """Builds the plan; connects to nothing. `queries` stands before the query server, as spec.queries asks for.
 
         Raises:
             ConfigException: a setting that can't be used; the message names the field.
@@ -59,29 +63,64 @@ class StreamsClient:
         kafka, processing = application.spec.kafka, application.spec.processing
         self.application = application
         self.topology = build_topology(application)
-        self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config)
+        self.exactly_once = once = processing.exactly_once
+        self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
         self.admin = Admin(self.client_properties)
         self.directory = StateDirectory(settings.state_dir, application.application_id, settings.instance)
-        self.limits = IntakeLimits(processing.max_batch_records, processing.commit_interval.total_seconds())
+        interval = processing.commit_interval.total_seconds()
+        self.limits = IntakeLimits(processing.max_batch_records, interval, read_committed=once)
         self.partition_counts: Mapping[str, int] = {}
-        self.error: BaseException | None = None
         self.url = ""
+        self._address = ""
         self._settings = settings
         self._progress = ProgressListener(restore_listener)
         self._transitions = [(ClientState.CREATED, time.time())]
-        self._machine = StateMachine(CLIENT, f"client {settings.instance}")
-        self._machine.add_listener(self._note_transition)
+        self._counters: dict[int, Counters] = {}
         self._topics = InternalTopicManager(self.admin)
-        java = java_properties(settings.bootstrap_servers, kafka.config)
+        java = java_properties(settings.bootstrap_servers, kafka.config, once)
         self.engine = EngineRoom(application, self.topology, java)
-        self._threads: list[StreamThread] = []
-        self._inspection = ClientInspection(self, self.topology, self.engine, self.admin, self._progress)
-        self._server = QueryServer(self._inspection, settings.host, settings.port)
+        standby_progress = StandbyProgress(standby_listener)
+        self._updaters = Updaters(
+            self.client_properties,
+            self.admin,
+            application.application_id,
+            self._progress,
+            standby_progress,
+            settings.poll_seconds,
+            once,
+        )
+        self.standbys = self._make_standbys(processing.standby_replicas)
+        self._inspection = ClientInspection(
+            self, self.topology, self.engine, self.admin, self._progress, standby_progress
+        )
+        check_guard(application.spec.queries, queries)
+        self._scheme = queries.scheme
+        self._server = QueryServer(self._inspection, settings.host, settings.port, guard=queries)
+        works = Works(
+            threads=processing.stream_threads,
+            open=self._open,
+            make_thread=self._make_thread,
+            hurry=self._hurry,
+            free=self._free,
+            beyond_repair=lambda: self.engine.beyond_repair,
+        )
+        self._life: Life[StreamThread] = Life(settings.instance, works, declared(processing.on_uncaught_exception))
+        self._life.machine.add_listener(self._note_transition)
 
     @property
     def state(self) -> ClientState:
         """The client's state."""
-        return self._machine.state
+        return self._life.state
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the client ends, or has ended, in ERROR by."""
+        return self._life.error
+
+    @property
+    def shutdown_requested(self) -> bool:
+        """Whether it asks all other clients of the application to end in ERROR too: whoever hosts it carries that."""
+        return self._life.shutdown_requested
 
     @property
     def instance(self) -> str:
@@ -91,7 +130,12 @@ class StreamsClient:
     @property
     def threads(self) -> Sequence[StreamThread]:
         """The stream threads."""
-        return tuple(self._threads)
+        return self._life.threads
+
+    @property
+    def counters(self) -> Sequence[Counters]:
+        """What the threads have counted, those that are gone included."""
+        return tuple(self._counters.values())
 
     @property
     def transitions(self) -> Sequence[tuple[ClientState, float]]:
@@ -99,16 +143,26 @@ class StreamsClient:
         return tuple(self._transitions)
 
     def set_state_listener(self, listener: StateListener[ClientState]) -> None:
-        """Call `listener(new, old)` after every move, in order.
+        """Call `listener(new, old)` after every move, in order; it replaces the one before. It must not block for long.
+
+        What it raises is logged, and nothing else comes of it.
 
         Raises:
             IllegalStateException: the client is no longer CREATED.
         """
-        if self.state is not ClientState.CREATED:
-            raise IllegalStateException(
-                f"a state listener can be set only in CREATED; {self.instance} is {self.state}. Set it before start()"
-            )
-        self._machine.add_listener(listener)
+        self._life.set_state_listener(listener)
+
+    def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
+        """Let `handler(exception)` say what an exception that ends a stream thread comes to (KIP-671).
+
+        It stands in place of spec.processing.onUncaughtException, and is called on the thread that ends. Exceptions
+        come as themselves: MissingSourceTopicException and MissingInternalTopicException can be told apart. One that
+        raises, or returns no UncaughtExceptionResponse, ends the client in ERROR; both failures are told.
+
+        Raises:
+            IllegalStateException: the client is no longer CREATED.
+        """
+        self._life.set_handler(handler)
 
     def init(self, parameters: InitParameters = NONE_IF_INCOMPLETE) -> None:
         """Set up the application's topics on the brokers before `start` (KIP-698); one client of them all is enough.
@@ -140,46 +194,77 @@ class StreamsClient:
         Raises:
             IllegalStateException: the client was started or closed before.
         """
-        if self.state is not ClientState.CREATED or not self._machine.move(ClientState.REBALANCING):
-            raise IllegalStateException(
-                f"client {self.instance} is {self.state} and can't be started; make a new StreamsClient"
-            )
-        try:
-            port = self._server.start()
-            advertised = self._settings.advertised or f"{self._settings.host}:{port}"
-            self.url = f"http://{advertised}"
-            self.directory.acquire()
-            count = self.application.spec.processing.stream_threads
-            self._threads = [self._make_thread(number, advertised) for number in range(1, count + 1)]
-            for thread in self._threads:
-                thread.start()
-        except Exception as error:
-            self._fail(error)
+        self._life.start()
 
     def close(self, timeout: float | None = None) -> bool:
         """Close in order: threads, stores, Spark, queries; NOT_RUNNING then. May be called twice, from any thread.
 
         In PENDING_ERROR and ERROR it does nothing but warn (KIP-696). Returns whether the client has ended within
-        `timeout` seconds; closing goes on if it has not.
+        `timeout` seconds; closing goes on if it has not. Called from a listener or a handler, which closing may have to
+        wait for, it does not wait: it returns at once.
         """
-        if self.state in _FAILING:
-            _LOGGER.warning("close() does nothing: client %s is %s already", self.instance, self.state)
-            return self.state is ClientState.ERROR
-        if self._machine.move(ClientState.PENDING_SHUTDOWN):
-            self._end_in_background(ClientState.NOT_RUNNING)
-        return self.wait_for_end(timeout)
+        return self._life.close(timeout)
+
+    def clean_up(self) -> None:
+        """Delete the local stores of the application: they are restored from their changelogs (KafkaStreams#cleanUp).
+
+        Raises:
+            IllegalStateException: the client is neither CREATED nor ended; close it first.
+            LockException: another live process has the state folder.
+            ProcessorStateException: something can't be deleted; what is left is still whole.
+        """
+        if self.state not in _AT_REST:
+            raise IllegalStateException(f"{self.instance} is {self.state}: close it before clean_up()")
+        with self.directory as directory:
+            for each in sorted(directory.root.iterdir()):
+                if each.is_dir():
+                    directory.remove(each)
+
+    def add_thread(self) -> str | None:
+        """Start one stream thread more, under the lowest free number (KIP-663); the group gives it tasks.
+
+        Returns its name; None, with a warning, when the client is neither RUNNING nor REBALANCING.
+        """
+        return self._life.add_thread()
+
+    def remove_thread(self, timeout: float | None = None) -> str | None:
+        """End one stream thread in order (KIP-663): the first, or the next one when that calls. The last one may go.
+
+        Without threads the client stays in its state and processes nothing, until `add_thread`. Returns the thread's
+        name; None, with a warning, when the client is neither RUNNING nor REBALANCING, or has no thread.
+
+        Raises:
+            TimeoutException: it has not ended within `timeout` seconds (None: wait); it goes on ending.
+        """
+        thread = self._life.remove_thread(timeout)
+        if thread is None or thread.is_current:
+            return None if thread is None else thread.name
+        try:
+            self.engine.remove_member(thread.instance_id)
+        except StreamsException as error:
+            _LOGGER.warning("%s", error)
+        return thread.name
+
+    def shut_down_with_application(self, request: ShutdownRequestedException) -> bool:
+        """End in ERROR because another instance asked for that (SHUTDOWN_APPLICATION): for whoever hosts this client.
+
+        False when it is ending already.
+
+        Raises:
+            IllegalStateException: the client is CREATED; tell it after `start`.
+        """
+        return self._life.shut_down_with_application(request)
 
     def wait_for(self, *states: ClientState, timeout: float | None = None) -> bool:
         """Block until the client is in one of `states`, or has ended; whether it is in one of them."""
-        self._machine.wait_for(lambda state: state in states or state in _ENDED, timeout)
-        return self.state in states
+        return self._life.wait_for(*states, timeout=timeout)
 
     def wait_for_end(self, timeout: float | None = None) -> bool:
         """Block until the client is NOT_RUNNING or ERROR; False when `timeout` seconds pass first."""
-        return self._machine.wait_for(lambda state: state in _ENDED, timeout)
+        return self._life.wait_for_end(timeout)
 
-    def store(self, name: str | StoreQueryParameters, type: str | None = None) -> ReadOnlyKeyValueStore:
-        """A read-only handle over the local partitions of a store (KIP-216).
+    def store(self, name: str | StoreQueryParameters, type: str | None = None) -> ReadOnlyStore:
+        """A read-only handle over the local partitions of a store (KIP-216), of the type that was asked for.
 
         `store(StoreQueryParameters(...))`; the old form `store(name, type)` warns.
 
@@ -218,67 +303,52 @@ class StreamsClient:
 
     def make_updater(self, name: str) -> StateUpdater:
         """A state updater with a restore consumer and a bulk loader of its own."""
+        return self._updaters.for_thread(name)
 
-        def make_reader() -> tuple[StoreChangelogReader, Callable[[], None]]:
-            consumer = ChangelogConsumer(self.client_properties, name)
-            bulk = BulkLoader(self.client_properties)
+    def _make_standbys(self, replicas: int) -> StandbyTasks | None:
+        """None without standbys."""
+        if not replicas:
+            return None
+        name = f"{self.instance}-StreamThread-Standbys-StateUpdater"
+        return StandbyTasks(
+            self.instance,
+            replicas,
+            self.topology,
+            self.directory,
+            lambda: self.admin.group_members(self.application.application_id),
+            lambda: {} if self.state in _AT_REST or self.state in _ENDING else self.partition_counts,
+            lambda reason: self._updaters.for_standbys(name, reason),
+        )
 
-            def free() -> None:
-                bulk.close()
-                consumer.close()
+    def _open(self) -> None:
+        """What threads need before they start: queries' port, since others read it from the group, and the folder."""
+        port = self._server.start()
+        self.url = f"{self._scheme}://{self._settings.advertised or f'{self._settings.host}:{port}'}"
+        self._address = self.url.removeprefix("http://")  # as the group tells it: without a scheme it is http
+        self.directory.acquire()
+        if self.standbys is not None:
+            self.standbys.start()
 
-            group, poll = self.application.application_id, self._settings.poll_seconds
-            return StoreChangelogReader(consumer, self.admin, group, self._progress, bulk, poll), free
-
-        return StateUpdater(name, make_reader)
-
-    def _make_thread(self, number: int, advertised: str) -> StreamThread:
+    def _make_thread(self, number: int) -> StreamThread:
         name = f"{self.instance}-StreamThread-{number}"
-        client_id = f"{self.instance}|{advertised}|{number}"
+        client_id = f"{self.instance}|{self._address}|{number}"
         membership = Membership(self.application.application_id, f"{self.instance}-{number}", client_id)
-        thread = StreamThread(name, self, membership, self._on_uncaught)
-        thread.machine.add_listener(self._on_thread_state)
+        counters = self._counters.setdefault(number, Counters())
+        thread = StreamThread(name, self, membership, self._life.uncaught, counters)
+        thread.machine.add_listener(lambda new, _old: self._life.thread_moved(thread, new))
         return thread
 
-    def _on_thread_state(self, new: ThreadState, _old: ThreadState) -> None:
-        """REBALANCING while any thread rebalances; RUNNING once every live thread is RUNNING."""
-        if new in (ThreadState.PARTITIONS_REVOKED, ThreadState.PARTITIONS_ASSIGNED):
-            self._machine.move(ClientState.REBALANCING)
-        live = [thread.state for thread in self._threads if thread.state is not ThreadState.DEAD]
-        if new is ThreadState.RUNNING and all(state is ThreadState.RUNNING for state in live):
-            self._machine.move(ClientState.RUNNING)
+    def _hurry(self) -> None:
+        for thread in self.threads:
+            self.engine.cancel_jobs(thread.name)
 
-    def _on_uncaught(self, thread: StreamThread, error: BaseException) -> None:
-        """SHUTDOWN_CLIENT: the client ends in ERROR, not in NOT_RUNNING."""
-        _LOGGER.error("%s ended by %s: %s", thread.name, type(error).__name__, error)
-        _LOGGER.debug("stack trace", exc_info=error)
-        self._fail(error)
-
-    def _fail(self, error: BaseException) -> None:
-        if self.error is None and self.state not in _CLOSING:
-            self.error = error
-        if self._machine.move(ClientState.PENDING_ERROR):
-            self._end_in_background(ClientState.ERROR)
-
-    def _end_in_background(self, last: ClientState) -> None:
-        threading.Thread(target=self._end, args=(last,), name=f"{self.instance}-close", daemon=True).start()
-
-    def _end(self, last: ClientState) -> None:
-        """Free everything, then enter the last state: whoever sees it may count on that."""
-        for thread in self._threads:
-            thread.stop()
-        deadline = time.monotonic() + _BATCH_GRACE
-        ended = [thread.join(max(deadline - time.monotonic(), 0)) for thread in self._threads]
-        if not all(ended):
-            self.engine.cancel_jobs()
-        for thread in self._threads:
-            thread.join()
-        for free in (self.engine.close, self.directory.release, self.admin.close, self._server.stop):
+    def _free(self) -> None:
+        stop_standbys = () if self.standbys is None else (self.standbys.stop,)
+        for free in (*stop_standbys, self.engine.close, self.directory.release, self.admin.close, self._server.stop):
             try:
                 free()
             except Exception as error:
-                _LOGGER.warning("closing %s: %s", self.instance, error)
-        self._machine.move(last)
+                _LOGGER.warning("closing %s: %s: %s", self.instance, type(error).__name__, error)
 
     def _note_transition(self, new: ClientState, old: ClientState) -> None:
         self._transitions.append((new, time.time()))

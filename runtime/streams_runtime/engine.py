@@ -7,9 +7,18 @@ from collections.abc import Mapping
 from concurrent.futures import Future, wait
 
 from streams_runtime.api import StreamsApplication
+from streams_runtime.errors import IllegalStateException, StreamsException
 from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.group_members import remove_member
 from streams_runtime.pipeline.runner import SubTopologyRunner
-from streams_runtime.pipeline.session import SparkSession, is_running, open_session
+from streams_runtime.pipeline.session import (
+    SparkSession,
+    cancel_tagged_jobs,
+    is_running,
+    open_session,
+    tag_jobs,
+    trouble_with,
+)
 from streams_runtime.pipeline.source import RecordReader
 from streams_runtime.tasks.processor import BatchProcessor, Counters, ErrorPolicy
 from streams_runtime.topology.plan import Topology
@@ -25,6 +34,7 @@ class EngineRoom:
         self._java_properties = java_properties
         self._starting = threading.Lock()
         self._started = False
+        self._closed = False
         self._session: SparkSession | None = None
         self._borrowed = False
         self._ready: Future[tuple[dict[int, SubTopologyRunner], Compiler]] = Future()
@@ -32,7 +42,7 @@ class EngineRoom:
     def start(self) -> None:
         """Start Spark and compile the topology; returns at once. May be called again, by any thread."""
         with self._starting:
-            if not self._started:
+            if not self._started and not self._closed:
                 self._started = True
                 threading.Thread(target=self._run, name="engine", daemon=True).start()
 
@@ -58,13 +68,46 @@ class EngineRoom:
         """Wait until Spark runs or has failed to, at most `seconds`."""
         wait([self._ready], timeout=seconds)
 
-    def cancel_jobs(self) -> None:
-        """End what Spark is doing now; the batch that waits for it fails."""
+    def tag_jobs(self, name: str) -> None:
+        """From now on the calling thread's Spark jobs are those of `name`, which `cancel_jobs` ends."""
         if self._session is not None:
-            self._session.sparkContext.cancelAllJobs()
+            tag_jobs(self._session, name)
+
+    def cancel_jobs(self, name: str) -> None:
+        """End what Spark is doing now for `name`; the batch that waits for it fails."""
+        if self._session is not None:
+            cancel_tagged_jobs(self._session, name)
+
+    def remove_member(self, instance_id: str) -> None:
+        """Take a thread that will not come back out of the group, so that others have its partitions at once.
+
+        Raises:
+            StreamsException: Spark, whose Kafka client does it, is not there, or the group did not answer. Others have
+            the partitions when the member's session ends.
+        """
+        if self._session is None:
+            raise StreamsException(f"{instance_id} stays in the group until its session ends: Spark does not run yet")
+        remove_member(self._session, self._java_properties, self._application.application_id, instance_id)
+
+    @property
+    def beyond_repair(self) -> str | None:
+        """Why no thread of this client can work any more, new ones included; None: Spark runs, or may yet start."""
+        if not self._ready.done():
+            return None
+        failure = self._ready.exception()
+        if failure is not None:
+            return f"Spark has not started in this process ({type(failure).__name__})"
+        return "Spark is stopped" if self._session is None else trouble_with(self._session)
 
     def close(self) -> None:
-        """Stop Spark, unless it ran already when this client started. May be called twice."""
+        """Stop Spark, unless it ran already when this client started. May be called twice.
+
+        A start that is under way can't be broken off; it is waited for, a few seconds.
+        """
+        with self._starting:
+            self._closed = True
+        if self._started:
+            wait([self._ready])
         session, self._session = self._session, None
         if session is not None and not self._borrowed:
             session.stop()
@@ -75,6 +118,8 @@ class EngineRoom:
             config = {name: str(value) for name, value in spark.config.items()}
             self._borrowed = is_running()
             self._session = open_session(self._application.application_id, spark.master, config)
+            if self._closed:
+                raise IllegalStateException("the client was closed while Spark started")
             compiler = Compiler(self._session, self._topology)
             runners = self._runners(self._session, compiler)
             for runner in runners.values():

@@ -13,8 +13,13 @@
     ├── MisconfiguredInternalTopicException     correct the topic's settings
     ├── DeserializationException                repair or skip the record at topic, partition, offset
     ├── ProducerException                       the batch was not written; the broker's reason is in the message
+    ├── TaskMigratedException                   none: the thread revives its tasks from their changelogs
+    │   └── ProducerFencedException             the same; end the other process of this name, if there is one
     ├── LockException                           stop the process that holds the state folder
-    ├── ProcessorStateException                 the disk under the state folder: space, rights, damage
+    ├── ProcessorStateException                 the disk under the state folder: space, rights
+    │   └── TaskCorruptedException              a store's files are damaged; it is set aside and restored
+    ├── ShutdownRequestedException              another instance asked for it; its exception says what to mend
+    ├── TimeoutException                        it goes on; wait longer, or look at what holds it up
     ├── IllegalStateException                   a call that this state does not allow
     ├── StoreTypeMismatch                       ask for the type that the store has
     └── InvalidStateStoreException              (never raised itself; KIP-216)
@@ -117,12 +122,52 @@ class ProducerException(StreamsException):
     """The broker refused records of a batch. Nothing of the batch was committed; it is read again after a restart."""
 
 
+class TaskMigratedException(StreamsException):
+    """Exactly once: the thread may have lost its tasks to others, so its batch is not committed, or not for certain.
+
+    Nothing is lost or doubled: the thread closes its tasks, revives them from their changelogs, and goes on where the
+    group is.
+    """
+
+
+class ProducerFencedException(TaskMigratedException):
+    """The brokers take no more transactions from this producer: another one has its transactional id, or the present
+    transaction took longer than `transaction.timeout.ms`. The thread makes a new producer.
+    """
+
+
 class LockException(StreamsException):
     """The state folder belongs to another live process, named in the message."""
 
 
 class ProcessorStateException(StreamsException):
-    """A store can't be read or written (disk full, not writable, damaged). Offsets and data still agree."""
+    """A store can't be read or written (disk full, not writable). Offsets and data still agree."""
+
+
+class TaskCorruptedException(ProcessorStateException):
+    """Files of a store are damaged. The runtime sets them aside and restores the store from its changelog."""
+
+
+class ShutdownRequestedException(StreamsException):
+    """Another instance answered an exception of its own with SHUTDOWN_APPLICATION, which ends all of them.
+
+    `instance` is who asked (empty: a person), `kind` and `reason` the class and the text of its exception. Mend what
+    that one says, then start the application again.
+    """
+
+    def __init__(self, instance: str, kind: str, reason: str) -> None:
+        self.instance = instance
+        self.kind = kind
+        self.reason = reason
+        found = f"{kind}: {reason}" if kind else reason
+        super().__init__(
+            f"the shutdown of the whole application was asked for by {instance or 'somebody'}: {found.rstrip('. ')}."
+            " Remove the cause there, then start the application again"
+        )
+
+
+class TimeoutException(StreamsException, TimeoutError):
+    """Something was asked for and did not come to its end in time. It goes on meanwhile."""
 
 
 class IllegalStateException(StreamsException):
@@ -167,3 +212,9 @@ class UnknownStateStoreException(FatalStateStoreException):
 
 class InvalidStateStorePartitionException(FatalStateStoreException):
     """This instance does not have the partition, or the key's partition. Ask the instance that has it."""
+
+
+def told(error: BaseException) -> str:
+    """An exception's text, with what was noted about it on its way (`BaseException.add_note`)."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    return "; ".join([str(error).rstrip("."), *notes]) if notes else str(error)

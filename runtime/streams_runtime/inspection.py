@@ -8,19 +8,26 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
+from datetime import timedelta
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from streams_runtime.engine import EngineRoom
-from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException
+from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException, told
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.query.liveness import Pulse, Stuck, stuck_threads
-from streams_runtime.query.local import LocalView
-from streams_runtime.query.views import Owner, StoreCodec, StoreView
-from streams_runtime.restore.updater import ProgressListener
+from streams_runtime.query.local import view_of
+from streams_runtime.query.views import AnyView, Owner, StoreCodec
+from streams_runtime.restore.progress import ProgressListener, in_all
+from streams_runtime.restore.standby_progress import StandbyProgress
+from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.states import ClientState, TaskState
+from streams_runtime.tasks.accounts import active_row, standby_row
 from streams_runtime.tasks.processor import Counters
+from streams_runtime.tasks.standby import StandbyTask
+from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.task import Task
 from streams_runtime.threads import StreamThread
 from streams_runtime.topology.plan import TableSourceNode, Topology
@@ -48,10 +55,22 @@ class Inspected(Protocol):
     def threads(self) -> Sequence[StreamThread]: ...
 
     @property
+    def counters(self) -> Sequence[Counters]: ...
+
+    @property
+    def standbys(self) -> StandbyTasks | None: ...
+
+    @property
+    def directory(self) -> StateDirectory: ...
+
+    @property
     def transitions(self) -> Sequence[tuple[ClientState, float]]: ...
 
     @property
     def partition_counts(self) -> Mapping[str, int]: ...
+
+    @property
+    def exactly_once(self) -> bool: ...
 
 
 class ClientInspection:
@@ -64,12 +83,14 @@ class ClientInspection:
         engine: EngineRoom,
         admin: Admin,
         progress: ProgressListener,
+        standby_progress: StandbyProgress,
     ) -> None:
         self._client = client
         self._topology = topology
         self._engine = engine
         self._progress = progress
-        self._ends = _Believed[dict[TopicPartition, int]](lambda: admin.end_offsets(self._inputs()), {})
+        self._standby_progress = standby_progress
+        self._ends = _Believed[dict[TopicPartition, int]](partial(self._ask_for_ends, admin), {})
         group = topology.application_id
         self._members = _Believed[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
 
@@ -104,12 +125,16 @@ class ClientInspection:
                 f"the partitions of store {store} are not known yet: the client is {self.state}. Retry"
             ) from None
 
-    def views(self, store: str) -> Mapping[int, StoreView]:
+    def views(self, store: str) -> Mapping[int, AnyView]:
         """The partitions here that are restored."""
+        return {number: view for number, view in self.stale_views(store).items() if view.is_active}
+
+    def stale_views(self, store: str) -> Mapping[int, AnyView]:
+        """The partitions here that are open, standbys and those that are still being restored too."""
         return {
-            task.id.partition: LocalView(task.stores[store])
-            for task in self._tasks()
-            if store in task.stores and task.state is TaskState.RUNNING
+            task.id.partition: view_of(task.stores[store], partial(_is_running, task))
+            for task in (*self._tasks(), *self._standbys())
+            if store in task.stores and task.stores[store].is_open
         }
 
     def expected_partitions(self, store: str) -> Collection[int]:
@@ -131,7 +156,12 @@ class ClientInspection:
             raise StreamsRebalancingException(
                 f"the format of store {store} is not known yet: the client is {self.state}. Retry"
             )
-        return StoreCodec(key_serde(compiler.key_format(spec.node)), compiler.aggregate(spec.node).finish_value)
+        size = None if spec.windowing is None else spec.windowing.size
+        return StoreCodec(
+            key_serde(compiler.key_format(spec.node)),
+            compiler.aggregate(spec.node).finish_value,
+            None if size is None else timedelta(milliseconds=size),
+        )
 
     def owners(self, store: str) -> Mapping[int, Owner]:
         """Who has each partition, by what the members of the group have told it as their client ids."""
@@ -142,7 +172,7 @@ class ClientInspection:
             address = rest.partition("|")[0]
             for each in member.assignment:
                 if each.topic in topics and address:
-                    owners[each.partition] = Owner(instance, f"http://{address}")
+                    owners[each.partition] = Owner(instance, address if "://" in address else f"http://{address}")
         return owners
 
     def stuck_threads(self) -> Collection[Stuck]:
@@ -162,6 +192,7 @@ class ClientInspection:
     def describe(self) -> Mapping[str, Any]:
         """The client's account: state, threads, tasks, restoration, lag, counters, error."""
         client, threads = self._client, self._client.threads
+        restoration, following = self._progress.snapshot(), self._standby_progress.snapshot()
         error = client.error
         return {
             "application_id": self._topology.application_id,
@@ -172,20 +203,32 @@ class ClientInspection:
             "transitions": [{"state": str(state), "at": at} for state, at in client.transitions],
             "threads": [{"name": thread.name, "state": str(thread.state)} for thread in threads],
             "tasks": [
-                {
-                    "id": str(task.id),
-                    "state": str(task.state),
-                    "thread": thread.name,
-                    "partitions": sorted(str(each) for each in task.inputs),
-                }
+                active_row(task, thread.name)
                 for thread in threads
                 for task in sorted(thread.tasks.tasks.values(), key=lambda task: task.id)
             ],
-            "restoration": self._progress.snapshot(),
+            "standbys": [standby_row(task, following) for task in sorted(self._standbys(), key=lambda task: task.id)],
+            "restoration": restoration,
+            "restoration_in_all": in_all(restoration),
+            "rates": self._rates(),
             "lag": self._lag(),
-            "counters": _summed([thread.counters for thread in threads])
-            | {"restored_records": self._progress.restored_total},
-            "error": None if error is None else {"class": type(error).__name__, "message": str(error)},
+            "counters": _summed(client.counters)
+            | {
+                "restored_records": self._progress.restored_total,
+                "updated_records": self._standby_progress.updates.total,
+                "quarantined_stores": client.directory.quarantined,
+            },
+            "error": None if error is None else {"class": type(error).__name__, "message": told(error)},
+        }
+
+    def _rates(self) -> dict[str, float]:
+        """Over the last 30 s: records a second, and parts of the time."""
+        progress, standbys = self._progress, self._standby_progress
+        return {
+            "restore": progress.restored.rate,
+            "update": standbys.updates.rate,
+            "restore_ratio": progress.spent.rate / 1e6,
+            "update_ratio": standbys.spent.rate / 1e6,
         }
 
     def _lag(self) -> list[dict[str, Any]]:
@@ -203,8 +246,16 @@ class ClientInspection:
             for each, at in sorted(positions.items())
         ]
 
+    def _ask_for_ends(self, admin: Admin) -> dict[TopicPartition, int]:
+        """Under exactly once records of open transactions do not count: nobody may read them yet."""
+        return admin.end_offsets(self._inputs(), self._client.exactly_once)
+
     def _inputs(self) -> list[TopicPartition]:
         return [each for thread in self._client.threads for each in thread.positions]
+
+    def _standbys(self) -> list[StandbyTask]:
+        standbys = self._client.standbys
+        return [] if standbys is None else list(standbys.tasks.values())
 
     def _tasks(self) -> list[Task]:
         return [task for thread in self._client.threads for task in thread.tasks.tasks.values()]
@@ -228,6 +279,10 @@ class _Believed(Generic[T]):
                     self._answer = self._ask()
                 self._asked_at = self._clock()
             return self._answer
+
+
+def _is_running(task: Task) -> bool:
+    return task.state is TaskState.RUNNING and not isinstance(task, StandbyTask)
 
 
 def _summed(counters: Sequence[Counters]) -> dict[str, int]:

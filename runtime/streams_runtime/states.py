@@ -164,7 +164,8 @@ class StateMachine(Generic[S]):
     """Holds one state and moves it along its table; the only thing in the project that sets a state.
 
     Listeners are called as `listener(new, old)` outside the lock and in the order of the moves, whichever threads
-    made them. A listener may itself ask for a move: its own listeners are called after those of the move before.
+    made them. A listener may itself ask for a move: its own listeners are called after those of the move before. One
+    that raises keeps nobody else from hearing; what it raised is raised from the `move` that called it.
     """
 
     def __init__(self, table: TransitionTable[S], owner: str) -> None:
@@ -186,10 +187,11 @@ class StateMachine(Generic[S]):
         with self._changed:
             self._listeners.append(listener)
 
-    def move(self, new: S) -> bool:
+    def move(self, new: S, with_it: Callable[[], None] | None = None) -> bool:
         """Move to `new`. True when the state is `new` now, False when the table refuses the move quietly.
 
-        A move from a state to itself that the table allows changes nothing, and listeners do not hear of it.
+        A move from a state to itself that the table allows changes nothing, and listeners do not hear of it. `with_it`
+        is called when the state changes, before anybody can see that; it must not use this machine.
 
         Raises:
             IllegalStateException: the table does not have this move; the caller is wrong.
@@ -203,6 +205,8 @@ class StateMachine(Generic[S]):
                 raise IllegalStateException(f"{self._owner}: {self._table.name} can't go from {old} to {new}")
             if new is old:
                 return True
+            if with_it is not None:
+                with_it()
             self._state = new
             self._undelivered.append((new, old))
             self._changed.notify_all()
@@ -216,24 +220,25 @@ class StateMachine(Generic[S]):
 
     def _deliver(self) -> None:
         """Hand undelivered moves to the listeners; one thread at a time does it for all."""
+        failure: BaseException | None = None
         with self._changed:
             if self._delivering:
                 return
             self._delivering = True
-        try:
-            while True:
-                with self._changed:
-                    if not self._undelivered:
-                        self._delivering = False
-                        return
-                    new, old = self._undelivered.popleft()
-                    listeners = tuple(self._listeners)
-                for listener in listeners:
-                    listener(new, old)
-        except BaseException:
+        while True:
             with self._changed:
-                self._delivering = False
-            raise
+                if not self._undelivered:
+                    self._delivering = False
+                    break
+                new, old = self._undelivered.popleft()
+                listeners = tuple(self._listeners)
+            for listener in listeners:
+                try:
+                    listener(new, old)
+                except BaseException as error:
+                    failure = failure or error
+        if failure is not None:
+            raise failure
 
 
 def diagrams() -> str:

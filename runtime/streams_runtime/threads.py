@@ -15,19 +15,24 @@ from streams_runtime.errors import (
     BrokerNotAvailableException,
     ProcessorStateException,
     StreamsException,
+    TaskCorruptedException,
+    TaskMigratedException,
     UnreleasedInstanceIdException,
 )
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.transactions import TransactionalProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import THREAD, StateMachine, ThreadState
 from streams_runtime.tasks.batches import Batches
+from streams_runtime.tasks.commits import AtLeastOnce, Commits, ExactlyOnce
 from streams_runtime.tasks.intake import Intake, IntakeLimits
 from streams_runtime.tasks.manager import TaskManager
 from streams_runtime.tasks.processor import Counters
+from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.stop_sign import StopSign
 from streams_runtime.topics.watch import TopicWatch
 from streams_runtime.topology.partitions import internal_topic_names
@@ -49,8 +54,10 @@ class Application(Protocol):
     directory: StateDirectory
     client_properties: Mapping[str, str]
     limits: IntakeLimits
+    exactly_once: bool
 
     engine: EngineRoom
+    standbys: StandbyTasks | None
 
     def make_topics_ready(self) -> Mapping[str, int]:
         """Check all topics, set up internal ones where that is automatic, and return every topic's partition count: a
@@ -73,9 +80,11 @@ class StreamThread:
         application: Application,
         membership: Membership,
         on_exception: Callable[[StreamThread, BaseException], None],
+        counters: Counters | None = None,
     ) -> None:
+        """`counters`: those of the thread that this one replaces."""
         self.name = name
-        self.counters = Counters()
+        self.counters = counters or Counters()
         self.machine = StateMachine(THREAD, f"thread {name}")
         self._application = application
         self._membership = membership
@@ -87,18 +96,30 @@ class StreamThread:
         self._counts: Mapping[str, int] = {}
         self._joined_at = self._asked_at = self._purged = time.monotonic()
         self._updater = application.make_updater(f"{name}-StateUpdater")
-        self._tasks = TaskManager(application.topology, application.directory, self._updater, application.admin)
+        self._tasks = TaskManager(
+            application.topology, application.directory, self._updater, application.admin, application.standbys
+        )
         self._intake: Intake | None = None
         self._batches: Batches | None = None
         self._producer: BatchProducer | None = None
         self._watch = TopicWatch(application.admin, internal_topic_names(application.topology))
-        self._spark = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"{name}-spark")
+        self._spark = ThreadPoolExecutor(1, f"{name}-spark", initializer=lambda: application.engine.tag_jobs(name))
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
     def state(self) -> ThreadState:
         """The thread's state."""
         return self.machine.state
+
+    @property
+    def instance_id(self) -> str:
+        """The thread's static name in the group."""
+        return self._membership.instance_id
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it is the thread that calls."""
+        return self._thread is threading.current_thread()
 
     @property
     def tasks(self) -> TaskManager:
@@ -132,22 +153,31 @@ class StreamThread:
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the thread is DEAD; False when `timeout` seconds pass first."""
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
+        if self._thread.is_alive() and not self.is_current:
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        with ExitStack() as resources:
-            try:
-                self._work(resources)
-            except BaseException as error:
-                self._report(error)
-            self.machine.move(ThreadState.PENDING_SHUTDOWN)
-            # Stores first: whoever gets the partitions when the member leaves may share the disk.
-            resources.callback(self._spark.shutdown, wait=False, cancel_futures=True)
-            resources.callback(self._updater.stop)
-            resources.callback(self._close_tasks)
-        self.machine.move(ThreadState.DEAD)
+        try:
+            with ExitStack() as resources:
+                try:
+                    self._work(resources)
+                except BaseException as error:
+                    self._report(error)
+                self.machine.move(ThreadState.PENDING_SHUTDOWN)
+                # Stores first: whoever gets the partitions when the member leaves may share the disk.
+                resources.callback(self._end_spark_work)
+                resources.callback(self._updater.stop)
+                resources.callback(self._close_tasks)
+        except Exception as error:
+            _LOGGER.warning("closing %s: %s: %s", self.name, type(error).__name__, error)
+        finally:
+            self.machine.move(ThreadState.DEAD)
+
+    def _end_spark_work(self) -> None:
+        """What Spark still computes for this thread is of no use to anybody."""
+        self._application.engine.cancel_jobs(self.name)
+        self._spark.shutdown(wait=True, cancel_futures=True)
 
     def _report(self, error: BaseException) -> None:
         if self._stopping.is_set():
@@ -195,6 +225,8 @@ class StreamThread:
             self._in_batch = False
             try:
                 self._see_to_topics()
+                self._see_to_stores(intake)
+                self._see_to_producer()
                 self._batches = batches = self._batches or self._ready_batches(intake, consumer)
                 if batches is None:
                     self._wait_for_engine(consumer)
@@ -211,6 +243,14 @@ class StreamThread:
                 self._stopping.wait(_RETRY)
             except UnreleasedInstanceIdException:
                 raise
+            except TaskMigratedException as error:
+                _LOGGER.warning("%s", error)
+                self._revive(intake)
+            except TaskCorruptedException as error:
+                if not self._tasks.any_damaged:
+                    raise
+                _LOGGER.warning("%s", error)
+                self._give_up()
             except Exception as error:
                 if not self._was_for_want_of_topics(error):
                     raise
@@ -220,6 +260,14 @@ class StreamThread:
         gone = self._watch.gone()
         if gone:
             self._make_good(gone)
+
+    def _see_to_stores(self, intake: Intake) -> None:
+        """Tasks with stores whose files are damaged start over: those stores are set aside, and restored."""
+        inputs = self._tasks.close_damaged()
+        if inputs:
+            intake.remove(inputs)
+            self._give_up()
+            self.machine.move(ThreadState.PARTITIONS_ASSIGNED)
 
     def _was_for_want_of_topics(self, error: Exception) -> bool:
         """Whether an error came of internal topics that are missing, and they are there again.
@@ -253,6 +301,37 @@ class StreamThread:
         self._counts = self._application.make_topics_ready()
         self._watch.forget()
 
+    def _see_to_producer(self) -> None:
+        """Before anything is restored: it ends the transaction that a killed predecessor may have left open."""
+        application, client_id = self._application, f"{self._membership.client_id}|producer"
+        if self._producer is None and application.exactly_once:
+            transactional_id = f"{self._membership.group}-{self._membership.instance_id}"
+            self._producer = TransactionalProducer(
+                application.client_properties, client_id, transactional_id, self._is_in_vain
+            )
+        elif self._producer is None:
+            self._producer = BatchProducer(application.client_properties, client_id, self._is_in_vain)
+        if isinstance(self._producer, TransactionalProducer):
+            self._producer.initialise()
+
+    def _commits(self, consumer: GroupConsumer) -> Commits:
+        assert self._producer is not None
+        if isinstance(self._producer, TransactionalProducer):
+            return ExactlyOnce(self._producer, consumer)
+        return AtLeastOnce(self._producer, consumer, self._stopping.is_set)
+
+    def _revive(self, intake: Intake) -> None:
+        """What the brokers have of the last batch is not known: start over from the changelogs and the group's offsets.
+
+        Whether the group still counts this member in shows when the thread takes part in it again.
+        """
+        self._give_up()
+        self._batches = None
+        self._close_producer()
+        intake.remove(self._tasks.close_all())
+        self._on_assigned(frozenset())
+        self._stopping.wait(_RETRY)
+
     def _close_producer(self) -> None:
         if self._producer is not None:
             self._producer.close()
@@ -278,15 +357,13 @@ class StreamThread:
         processor = application.engine.processor(counters)
         if processor is None:
             return None
-        client_id = f"{self._membership.client_id}|producer"
-        self._producer = self._producer or BatchProducer(application.client_properties, client_id, self._is_in_vain)
+        application.engine.tag_jobs(self.name)  # what this thread itself asks Spark: why a record can't be read
         return Batches(
             application.topology,
             application.admin,
             self._tasks,
             intake,
-            consumer,
-            self._producer,
+            self._commits(consumer),
             processor,
             counters,
             self._spark,

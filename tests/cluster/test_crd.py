@@ -109,6 +109,16 @@ REFUSED: dict[str, tuple[Document, str]] = {
             " leave init out"
         ),
     ),
+    "access told in two ways": (
+        {"queries": {"access": {"token": {"secretRef": {"name": "a"}}, "kubernetes": {"groups": ["b"]}}}},
+        "spec.queries.access: Invalid value: access is told in exactly one way; give token or kubernetes",
+    ),
+    "access told in no way": ({"queries": {"access": {}}}, "access is told in exactly one way"),
+    "access for nobody": (
+        {"queries": {"access": {"kubernetes": {"groups": []}}}},
+        "spec.queries.access.kubernetes: Invalid value: nobody is listed, so nobody could ask",
+    ),
+    "access that is off, which is no field": ({"queries": {"access": "off"}}, "spec.queries.access"),
     "another set-up": (
         {"internalTopics": {"setup": "never"}},
         'spec.internalTopics.setup: Unsupported value: "never": supported values: "automatic", "manual"',

@@ -18,11 +18,16 @@ import httpx
 import orjson
 import pytest
 import yaml
+from certificates import self_signed
 from clients import last_values, make_topics, send
 from pod_status_server import PodStatusServer, pod_status_server
 from waiting import eventually
 
+from streams_runtime.query.client import QueryCredentials, StreamsQueryClient
+
 pytestmark = pytest.mark.integration
+
+QUERY_TOKEN = "of-those-who-query"
 
 TOPOLOGY = """
 sources: [{name: orders, topic: %s-orders, key: {format: string}, value: {format: json, schema: "amount BIGINT"}}]
@@ -61,7 +66,8 @@ class Pod:
 
     def status(self, path: str) -> int:
         try:
-            return httpx.get(self.url + path, trust_env=False).status_code
+            # Kubelets do not verify a probe's certificate.
+            return httpx.get(self.url + path, trust_env=False, verify=False).status_code
         except httpx.TransportError:
             return 0
 
@@ -73,7 +79,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def pod(folder: Path, name: str, brokers: str, config: dict[str, str], secret: dict[str, str]) -> Iterator[Pod]:
+def pod(
+    folder: Path, name: str, brokers: str, config: dict[str, str], secret: dict[str, str], guarded: bool = False
+) -> Iterator[Pod]:
+    """`guarded`: queries by HTTPS, for the token QUERY_TOKEN."""
     document = {
         "apiVersion": "streamsoperator.io/v1alpha1",
         "kind": "StreamsApplication",
@@ -84,8 +93,13 @@ def pod(folder: Path, name: str, brokers: str, config: dict[str, str], secret: d
             "topology": yaml.safe_load(TOPOLOGY % (name, name)),
         },
     }
-    for each in ("application", "secret", "account"):
-        (folder / each).mkdir()
+    for each in ("application", "secret", "account", "queries/access", "queries/tls"):
+        (folder / each).mkdir(parents=True)
+    if guarded:
+        access = {"token": {"secretRef": {"name": "queries"}}}
+        document["spec"]["queries"] = {"access": access, "tls": {"secretRef": {"name": "tls"}}}
+        (folder / "queries" / "access" / "token").write_text(QUERY_TOKEN)
+        self_signed(folder / "queries" / "tls")
     (folder / "application" / "application.json.gz").write_bytes(gzip.compress(orjson.dumps(document)))
     for key, value in secret.items():
         (folder / "secret" / key).write_text(value)
@@ -107,6 +121,7 @@ def pod(folder: Path, name: str, brokers: str, config: dict[str, str], secret: d
                 "STREAMSAPP_SERVICE": "orders",
                 "STREAMSAPP_APPLICATION": str(folder / "application"),
                 "STREAMSAPP_SECRET": str(folder / "secret"),
+                "STREAMSAPP_QUERIES": str(folder / "queries"),
                 "STREAMSAPP_STATE": str(folder / "state"),
                 "STREAMSAPP_TERMINATION_FILE": str(folder / "termination-log"),
                 "STREAMSAPP_SERVICE_ACCOUNT": str(folder / "account"),
@@ -117,7 +132,7 @@ def pod(folder: Path, name: str, brokers: str, config: dict[str, str], secret: d
             stderr=errors,
         )
         try:
-            yield Pod(folder, server, process, f"http://127.0.0.1:{port}")
+            yield Pod(folder, server, process, f"{'https' if guarded else 'http'}://127.0.0.1:{port}")
         finally:
             if process.poll() is None:
                 process.kill()
@@ -132,16 +147,21 @@ def test_a_pod_reports_its_way_to_running_and_closes_in_order_when_it_is_told_to
     make_topics(address, **{f"{namespace}-orders": 2, f"{namespace}-totals": 1})
     send(address, f"{namespace}-orders", [("ada", {"amount": 7}), ("ada", {"amount": 5})])
     secret = {"security.protocol": "PLAINTEXT\n", "client.rack": "hush-hush"}
-    with pod(tmp_path, namespace, address, {"security.protocol": "SSL"}, secret) as started:
+    with pod(tmp_path, namespace, address, {"security.protocol": "SSL"}, secret, guarded=True) as started:
         started.wait_for("REBALANCING", "RUNNING")
         assert (started.status("/healthz"), started.status("/readyz")) == (200, 200)
         eventually(lambda: last_values(address, f"{namespace}-totals") == {"ada": {"total": 12}}, "the records' result")
         eventually(lambda: started.server.patches[-1].conditions["Restored"]["status"] == "True", "Restored")
-        state = httpx.get(f"{started.url}/state", trust_env=False).json()
+        assert (started.status("/state"), started.status("/state/figures")) == (401, 200)
+        headers = {"Authorization": f"Bearer {QUERY_TOKEN}"}
+        state = httpx.get(f"{started.url}/state", trust_env=False, verify=False, headers=headers).json()
         assert (state["instance"], state["url"]) == (
             f"{namespace}-0",
-            f"http://{namespace}-0.orders.shop.svc:{started.url.rpartition(':')[2]}",
+            f"https://{namespace}-0.orders.shop.svc:{started.url.rpartition(':')[2]}",
         )
+        believed = QueryCredentials(QUERY_TOKEN, ca_file=tmp_path / "queries" / "tls" / "tls.crt")
+        with StreamsQueryClient(started.url, credentials=believed) as client:
+            assert client.get("totals", "ada") == {"total": 12}
 
         started.process.send_signal(signal.SIGTERM)
         assert started.process.wait(70) == 0, started.log
@@ -157,7 +177,7 @@ def test_a_pod_reports_its_way_to_running_and_closes_in_order_when_it_is_told_to
         assert last.conditions["Running"]["reason"] == "NOT_RUNNING"
         lines = [json.loads(line) for line in started.log.splitlines()]
         assert any("RUNNING" in line["event"] for line in lines)
-        for hidden in ("hush-hush", "token-of-the-pod"):
+        for hidden in ("hush-hush", "token-of-the-pod", QUERY_TOKEN):
             assert hidden not in started.log + (tmp_path / "stderr").read_text() + str(
                 [patch.body for patch in started.server.patches]
             )

@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import make_topics, send
+from clients import make_topics, read, send
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from waiting import eventually
 
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
-from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.types import TopicPartition, TopicSpec
+from streams_runtime.restore import reader as reader_module
 from streams_runtime.restore.bulk import BulkLoader
-from streams_runtime.restore.reader import TRACE, StoreChangelogReader
+from streams_runtime.restore.reader import StoreChangelogReader
 from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.restore.sayings import TRACE
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.topology.plan import TaskId
 
@@ -60,14 +64,18 @@ class OneTask:
 class Restoration:
     """One store, its reader and its listener."""
 
-    def __init__(self, bootstrap: str, topic: str, folder: Path, bulk: bool, source: bool, group: str) -> None:
-        self.properties = {"bootstrap.servers": bootstrap}
+    def __init__(
+        self, bootstrap: str, topic: str, folder: Path, bulk: bool, source: bool, group: str, exactly_once: bool
+    ) -> None:
+        self.properties = client_properties(bootstrap, {}, exactly_once)
         self.admin = Admin(self.properties)
         self.store = KeyValueStore("s", TopicPartition(topic, 0), folder / "s")
         self.heard = Heard()
         self.loader = BulkLoader(self.properties, workers=1) if bulk else None
         self.consumer = ChangelogConsumer(self.properties, "restore-test")
-        self.reader = StoreChangelogReader(self.consumer, self.admin, group, self.heard, self.loader)
+        self.reader = StoreChangelogReader(
+            self.consumer, self.admin, group, self.heard, self.loader, exactly_once=exactly_once
+        )
         self.restorer = StateRestorer(TaskId(0, 0), self.store, source)
 
     def run(self) -> None:
@@ -97,8 +105,9 @@ def restoration(broker: Any, namespace: str, tmp_path: Path) -> Iterator[Any]:
     made: list[Restoration] = []
     make_topics(broker.bootstrap_servers, **{namespace: 1})
 
-    def make(folder: str = "a", bulk: bool = False, source: bool = False) -> Restoration:
-        it = Restoration(broker.bootstrap_servers, namespace, tmp_path / folder, bulk, source, f"{namespace}-group")
+    def make(folder: str = "a", bulk: bool = False, source: bool = False, exactly_once: bool = False) -> Restoration:
+        group = f"{namespace}-group"
+        it = Restoration(broker.bootstrap_servers, namespace, tmp_path / folder, bulk, source, group, exactly_once)
         made.append(it)
         return it
 
@@ -132,13 +141,19 @@ def test_a_store_without_a_checkpoint_is_restored_from_the_beginning(
     ]
 
 
-def test_a_store_with_a_checkpoint_restores_only_the_tail(broker: Any, namespace: str, restoration: Any) -> None:
+def test_a_store_with_a_checkpoint_restores_only_the_tail(
+    broker: Any, namespace: str, restoration: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(TRACE, logger="streams_runtime.restore")
     send(broker.bootstrap_servers, namespace, [(f"k{i}", b"old") for i in range(10)], 0)
     it = restoration()
     it.store.write(Updates([b"mine"], [b"kept"], [1]), 8)
     it.run()
     assert it.contents() == {b"mine": b"kept", b"k8": b"old", b"k9": b"old"}
     assert it.heard.calls == [("start", 8, 10), ("batch", 10, 2), ("end", 2, 0)]
+    said = [(record.levelno, record.getMessage()) for record in caplog.records]
+    assert (TRACE, f"Found checkpoint 8 from changelog {namespace}-0 for store s.") in said
+    assert (logging.DEBUG, f"Restoring partition {namespace}-0 from offset 8 to endOffset 10") in said
 
 
 def test_a_store_at_its_end_is_complete_at_once_and_nobody_hears_of_it(
@@ -199,19 +214,144 @@ def test_a_tables_topic_is_restored_up_to_the_committed_offset(broker: Any, name
     assert it.store.offset() == 4
 
 
-def test_a_suspended_restoration_is_heard_of_and_goes_on_where_it_was(
-    broker: Any, namespace: str, restoration: Any
+def test_a_restoration_that_a_rebalance_interrupts_is_heard_of_and_goes_on_where_it_was(
+    broker: Any, namespace: str, restoration: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reader_module, "_BATCH_RECORDS", 10)
     send(broker.bootstrap_servers, namespace, [(f"k{i}", b"v") for i in range(100)], 0)
     it = restoration()
+    log, tasks = it.store.changelog, {it.store.changelog: OneTask(it.store)}
+    states = []
     it.reader.register(it.restorer)
-    assert it.reader.restore({it.store.changelog: OneTask(it.store)}) in (set(), {it.store.changelog})
-    if it.reader.busy:
-        it.reader.unregister([it.store.changelog])
-        assert it.heard.calls[-1][0] == "suspended"
-        it.restorer = StateRestorer(TaskId(0, 0), it.store)
-        it.run()
+    while not it.restorer.restored:
+        states.append(str(it.reader.state(log)))
+        assert it.reader.restore(tasks) == set()
+    states.append(str(it.reader.state(log)))
+    it.reader.unregister([log])
+    assert it.heard.calls[-1] == ("suspended", 10, 0)
+    assert it.store.offset() == 10
+    it.store.close()
+    it.store = KeyValueStore("s", log, it.store.folder)
+    it.restorer = StateRestorer(TaskId(0, 0), it.store)
+    it.run()
+    states.append(str(it.reader.state(log)))
+    assert list(dict.fromkeys(states)) == ["REGISTERED", "RESTORING", "COMPLETED"]
+    assert it.heard.calls[-1] == ("end", 90, 0)
     assert len(it.contents()) == 100
+
+
+def test_records_of_aborted_transactions_and_the_gaps_that_markers_leave_are_passed_by(
+    broker: Any, namespace: str, restoration: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="streams_runtime.restore")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": namespace})
+    producer.init_transactions(30)
+    for number, commits in enumerate([True, False, True, False]):
+        producer.begin_transaction()
+        producer.produce(namespace, b"%d" % number, b"a", 0)
+        producer.produce(namespace, b"%d" % number, b"b%d" % number, 0)
+        producer.flush()
+        producer.commit_transaction(30) if commits else producer.abort_transaction(30)
+    it, bulk = restoration("a", exactly_once=True), restoration("b", bulk=True, exactly_once=True)
+    ends = {it.store.changelog: 12}  # 8 records and 4 markers, the last of which come a moment later
+    eventually(lambda: it.admin.end_offsets(ends) == ends, "the last transaction's marker")
+    it.store.write(Updates([b"left"], [b"over"], [1]), None)
+    it.run()
+    assert it.contents() == {b"a": b"2", b"b0": b"0", b"b2": b"2"}
+    assert (it.store.offset(), it.heard.calls[-1]) == (12, ("end", 4, 0))
+    (said,) = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert said == (
+        f"No checkpoint found for task 0_0 state store s changelog {namespace}-0 with EOS turned on. Reinitializing the"
+        " task and restore its state from the beginning."
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader_module, "_BULK_RECORDS", 1)
+        bulk.run()
+    assert (bulk.contents(), bulk.store.offset()) == (it.contents(), 12)
+
+
+class DeletingOffsets:
+    """Answers as the brokers do, and has records deleted right after it was asked."""
+
+    def __init__(self, admin: Admin, before: dict[TopicPartition, int]) -> None:
+        self._admin = admin
+        self._before = before
+        self.start_offsets = admin.start_offsets
+        self.committed_offsets = admin.committed_offsets
+
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        found = self._admin.end_offsets(partitions, read_committed)
+        if self._before:
+            self._admin.delete_records(self._before)
+            self._before = {}
+        return found
+
+
+def test_an_offset_that_goes_out_of_range_wipes_that_store_alone(
+    broker: Any, namespace: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bootstrap, topic = broker.bootstrap_servers, f"{namespace}-two"
+    make_topics(bootstrap, **{topic: 2})
+    for number in range(2):
+        send(bootstrap, topic, [(f"k{i}", b"v") for i in range(10)], number)
+    stores = {each: KeyValueStore("s", each, tmp_path / str(each.partition)) for each in partitions(topic)}
+    for store in stores.values():
+        store.write(Updates([b"mine"], [b"kept"], [1]), 4)
+    lost, other = stores
+    admin, heard = Admin({"bootstrap.servers": bootstrap}), Heard()
+    consumer = ChangelogConsumer({"bootstrap.servers": bootstrap}, "restore-test")
+    reader = StoreChangelogReader(consumer, DeletingOffsets(admin, {lost: 7}), "group", heard)
+    tasks = {each: OneTask(store) for each, store in stores.items()}
+    for each, store in stores.items():
+        reader.register(StateRestorer(TaskId(0, each.partition), store))
+    done: set[TopicPartition] = set()
+
+    def restored() -> bool:
+        done.update(reader.restore(tasks))
+        return len(done) == 2
+
+    eventually(restored, "both are restored")
+    assert dict(stores[lost].scan(None, None)) == {b"k7": b"v", b"k8": b"v", b"k9": b"v"}
+    assert dict(stores[other].scan(None, None)) == {b"mine": b"kept"} | {b"k%d" % i: b"v" for i in range(4, 10)}
+    assert [call[1:] for call in heard.calls if call[0] == "start"] == [(4, 10), (4, 10), (7, 10)]
+    assert ("suspended", 0, 0) in heard.calls
+    assert sorted(call for call in heard.calls if call[0] == "end") == [("end", 3, 0), ("end", 6, 0)]
+    (said,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert f"its changelog {lost}" in said
+    assert "the log does not have the offset 4 any more" in said
+    reader.clear()
+    consumer.close()
+    for store in stores.values():
+        store.close()
+    admin.close()
+
+
+def test_what_compaction_removed_does_not_keep_a_restoration_from_its_end(
+    broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    bootstrap, topic = broker.bootstrap_servers, f"{namespace}-compacted"
+    admin = Admin({"bootstrap.servers": bootstrap})
+    config = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.001"}
+    admin.create_topics([TopicSpec(topic, 1, config=config)])
+    producer = BatchProducer({"bootstrap.servers": bootstrap}, "test")
+    for number in range(3):  # a segment each, by the records' own times; the last one is never compacted
+        keys = [b"k%d" % i for i in range(50)] + [b"gone"]
+        values = [b"%d" % number] * 50 + [None if number else b"x"]
+        producer.send(topic, keys, values, [1_700_000_000_000 + 10_000 * number] * 51, 0)
+        producer.flush()
+    producer.close()
+    eventually(lambda: len(read(bootstrap, topic)) < 110, "the broker has compacted the topic")
+    it = Restoration(bootstrap, topic, tmp_path, False, False, namespace, False)
+    it.run()
+    assert it.contents() == {b"k%d" % i: b"2" for i in range(50)}
+    start, *_, end = it.heard.calls
+    assert (start, it.store.offset()) == (("start", 0, 153), 153)
+    assert end[0] == "end"
+    assert end[1] < 110
+    it.close()
+    admin.close()
 
 
 def test_bulk_loading_gives_the_same_contents_and_leaves_nothing_behind(

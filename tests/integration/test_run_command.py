@@ -218,6 +218,33 @@ def test_an_instance_in_error_ends_the_run_with_its_reason_and_is_not_restarted(
     assert nothing_is_left_of(run.pids())
 
 
+def test_one_instance_that_asks_for_the_end_of_the_application_ends_the_other_too(broker, namespace, tmp_path):
+    address = broker.bootstrap_servers
+    make_topics(address, namespace).close()
+    file = application(tmp_path, namespace)
+    document = yaml.safe_load(file.read_text())
+    document["spec"]["processing"] = {"onUncaughtException": "shutdownApplication"}
+    file.write_text(yaml.safe_dump(document))
+    with running(file, "--bootstrap-servers", address, "--instances", "2", "--state-dir", tmp_path / "state") as run:
+        run.wait_for(lambda event: event.get("application", {}).get("state") == "RUNNING")
+        producer = BatchProducer(client_properties(address, {}), "test")
+        producer.send(f"{namespace}-orders", [b"ada"], [b"{oops"], [1_700_000_000_000])
+        producer.flush()
+        producer.close()
+        assert run.end() == 70
+    asked = run.of("shutdown-application")["instance"]
+    ended = {event["instance"]: event for event in run.events if event["event"] == "ended"}
+    assert ended[asked]["class"] == "DeserializationException"
+    (other,) = set(ended) - {asked}
+    # The other one may have met the record itself, had the partition come to it first.
+    assert ended[other]["class"] in ("ShutdownRequestedException", "DeserializationException")
+    if ended[other]["class"] == "ShutdownRequestedException":
+        assert asked in ended[other]["message"]
+        assert f"{namespace}-orders" in ended[other]["message"]
+    assert not [event for event in run.events if event["event"] == "restart"]
+    assert nothing_is_left_of(run.pids())
+
+
 def test_a_killed_instance_is_restarted_and_ctrl_c_then_leaves_no_process(broker, namespace, tmp_path):
     address = broker.bootstrap_servers
     admin = make_topics(address, namespace)

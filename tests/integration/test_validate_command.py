@@ -23,7 +23,7 @@ kind: StreamsApplication
 metadata: {name: first}
 spec:
   kafka: {config: {group.id: mine, linger.mss: 5}}
-  processing: {guarantee: exactly_once_v2}
+  state: {rocksdb: {max_open_files: 5}}
   topology:
     sources:
       - {name: orders, topic: orders, key: {format: string}, value: {format: json, schema: "amount DOUBLE"}}
@@ -60,7 +60,7 @@ def test_every_checks_mistakes_come_together_in_the_order_of_the_file(invalid: P
     assert [mistake["path"] for mistake in mistakes] == [
         'spec.kafka.config["group.id"]',
         'spec.kafka.config["linger.mss"]',
-        "spec.processing.guarantee",
+        "spec.state.rocksdb",
         "spec.topology.steps[0].where",
         "spec.topology.steps[1].aggregate.total",
     ]
@@ -119,5 +119,5 @@ def test_a_topology_is_shown_in_three_forms() -> None:
 def test_an_invalid_file_has_mistakes_and_no_drawing(invalid: Path) -> None:
     result = runner.invoke(app, ["topology", str(invalid)])
     assert result.exit_code == 1
-    assert "exactly_once_v2 is not there yet" in result.stdout
+    assert "RocksDB options (max_open_files) are not there yet" in result.stdout
     assert "Sub-topology" not in result.stdout

@@ -25,6 +25,7 @@ class FakeView:
         self.partition = partition
         self.entries = dict(entries)
         self.is_open = True
+        self.is_active = True
         self.lost = False
         self.scans: list[FakeScan] = []
 
@@ -102,6 +103,9 @@ class FakeClient:
     def views(self, _: str) -> dict[int, FakeView]:
         return dict(self.local)
 
+    def stale_views(self, _: str) -> dict[int, FakeView]:
+        return dict(self.local)
+
     def expected_partitions(self, _: str) -> set[int]:
         return {*self.local, *self.restoring}
 
@@ -134,8 +138,22 @@ class FakeClient:
                     "position": 40,
                     "end": 100,
                     "restored": 40,
+                    "remaining": 60,
+                    "rate": 20.0,
+                    "eta_seconds": 3.0,
                 }
             ],
+            "restoration_in_all": {"stores": 1, "remaining": 60, "rate": 20.0, "eta_seconds": 3.0},
+            "standbys": [
+                {
+                    "id": "0_3",
+                    "type": "standby",
+                    "state": "RUNNING",
+                    "stores": [{"store": "counts", "partition": 3, "position": 1, "end": 9, "lag": 8}],
+                    "lag": 8,
+                }
+            ],
+            "rates": {"restore": 5.0, "update": 6.0, "restore_ratio": 0.5, "update_ratio": 0.25},
             "lag": [
                 {"topic": "flights", "partition": 0, "position": 5, "committed": 5, "end": 12, "lag": 7},
                 {
@@ -154,6 +172,8 @@ class FakeClient:
                 "deserialization_errors": 2,
                 "dead_letters": 1,
                 "restored_records": 40,
+                "updated_records": 9,
+                "quarantined_stores": 1,
             },
             "error": None,
         }

@@ -481,12 +481,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "found 'skip'",
         "fail, continue or deadLetter",
     ),
-    "exactly-once": (
-        application(processing={"guarantee": "exactly_once_v2"}),
-        "spec.processing.guarantee",
-        "not there yet",
-        "at_least_once",
-    ),
     "guarantee": (
         application(processing={"guarantee": "x"}),
         "spec.processing.guarantee",
@@ -494,22 +488,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "'at_least_once'",
     ),
     "standbys": (
-        application(processing={"standbyReplicas": 1}),
+        application(processing={"standbyReplicas": -1}),
         "spec.processing.standbyReplicas",
-        "found 1",
-        "use 0",
+        "found -1",
+        "give at least 0",
     ),
-    "replace-thread": (
-        application(processing={"onUncaughtException": "replaceThread"}),
+    "uncaught-exception": (
+        application(processing={"onUncaughtException": "restart"}),
         "spec.processing.onUncaughtException",
-        "replaceThread is not there yet",
-        "shutdownClient",
-    ),
-    "shutdown-application": (
-        application(processing={"onUncaughtException": "shutdownApplication"}),
-        "spec.processing.onUncaughtException",
-        "shutdownApplication is not there yet",
-        "shutdownClient",
+        "found 'restart'",
+        "'replaceThread'",
     ),
     "duration": (
         application(processing={"commitInterval": 100}),
@@ -620,6 +608,37 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "beside operator Exists",
         "leave the value out",
     ),
+    "access-both": (
+        application(queries={"access": {"token": {"secretRef": {"name": "a"}}, "kubernetes": {"groups": ["b"]}}}),
+        "spec.queries.access",
+        "token and kubernetes",
+        "keep one",
+    ),
+    "access-none": (
+        application(queries={"access": {}}),
+        "spec.queries.access",
+        "no way of telling",
+        "leave access out",
+    ),
+    "access-nobody": (
+        application(queries={"access": {"kubernetes": {}}}),
+        "spec.queries.access.kubernetes",
+        "lists nobody",
+        "system:authenticated",
+    ),
+    "access-account": (
+        application(queries={"access": {"kubernetes": {"serviceAccounts": ["a/b", "system:serviceaccount:a:b"]}}}),
+        "spec.queries.access.kubernetes.serviceAccounts[1]",
+        "no service account",
+        "NAMESPACE/NAME",
+    ),
+    "access-key": (
+        application(queries={"access": {"token": {"secretRef": {"name": "a", "key": "b/c"}}}}),
+        "spec.queries.access.token.secretRef.key",
+        "'b/c'",
+        "letters, digits",
+    ),
+    "access-off": (application(queries={"access": "off"}), "spec.queries.access", "found 'off'", "give"),
     "replicas": (application(replicas=-1), "spec.replicas", "found -1", "at least 0"),
     "replicas-text": (application(replicas="2"), "spec.replicas", "found '2'", "without quotes"),
     "application-id": (
@@ -697,7 +716,7 @@ def test_all_mistakes_come_at_once_and_in_the_order_of_the_file() -> None:
         total(name="c", store="users"),
         sinks=[{"from": "nowhere", "topic": "out"}],
         sources=[{**ORDERS, "topic": "a b"}, USERS, CLICKS],
-        processing={"commitInterval": 5, "guarantee": "exactly_once_v2"},
+        processing={"commitInterval": 5, "guarantee": "exactly_once"},
     )
     document["spec"] = {"replicas": "x", **document["spec"]}
     with pytest.raises(InvalidApplicationException) as caught:

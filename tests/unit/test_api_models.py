@@ -39,6 +39,9 @@ spec:
     maxBatchRecords: 1000
     onDeserializationError: {deadLetter: {topic: broken}}
   state: {storage: {size: 10Gi, storageClassName: fast}}
+  queries:
+    access: {token: {secretRef: {name: orders-queries, key: password}}}
+    tls: {secretRef: {name: orders-tls}}
   spark: {master: "local[2]", config: {spark.ui.enabled: false}}
   topology:
     sources:
@@ -83,6 +86,10 @@ def test_everything_that_the_resource_may_say_is_read() -> None:
     assert app.spec.processing.on_deserialization_error.dead_letter.topic == "broken"
     assert app.spec.kafka.config["check.crcs"] == "true"
     assert app.spec.kafka.secret_ref is not None
+    assert app.spec.queries.access is not None
+    assert app.spec.queries.access.token is not None
+    assert app.spec.queries.access.token.secret_ref.key == "password"
+    assert app.spec.queries.tls is not None
     assert app.spec.template.resources is not None
     assert app.spec.template.resources.limits["cpu"] == "2"
     assert app.spec.topology.steps[0].from_ == "orders"
@@ -102,6 +109,7 @@ def test_what_is_not_said_has_its_default() -> None:
     assert spec.processing.on_uncaught_exception == "shutdownClient"
     assert spec.spark.master == "local[*]"
     assert spec.kafka.bootstrap_servers is None
+    assert (spec.queries.access, spec.queries.tls) == (None, None)
 
 
 @pytest.mark.parametrize("action", ["fail", "continue"])

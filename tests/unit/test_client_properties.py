@@ -213,3 +213,9 @@ def test_host_names_are_not_checked_when_either_spelling_says_so() -> None:
         config: dict[str, Value] = {"ssl.endpoint.identification.algorithm": value}
         assert client_properties(BOOTSTRAP, config)["ssl.endpoint.identification.algorithm"] == "none"
         assert java_properties(BOOTSTRAP, config)["ssl.endpoint.identification.algorithm"] == ""
+
+
+def test_under_exactly_once_both_clients_read_committed_records_only() -> None:
+    for properties in (client_properties, java_properties):
+        assert "isolation.level" not in properties(BOOTSTRAP, {})
+        assert properties(BOOTSTRAP, {}, exactly_once=True)["isolation.level"] == "read_committed"

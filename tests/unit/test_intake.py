@@ -91,7 +91,9 @@ class FakeBroker:
     def start_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {each: self.starts.get(each, 0) for each in partitions}
 
-    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(
+        self, partitions: Sequence[TopicPartition], read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
         if self.away:
             raise BrokerNotAvailableException("away")
         return {each: self.ends[each] for each in partitions}

@@ -33,7 +33,8 @@ def test_the_runtime_and_the_operator_call_the_conditions_the_same() -> None:
     ours = {name: value for name, value in vars(runtime_names).items() if name.startswith("CONDITION_")}
     theirs = {name: value for name, value in vars(names).items() if name.startswith("CONDITION_")}
     assert ours == theirs
-    assert {each.type for each in conditions(ClientView(ClientState.CREATED))} == set(theirs.values())
+    asking = ClientView(ClientState.ERROR, failure=BOOM, shutdown_requested=True)
+    assert {each.type for each in conditions(asking)} == set(theirs.values())
 
 
 @pytest.mark.parametrize("state", list(ClientState))

@@ -11,11 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from pod_status_server import PodStatusServer, access_to, pod_status_server
 from waiting import eventually
 
 from streams_runtime.cli.pod_life import EXIT_LATE, Life
-from streams_runtime.errors import ProducerException
+from streams_runtime.cli.told import words
+from streams_runtime.errors import ProducerException, ShutdownRequestedException
 from streams_runtime.kubernetes.api import PodIdentity, PodStatusApi
 from streams_runtime.kubernetes.view import RecordsLeft
 from streams_runtime.states import CLIENT, EXIT_ERROR, EXIT_NOT_RUNNING, ClientState, StateMachine
@@ -28,6 +30,7 @@ class PlayedClient:
         self.machine = StateMachine(CLIENT, "played")
         self.error: BaseException | None = None
         self.threads = [SimpleNamespace(name="t-1", state="RUNNING", tasks=SimpleNamespace(tasks={}))]
+        self.shutdown_requested = False
         self.closing_reaches = closing_reaches
         self.started = False
 
@@ -53,6 +56,11 @@ class PlayedClient:
         self.error = ProducerException("the broker refused them")
         self.go(ClientState.PENDING_ERROR, reaches)
 
+    def shut_down_with_application(self, request: ShutdownRequestedException) -> bool:
+        self.error = request
+        self.go(ClientState.PENDING_ERROR, ClientState.ERROR)
+        return True
+
     def go(self, *states: ClientState) -> None:
         for state in states:
             if state is not self.machine.state:
@@ -69,7 +77,8 @@ class Pod:
         self.file = folder / "termination-log"
         self.ended: list[tuple[int, bool]] = []
         api = PodStatusApi(access_to(server.url, folder), PodIdentity("orders-0", "shop"))
-        life = Life(client, RecordsLeft(), api, self.stop, close_seconds=0.2, termination=self.file)
+        self.told = folder / "told"
+        life = Life(client, RecordsLeft(), api, self.stop, 0.2, self.file, self.told)
         self._thread = threading.Thread(target=lambda: self.ended.append(life.live()), daemon=True)
 
     def run(self) -> None:
@@ -115,6 +124,40 @@ def test_an_error_is_the_last_word_and_the_exit_code(tmp_path: Path) -> None:
         last = server.patches[-1].conditions
     assert (last["Running"]["reason"], last["Restartable"]["status"]) == ("ERROR", "False")
     assert pod.termination == {"state": "ERROR", "class": "ProducerException", "message": "the broker refused them"}
+
+
+def test_a_request_for_the_end_of_the_application_stands_in_the_conditions_and_in_the_last_word(tmp_path: Path) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.run()
+        eventually(lambda: pod.client.state is ClientState.RUNNING, "RUNNING")
+        pod.client.shutdown_requested = True
+        pod.client.fail(reaches=ClientState.ERROR)
+        assert pod.end() == (EXIT_ERROR, True)
+        last = server.patches[-1].conditions
+    assert (last["ShutdownRequested"]["status"], last["ShutdownRequested"]["reason"]) == ("True", "ProducerException")
+    assert pod.termination["shutdown"] == "application"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (words("orders-1", "LockException", "in use"), "asked for by orders-1: LockException: in use"),
+        (b"we move house\n", "asked for by somebody: we move house"),
+        (b'["odd"]', 'asked for by somebody: ["odd"]'),
+    ],
+)
+def test_a_client_ends_in_error_when_its_told_file_says_so(tmp_path: Path, content: bytes, words: str) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.told.write_bytes(b"")  # as the kubelet shows an annotation that is not there
+        pod.run()
+        eventually(lambda: "RUNNING" in server.states, "RUNNING, whatever an empty file says")
+        pod.told.write_bytes(content)
+        assert pod.end() == (EXIT_ERROR, True)
+        assert "ShutdownRequested" not in server.patches[-1].conditions, "who is told asks nobody"
+    assert pod.termination["class"] == "ShutdownRequestedException"
+    assert words in pod.termination["message"]
 
 
 def test_a_close_that_takes_too_long_is_said_and_counts_as_a_crash(tmp_path: Path) -> None:

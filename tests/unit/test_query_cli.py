@@ -91,14 +91,15 @@ def test_errors_are_one_object_with_output_json(pair: Pair, verb: tuple[str, ...
     result = query("counts", *verb, "--output", "json", url=pair.first.url)
     assert (result.exit_code, result.stdout) == (1, "")
     error = json.loads(result.stderr)["error"]
-    assert error["class"] == "StateStoreNotAvailableException"
+    assert (error["class"], error["category"]) == ("StateStoreNotAvailableException", "fatal")
+    assert error["remedy"] == "do-not-retry"
     assert error["message"].endswith("do not retry here, ask another instance")
 
 
 def test_a_timeout_of_zero_does_not_wait_for_a_rebalance(pair: Pair) -> None:
     pair.second.state = ClientState.REBALANCING
     result = query("counts", "get", "UA", "--timeout", "0", url=pair.first.url)
-    assert result.exit_code == 1
+    assert result.exit_code == 75
     assert "retry with the same handle" in result.stderr
 
 

@@ -81,7 +81,7 @@ def unused_url() -> str:
 
 
 def ask(url: str, method: str, time: Time) -> object:
-    with StreamsQueryClient(url, deadline=4.0, clock=time.now, sleep=time.sleep) as client:
+    with StreamsQueryClient(url, deadline=4.0, clock=time.now, sleep=time.sleep, jitter=lambda: 0.0) as client:
         return ASKED[method](client)
 
 

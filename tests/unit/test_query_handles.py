@@ -14,7 +14,6 @@ from streams_runtime.errors import (
     IllegalStateException,
     InvalidStateStoreException,
     InvalidStateStorePartitionException,
-    NotSupportedException,
     StateStoreMigratedException,
     StateStoreNotAvailableException,
     StoreTypeMismatch,
@@ -143,11 +142,6 @@ def test_a_client_that_has_not_started_says_so_before_it_looks_at_the_name() -> 
 def test_another_type_of_store_is_a_type_mismatch() -> None:
     with pytest.raises(StoreTypeMismatch, match=r"'key-value', not 'window'"):
         open_store(client_with(0), StoreQueryParameters("counts", "window"))
-
-
-def test_stale_reads_are_refused_by_name() -> None:
-    with pytest.raises(NotSupportedException, match="stale"):
-        open_store(client_with(0), StoreQueryParameters("counts", stale=True))
 
 
 # --- the methods of a handle

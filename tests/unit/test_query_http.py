@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from pathlib import Path
 from urllib.parse import quote
@@ -18,8 +19,10 @@ from streams_runtime.query import records
 from streams_runtime.query.app import create_app
 from streams_runtime.query.liveness import Stuck
 from streams_runtime.query.metrics import create_registry
-from streams_runtime.query.problems import KINDS, exception_of, problem_of
+from streams_runtime.query.problems import KINDS, InvalidQueryException, exception_of, problem_of
+from streams_runtime.query.times import parse_time
 from streams_runtime.query.views import Owner
+from streams_runtime.query.windowed import last_ms
 from streams_runtime.states import ClientState, ThreadState
 
 sys.path.append(str(Path(__file__).parent))
@@ -72,6 +75,13 @@ def ask(client: FakeClient, target: str) -> httpx.Response:
 
 
 def lines(response: httpx.Response) -> list[dict[str, object]]:
+    """The records of an answer that says that it is whole."""
+    *found, last = every_line(response)
+    assert last == {"complete": {"records": len(found)}}
+    return found
+
+
+def every_line(response: httpx.Response) -> list[dict[str, object]]:
     assert response.headers["Content-Type"] == "application/x-ndjson"
     return [json.loads(line) for line in response.text.splitlines()]
 
@@ -137,7 +147,7 @@ def test_range_and_all_are_lines_in_key_order() -> None:
         {"key": "DL", "value": {"n": 2}},
     ]
     assert [line["key"] for line in lines(ask(client, "/stores/counts/range?from=hello"))] == ["hello", "ü"]
-    assert ask(client, "/stores/counts/range?from=x&to=a").text == ""
+    assert lines(ask(client, "/stores/counts/range?from=x&to=a")) == []
 
 
 def test_partitions_can_be_asked_for_by_number() -> None:
@@ -160,10 +170,11 @@ def test_count_is_exact() -> None:
 def test_stores_and_owners_are_listed() -> None:
     client = client_with(0, 2)
     client.known_owners = {1: Owner("flights-1", "http://there:2"), 0: Owner("flights-0", "http://here:1")}
-    assert ask(client, "/stores").json() == {"stores": [{"name": "counts", "partitions": [0, 2]}]}
+    assert ask(client, "/stores").json() == {"stores": [{"name": "counts", "type": "key-value", "partitions": [0, 2]}]}
     assert ask(client, "/stores/counts/owners").json() == {
         "store": "counts",
         "partitions": 3,
+        "keyFormat": "string",
         "owners": [
             {"partition": 0, "instance": "flights-0", "url": "http://here:1"},
             {"partition": 1, "instance": "flights-1", "url": "http://there:2"},
@@ -216,6 +227,15 @@ def test_metrics_show_the_description_under_kafka_streams_names() -> None:
         f"kafka_streams_process_total{{{labels}}} 1000.0",
         f"kafka_streams_dropped_records_total{{{labels}}} 3.0",
         f"kafka_streams_restore_total{{{labels}}} 40.0",
+        f'kafka_streams_restore_eta_seconds{{{labels},partition="2",store="counts"}} 3.0',
+        f"kafka_streams_restore_rate{{{labels}}} 5.0",
+        f"kafka_streams_active_restore_ratio{{{labels}}} 0.5",
+        f"kafka_streams_active_restoring_tasks{{{labels}}} 0.0",
+        f"kafka_streams_standby_updating_tasks{{{labels}}} 0.0",
+        f"kafka_streams_standby_paused_tasks{{{labels}}} 1.0",
+        f'kafka_streams_standby_records_lag{{{labels},partition="3",store="counts"}} 8.0',
+        f"kafka_streams_update_total{{{labels}}} 9.0",
+        f"kafka_streams_quarantined_stores_total{{{labels}}} 1.0",
         f"kafka_streams_batches_total{{{labels}}} 4.0",
         f"kafka_streams_deserialization_errors_total{{{labels}}} 2.0",
         f"kafka_streams_dead_letters_total{{{labels}}} 1.0",
@@ -301,6 +321,14 @@ def test_a_broker_that_is_away_is_said_and_may_be_retried() -> None:
         assert (problem(response)["title"], response.status_code) == ("BrokerNotAvailableException", 503)
 
 
+def test_a_broker_that_is_away_does_not_hide_that_a_store_moved() -> None:
+    client = client_with(0, 1, 2)
+    client.local[1].is_open = False
+    client.owners_error = BrokerNotAvailableException("no broker at b:9092; the application retries")
+    for target in ("/stores/counts/keys/UA", "/stores/counts/all", "/stores/counts/all?partition=1"):
+        assert problem(ask(client, target))["title"] == "StateStoreMigratedException"
+
+
 def test_owners_of_an_unknown_store_are_a_wrong_name() -> None:
     assert isinstance(exception_of(problem(ask(client_with(0), "/stores/x/owners"))), UnknownStateStoreException)
 
@@ -382,9 +410,116 @@ def test_a_failure_in_mid_stream_is_the_last_line(failure: str, title: str, monk
 
     monkeypatch.setattr(view, "scan", scan)
     with capture_logs() as logs:
-        *whole, last = lines(ask(client, "/stores/counts/all"))
+        *whole, last = every_line(ask(client, "/stores/counts/all"))
     assert len(logs) == (1 if failure == "defect" else 0)
     assert [line["key"] for line in whole] == ["a", "b"]
     assert list(last) == ["problem"]
     assert last["problem"]["title"] == title  # type: ignore[index]
     assert "secret" not in str(last)
+
+
+# --- parameters
+
+
+def test_records_come_in_reverse_and_by_prefix() -> None:
+    client = client_with(0, 1, 2)
+    ordered = sorted(KEYS, key=str.encode)
+    assert [line["key"] for line in lines(ask(client, "/stores/counts/all?reverse=true"))] == ordered[::-1]
+    between = lines(ask(client, "/stores/counts/range?from=B6&to=EV&reverse=true"))
+    assert [line["key"] for line in between] == ["EV", "DL", "B6"]
+    assert [line["key"] for line in lines(ask(client, "/stores/counts/prefix?prefix=h"))] == ["hello"]
+    assert ask(client, "/stores/counts/approximate-count?partition=2").json() == {"count": 3}
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("/stores/counts/range?form=A", "form: no such parameter here, only: from, keyBytes, partition, reverse"),
+        ("/stores/counts/count?from=A", "from: no such parameter here, only: partition, stale"),
+        ("/stores/counts/owners?stale=true", "stale: no such parameter here, only: none"),
+        ("/stores/counts/range?from=A&from=B", "from: given 2 times"),
+        ("/stores/counts/range?partition=one", "query.partition.0: "),
+        ("/stores/counts/range?reverse=maybe", "query.reverse: "),
+        ("/stores/counts/prefix", "query.prefix: "),
+    ],
+)
+def test_a_parameter_that_does_not_fit_is_refused_by_its_name(target: str, said: str) -> None:
+    document = problem(ask(client_with(0, 1, 2), target))
+    assert (document["status"], document["title"]) == (400, "InvalidQueryException")
+    assert str(document["detail"]).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("2026-01-01T12:00:00Z", 1767268800000),
+        ("2026-01-01T13:00:00.5+01:00", 1767268800500),
+        ("2026-01-01 12:00:00+00:00", 1767268800000),
+        ("1767268800000", 1767268800000),
+        ("0", 0),
+    ],
+)
+def test_times_are_rfc_3339_or_milliseconds(text: str, ms: int) -> None:
+    assert last_ms("time", parse_time("time", text)) == ms
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2026-01-01T12:00:00", "add Z"),
+        ("noon", "write RFC 3339"),
+        ("", "write RFC 3339"),
+        ("-5", "write RFC 3339"),
+        ("1.5", "write RFC 3339"),
+        ("9" * 30, "write RFC 3339"),
+        ("1969-12-31T23:59:59Z", "before 1970"),
+        ("2026-01-01T12:00:00 01:00", "a + in a URL is written %2B"),
+    ],
+)
+def test_what_is_no_time_is_refused_by_the_parameters_name(text: str, said: str) -> None:
+    with pytest.raises(InvalidQueryException, match=r"^fromTime: ") as refused:
+        parse_time("fromTime", text)
+    assert said in str(refused.value)
+
+
+# --- the description
+
+
+def test_every_endpoint_is_described_with_its_answer_and_its_problems() -> None:
+    document = ask(client_with(0), "/openapi.json").json()
+    schemas = document["components"]["schemas"]
+    assert set(schemas["Problem"]["properties"]) == {
+        *("type", "title", "status", "detail", "category", "remedy", "owner"),
+    }
+    assert {*schemas["Problem"]["properties"]["remedy"]["enum"]} == {kind.remedy for kind in KINDS.values()}
+    stores = [path for path in document["paths"] if path.startswith("/stores")]
+    assert len(stores) == 15
+    for path in stores:
+        operation = document["paths"][path]["get"]
+        assert operation["summary"]
+        assert {int(status) for status in operation["responses"]} == {200, *(kind.status for kind in KINDS.values())}
+        assert all(each["description"] for each in operation.get("parameters", ()) if each["name"] != "store")
+        assert operation["responses"]["421"]["content"] == {
+            "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+        }
+    for reference in re.findall(r"#/components/schemas/(\w+)", json.dumps(document)):
+        assert reference in schemas
+
+
+def test_the_page_needs_neither_scripts_nor_other_hosts() -> None:
+    page = ask(client_with(0), "/docs")
+    assert page.headers["Content-Type"].startswith("text/html")
+    for word in ("<script", "src=", "http://", "https://"):
+        assert word not in page.text
+    for word in ("GET /stores/{store}/windows/range", "InvalidStateStorePartitionException", "keyBytes"):
+        assert word in page.text
+
+
+def test_figures_hold_numbers_and_no_names() -> None:
+    answer = ask(client_with(0), "/state/figures")
+    assert answer.json() == {
+        "state": "RUNNING",
+        "tasks": [{"id": "0_0", "state": "RUNNING"}],
+        "lag": [{"lag": 7}, {"lag": None}],
+        "restoration": [{"position": 40, "end": 100, "ended_at": None}],
+    }

@@ -18,7 +18,9 @@ from waiting import eventually
 from streams_runtime.errors import EnvironmentException, IllegalStateException
 from streams_runtime.query import records
 from streams_runtime.query.handles import open_composite
+from streams_runtime.query.routes_key_value import shown
 from streams_runtime.query.server import QueryServer
+from streams_runtime.query.views import StoreCodec
 
 sys.path.append(str(Path(__file__).parent))
 from query_fakes import FakeClient, FakeView, client_with
@@ -103,7 +105,8 @@ def test_an_iterator_is_never_closed_under_the_thread_that_reads_it(monkeypatch:
     monkeypatch.setattr(records, "_CHUNK_BYTES", 1)
     view = FakeView(0, {b"a": b"1", b"b": b"2"})
     client = FakeClient({0: view}, partitions=1)
-    lines = records.RecordLines(open_composite(client, "counts").scan(None, None), client.codec("counts"))
+    codec = client.codec("counts")
+    lines = records.RecordLines(open_composite(client, "counts").scan(None, None), lambda each: shown(codec, each))
     inside, let_go = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -160,5 +163,39 @@ def test_an_answer_that_is_cut_off_frees_the_stores_iterator(leaver: str) -> Non
                 with pytest.raises(httpx.RemoteProtocolError):
                     list(lines)
         eventually(lambda: [scan.closed for scan in view.scans] == [True])
+    finally:
+        server.stop()
+
+
+def test_a_reader_that_does_not_read_stops_the_store_from_being_read() -> None:
+    """Whatever a store holds, an answer takes no more memory than a chunk and the sockets' buffers."""
+    view = FakeView(0, {b"%07d" % number: b'"%s"' % (b"x" * 4000) for number in range(8_000)})
+    codec, read = FakeClient({}).codec("counts"), 0
+
+    class Counting(FakeClient):
+        def codec(self, _: str) -> StoreCodec:
+            return StoreCodec(codec.key, self._count)
+
+        def _count(self, data: bytes) -> object:
+            nonlocal read
+            read += 1
+            return codec.decode_value(data)
+
+    server = QueryServer(Counting({0: view}, partitions=1), "127.0.0.1", 0, grace=0)
+    url = f"http://127.0.0.1:{server.start()}"
+    seen = [-1] * 40
+
+    def stands_still() -> bool:
+        seen.append(read)
+        return set(seen[-40:]) == {read}
+
+    try:
+        with httpx.stream("GET", f"{url}/stores/counts/all", trust_env=False, timeout=30) as response:
+            lines = response.iter_lines()
+            next(lines)
+            eventually(stands_still, "the server waits for the reader")
+            assert 0 < read < 5_000
+            assert sum(1 for _ in lines) == 8_000, "the other records, and the line that says that it is whole"
+        assert read == 8_000
     finally:
         server.stop()

@@ -17,7 +17,7 @@ from streams_runtime.errors import (
     StreamsRebalancingException,
     UnknownStateStoreException,
 )
-from streams_runtime.query.verdicts import Found, Situation, check, settled
+from streams_runtime.query.verdicts import Found, Situation, check, settled, verdict
 from streams_runtime.states import ClientState
 
 NOT_STARTED = StreamsNotStartedException
@@ -61,6 +61,11 @@ def test_every_state_and_situation_meets_the_exception_of_the_table(state: Clien
     assert str(raised.value).endswith(REMEDIES[expected])
     assert "'counts'" in str(raised.value)
     assert "http://here:1" in str(raised.value)
+
+
+def test_stale_contents_are_read_while_rebalancing_too_and_nothing_else_changes() -> None:
+    stale = TABLE | {"REBALANCING": (None, REBALANCING, REBALANCING, REBALANCING)}
+    assert {state: tuple(verdict(state, each, stale=True) for each in SITUATIONS) for state in ClientState} == stale
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from streams_runtime.cli.local.catch_up import CatchUp
 from streams_runtime.cli.local.group import GroupProgress
 from streams_runtime.cli.local.outcome import End, end_of, exit_code_of, exit_text
-from streams_runtime.cli.local.restarts import RestartBudget, RestartPolicy
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.lifecycle.budget import RestartBudget, RestartPolicy
 
 POLICY = RestartPolicy(budget=3, refill=60.0, first=1.0, longest=5.0)
 

@@ -9,25 +9,25 @@ import pytest
 from waiting import eventually
 
 from streams_runtime.api import parse_application, read_application
-from streams_runtime.cli.local.checks import local_mistakes
+from streams_runtime.cli.local.checks import local_mistakes, query_mistakes
 from streams_runtime.cli.local.folders import RunFolders
 from streams_runtime.cli.local.leftovers import members, sweep
 from streams_runtime.cli.local.outcome import End
 from streams_runtime.cli.local.replica import Order, Replica
-from streams_runtime.cli.local.restarts import RestartPolicy
 from streams_runtime.cli.local.supervisor import Supervisor
 from streams_runtime.cli.local.topics import missing_topics
-from streams_runtime.errors import EnvironmentException
+from streams_runtime.errors import ConfigException, EnvironmentException
+from streams_runtime.lifecycle.budget import RestartPolicy
 from streams_runtime.topology.build import build_topology
 
 DEADLINE = 20.0
 
 
 class Scripted(Order):
-    """An order whose instances are shell scripts; `$1` is the termination file."""
+    """An order whose instances are shell scripts; `$1` is the termination file, `$2` the told file."""
 
     def command(self, name, folder):
-        return ["/bin/sh", "-c", self.log_level, name, str(folder.termination)]
+        return ["/bin/sh", "-c", self.log_level, name, str(folder.termination), str(folder.told)]
 
 
 def supervised(tmp_path, script, names=("app-0",), policy=None):
@@ -35,7 +35,7 @@ def supervised(tmp_path, script, names=("app-0",), policy=None):
     order = Scripted(tmp_path, "localhost:1", script)
     policy = policy or RestartPolicy(first=0.01)
     replicas = [Replica(name, folders.instance(name), order, policy, news.append) for name in names]
-    return Supervisor(replicas), news
+    return Supervisor(replicas, news.append), news
 
 
 def tick_until(supervisor, condition):
@@ -44,6 +44,29 @@ def tick_until(supervisor, condition):
         assert time.monotonic() < end, supervisor.seen()
         supervisor.tick()
         time.sleep(0.005)
+
+
+ONE_ASKS_FOR_ALL = """
+word() { printf '{"state": "ERROR", "class": "%s", "message": "in use"%s}' "$1" "$2" > "$word"; exit 70; }
+word="$1"
+case "$0" in
+  app-0) word LockException ', "shutdown": "application"' ;;
+  app-2) [ -e "$1.crashed" ] || { touch "$1.crashed"; exit 1; } ;;
+esac
+while [ ! -s "$2" ]; do sleep 0.01; done
+grep -q '"instance":"app-0","class":"LockException","message":"in use"' "$2" && word ShutdownRequestedException
+"""
+
+
+def test_when_one_asks_for_the_end_of_the_application_all_others_are_told_also_one_that_is_started_again(tmp_path):
+    supervisor, news = supervised(tmp_path, ONE_ASKS_FOR_ALL, ("app-0", "app-1", "app-2"))
+    supervisor.start()
+    tick_until(supervisor, lambda: supervisor.ended)
+    assert supervisor.ends == (End.ERROR,) * 3
+    kinds = {each.name: each.failure.kind for each in supervisor.seen()}
+    assert kinds["app-0"] == "LockException"
+    assert {kinds["app-1"], kinds["app-2"]} == {"ShutdownRequestedException"}
+    assert [each.facts for each in news if each.event == "shutdown-application"] == [{"instance": "app-0"}]
 
 
 def test_an_instance_that_ended_in_error_is_not_started_again(tmp_path):
@@ -192,6 +215,36 @@ def document(**spec):
 )
 def test_what_only_a_cluster_has_is_refused_by_name(spec, paths):
     assert [each.path for each in local_mistakes(read_application(document(**spec)), None)] == paths
+
+
+TOKEN_ACCESS = {"access": {"token": {"secretRef": {"name": "s"}}}}
+
+
+@pytest.mark.parametrize(
+    ("queries", "paths", "remedy"),
+    [
+        (TOKEN_ACCESS, ["spec.queries.access.token"], "--queries-token-file"),
+        ({"access": {"kubernetes": {"groups": ["a"]}}}, ["spec.queries.access.kubernetes"], "--queries-token-file"),
+        ({"tls": {"secretRef": {"name": "s"}}}, ["spec.queries.tls"], "listen on this machine alone"),
+    ],
+)
+def test_who_may_query_a_local_run_is_told_by_a_file_or_refused(queries, paths, remedy):
+    found = list(query_mistakes(read_application(document(queries=queries)), None))
+    assert [each.path for each in found] == paths
+    assert remedy in found[0].remedy
+
+
+def test_a_token_of_a_local_run_reaches_its_instances(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    assert list(query_mistakes(read_application(document(queries=TOKEN_ACCESS)), token)) == []
+    command = Order(tmp_path, "b:1", queries_token=token).command(
+        "app-0", RunFolders(tmp_path, "app").instance("app-0")
+    )
+    assert command[command.index("--queries-token-file") + 1] == str(token)
+    token.write_text("\n")
+    with pytest.raises(ConfigException, match="is empty"):
+        list(query_mistakes(read_application(document()), token))
 
 
 def test_replicas_may_be_zero_when_instances_are_given():

@@ -16,7 +16,9 @@ from waiting import eventually
 from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore import updater as updater_module
-from streams_runtime.restore.updater import ProgressListener, StateUpdater
+from streams_runtime.restore.meter import Meter
+from streams_runtime.restore.progress import ProgressListener, in_all
+from streams_runtime.restore.updater import StateUpdater
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 PATIENCE = 10.0
@@ -328,29 +330,83 @@ def test_a_load_that_was_called_off_no_longer_goes_on(reader: FakeReader, update
 
 
 def test_progress_follows_a_restoration_and_stays_when_it_ends() -> None:
-    heard, clock = Heard(), iter([10.0, 20.0])
-    listener = ProgressListener(heard, clock=lambda: next(clock))
+    heard, now = Heard(), [10.0]
+    listener = ProgressListener(heard, clock=lambda: now[0])
     listener.on_restore_start(A, "totals", 5, 90)
+    assert listener.ongoing
+    (row,) = listener.snapshot()
+    assert (row["remaining"], row["rate"], row["eta_seconds"]) == (85, None, None)
+    now[0] = 12.0
     listener.on_batch_restored(A, "totals", 40, 30)
-    listener.on_batch_restored(A, "totals", 60, 20)
+    listener.on_batch_restored(A, "totals", 45, 5)
     assert listener.snapshot() == [
         {
             "store": "totals",
             "topic": "a",
             "partition": 0,
             "start": 5,
-            "position": 60,
+            "position": 45,
             "end": 90,
-            "restored": 50,
+            "restored": 35,
             "started_at": 10.0,
             "ended_at": None,
+            "remaining": 45,
+            "rate": 20.0,
+            "eta_seconds": 2.25,
         }
     ]
+    now[0] = 20.0
     listener.on_restore_end(A, "totals", 50)
+    now[0] = 99.0
     (ended,) = listener.snapshot()
-    assert (ended["position"], ended["restored"], ended["ended_at"]) == (90, 50, 20.0)
-    assert listener.restored_total == 50
+    assert (ended["position"], ended["restored"], ended["ended_at"]) == (90, 35, 20.0)
+    assert (ended["remaining"], ended["rate"], ended["eta_seconds"]) == (0, 8.5, 0.0)
+    assert not listener.ongoing
+    assert listener.restored_total == 35
     assert [call[0] for call in heard.calls] == ["start", "batch", "batch", "end"]
+
+
+def test_what_a_bulk_load_has_read_is_progress_before_it_is_applied() -> None:
+    now = [10.0]
+    listener = ProgressListener(clock=lambda: now[0])
+    listener.on_read(A, 7)  # a load that was called off
+    listener.on_restore_start(A, "totals", 0, 90)
+    now[0] = 11.0
+    listener.on_read(A, 30)
+    listener.on_read(A, 20)
+    (row,) = listener.snapshot()
+    assert (row["position"], row["restored"], row["remaining"], row["eta_seconds"]) == (30, 0, 60, 2.0)
+    listener.on_read(A, 95)  # the log goes on beyond what is to be restored
+    assert listener.snapshot()[0]["position"] == 90
+
+
+def test_restorations_in_all_take_as_long_as_their_speeds_together_say() -> None:
+    now = [0.0]
+    listener = ProgressListener(clock=lambda: now[0])
+    assert in_all(listener.snapshot()) == {"stores": 0, "remaining": 0, "rate": None, "eta_seconds": 0.0}
+    listener.on_restore_start(A, "totals", 0, 100)
+    assert in_all(listener.snapshot()) == {"stores": 1, "remaining": 100, "rate": None, "eta_seconds": None}
+    listener.on_restore_start(B, "totals", 0, 50)
+    now[0] = 2.0
+    listener.on_batch_restored(A, "totals", 40, 40)
+    listener.on_batch_restored(B, "totals", 20, 20)
+    assert in_all(listener.snapshot()) == {"stores": 2, "remaining": 90, "rate": 30.0, "eta_seconds": 3.0}
+    listener.on_restore_end(B, "totals", 50)
+    assert in_all(listener.snapshot()) == {"stores": 1, "remaining": 60, "rate": 20.0, "eta_seconds": 3.0}
+
+
+def test_a_meter_tells_the_rate_of_the_last_half_minute() -> None:
+    now = [0.0]
+    meter = Meter(lambda: now[0])
+    meter.add(10)
+    assert (meter.rate, meter.total) == (10.0, 10)
+    now[0] = 5.0
+    meter.add(40)
+    assert meter.rate == 10.0
+    now[0] = 34.0
+    assert meter.rate == 40 / 30
+    now[0] = 36.0
+    assert (meter.rate, meter.total) == (0.0, 50)
 
 
 def test_progress_of_a_suspended_restoration_is_forgotten_but_its_records_count() -> None:

@@ -134,7 +134,7 @@ def test_a_store_that_can_not_be_opened_leaves_none_open(task: Task, directory: 
     blocked.write_text("no folder")
     with pytest.raises(ProcessorStateException, match="users can't be opened"):
         task.open(directory)
-    assert [store.is_open for store in task.stores.values()] == [False]
+    assert task.stores == {}
     assert task.state is TaskState.CREATED
     free = KeyValueStore("totals", TOTALS_LOG, Path(directory.store_folder(task.id, "totals")))
     free.close()

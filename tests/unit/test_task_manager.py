@@ -12,6 +12,7 @@ from state_kit import memory_folder
 from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.state.damage import DAMAGED
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.states import TaskState
@@ -218,3 +219,48 @@ def test_what_ended_the_updater_ends_the_thread_that_asks(bench: Bench) -> None:
     bench.updater.failure = ProcessorStateException("disk full")
     with pytest.raises(ProcessorStateException, match="disk full"):
         bench.restore()
+
+
+@dataclass
+class FakeStandbys:
+    """Writes down what it is told, and whether the stores of the tasks were open then."""
+
+    bench: Bench
+    told: list[tuple[str, list[str], list[bool]]] = field(default_factory=list)
+
+    def promote(self, tasks: Collection[TaskId]) -> None:
+        self.told.append(("promote", [str(each) for each in tasks], []))
+
+    def let_go(self, tasks: Collection[TaskId]) -> None:
+        stores = [store.is_open for store in self.bench.updater.stores.values()]
+        self.told.append(("let go", [str(each) for each in tasks], stores))
+
+
+def test_standbys_make_way_before_a_task_opens_and_get_its_folder_when_it_is_closed(bench: Bench) -> None:
+    standbys = FakeStandbys(bench)
+    bench.manager._standbys = standbys
+    bench.assign("by-user-0")
+    bench.assign("orders-0")
+    bench.manager.revoked(partitions("by-user-0"))
+    assert standbys.told == [("promote", ["1_0"], []), ("let go", ["1_0"], [False])]
+
+
+def test_tasks_with_damaged_stores_are_closed_set_aside_and_opened_again_and_no_others(bench: Bench) -> None:
+    standbys = FakeStandbys(bench)
+    bench.manager._standbys = standbys
+    bench.assign("orders-0", "users-0", "by-user-0")
+    bench.restore("users-0", "app-totals-changelog-0")
+    assert not bench.manager.any_damaged
+    assert bench.manager.close_damaged() == frozenset()
+    sound, damaged = bench.manager.tasks[TaskId(0, 0)], bench.manager.tasks[TaskId(1, 0)]
+    DAMAGED.note(damaged.stores["totals"].folder, "Corruption: block")
+    assert bench.manager.any_damaged
+    assert bench.manager.close_damaged() == partitions("by-user-0")
+    assert damaged.state is TaskState.CLOSED
+    assert sound.state is TaskState.RUNNING
+    assert (bench.directory.quarantined, bench.manager.any_damaged) == (1, False)
+    assert not bench.manager.settled
+    # Its folder is still this instance's own.
+    assert [what for what, *_ in standbys.told] == ["promote"]
+    bench.assign()
+    assert bench.states() == {"0_0": TaskState.RUNNING, "1_0": TaskState.RESTORING}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ from streams_runtime.topology.plan import (
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
+    StoreKind,
+    StoreSpec,
     TableSourceNode,
     TaskId,
     Topology,
     TransformNode,
+    Windowing,
 )
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -307,3 +311,49 @@ def test_the_flights_example_has_the_two_stores_that_it_is_about() -> None:
     assert [store.name for store in topology.stores] == ["by-carrier", "by-origin"]
     assert topology.repartition_topics == ("flights-origin-repartition",)
     assert topology.sink_topics == ("carrier-totals", "origin-totals")
+
+
+def stored(kind: StoreKind, windowing: Windowing | None) -> StoreSpec:
+    return StoreSpec("minutes", kind, "shop-minutes-changelog", False, "minutes", windowing)
+
+
+@pytest.mark.parametrize(
+    ("kind", "windowing"),
+    [
+        ("key-value", Windowing(60_000)),
+        ("window", None),
+        ("window", Windowing(60_000)),
+        ("session", None),
+        ("session", Windowing(60_000, 1_000)),
+    ],
+)
+def test_a_store_has_the_windowing_that_its_kind_needs(kind: StoreKind, windowing: Windowing | None) -> None:
+    with pytest.raises(TopologyException, match=f"store 'minutes' of kind {kind} can't be kept by"):
+        stored(kind, windowing)
+
+
+@pytest.mark.parametrize(("retention", "size"), [(0, None), (59_999, 60_000), (1_000, 0)])
+def test_windows_that_would_expire_before_they_end_are_refused(retention: int, size: int | None) -> None:
+    with pytest.raises(TopologyException, match="before they end"):
+        Windowing(retention, size)
+
+
+@pytest.mark.parametrize(("retention", "interval"), [(1, 60_000), (120_000, 60_000), (120_002, 60_001)])
+def test_a_segment_is_half_of_the_retention_and_a_minute_at_least(retention: int, interval: int) -> None:
+    assert Windowing(retention).segment_interval == interval
+
+
+@pytest.mark.parametrize("spec", [stored("window", Windowing(90_000, 60_000)), stored("session", Windowing(90_000))])
+def test_a_windowed_changelog_is_compacted_and_keeps_windows_a_day_beyond_their_retention(spec: StoreSpec) -> None:
+    accepted = app(count("sums", "a"))
+    topology = build_topology(accepted)
+    (sub,) = topology.subtopologies
+    windowed = replace(topology, subtopologies=(replace(sub, stores=(*sub.stores, spec)),))
+    key_value, minutes = internal_topics(windowed, accepted.spec, {"topic-a": 4})
+    assert minutes.config_dict == {
+        "cleanup.policy": "compact,delete",
+        "message.timestamp.type": "CreateTime",
+        "retention.ms": str(90_000 + 24 * 60 * 60 * 1000),
+    }
+    assert (minutes.kind, minutes.partitions) == ("changelog", 4)
+    assert key_value.config_dict == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}

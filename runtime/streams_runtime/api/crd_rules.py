@@ -124,6 +124,19 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         _no_boolean("select"),
         _no_boolean("aggregate"),
     ),
+    "QueryAccess": (
+        Rule(
+            "has(self.token) != has(self.kubernetes)",
+            "access is told in exactly one way; give token or kubernetes, or leave access out to let everybody ask",
+        ),
+    ),
+    "KubernetesAccess": (
+        Rule(
+            "(has(self.serviceAccounts) && self.serviceAccounts.size() > 0)"
+            " || (has(self.groups) && self.groups.size() > 0)",
+            "nobody is listed, so nobody could ask; list serviceAccounts or groups",
+        ),
+    ),
     "EnvVarSpec": (Rule("!(has(self.value) && has(self.valueFrom))", "value beside valueFrom; keep one of the two"),),
     "TolerationSpec": (
         Rule(

@@ -75,6 +75,7 @@ _INSTANCE = _object(
         "Why it is in PENDING_ERROR or ERROR.",
         **{"class": _text("Class of the exception."), "message": _text("Its text.")},
     ),
+    shutdownRequested=_flag("Whether it asks all other instances to end too (SHUTDOWN_APPLICATION)."),
     reason=_text("Why its pod does not start, in Kubernetes' words."),
     restarts=_number("Crashes in a row."),
     lastCrash=_object(

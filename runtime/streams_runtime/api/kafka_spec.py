@@ -116,7 +116,8 @@ class ProcessingSpec(Model):
 
     guarantee: Literal["at_least_once", "exactly_once_v2"] = Field(
         default="at_least_once",
-        description="What holds after a failure. at_least_once: Kafka Streams' default too.",
+        description="What holds after a failure. at_least_once: Kafka Streams' default too; a batch may be done again."
+        " exactly_once_v2: never seen twice by readers of committed records, in transactions of Kafka's.",
     )
     stream_threads: int = Field(
         default=1,
@@ -143,5 +144,12 @@ class ProcessingSpec(Model):
     )
     on_uncaught_exception: Literal["shutdownClient", "shutdownApplication", "replaceThread"] = Field(
         default="shutdownClient",
-        description="What an unexpected error ends: this instance, all, or one thread.",
+        description="What an unexpected error ends. shutdownClient: this instance, in ERROR; shutdownApplication: all"
+        " instances; replaceThread: the thread only, five times in a row and once more for each minute that goes well,"
+        " then the instance.",
     )
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether records are processed in transactions."""
+        return self.guarantee == "exactly_once_v2"

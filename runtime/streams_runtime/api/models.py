@@ -9,6 +9,7 @@ from pydantic import Field
 from streams_runtime.api.base import Model
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.pod_spec import StateSpec, TemplateSpec
+from streams_runtime.api.queries_spec import QueriesSpec
 from streams_runtime.api.topology_spec import TopologySpec
 from streams_runtime.api.values import Property
 
@@ -71,6 +72,7 @@ class ApplicationSpec(Model):
     )
     processing: ProcessingSpec = Field(default_factory=ProcessingSpec, description="How records are processed.")
     state: StateSpec = Field(default_factory=StateSpec, description="The stores' storage.")
+    queries: QueriesSpec = Field(default_factory=QueriesSpec, description="Queries over HTTP.")
     spark: SparkSpec = Field(default_factory=SparkSpec, description="The Spark session.")
     topology: TopologySpec = Field(description="Sources, steps and sinks.")
     template: TemplateSpec = Field(default_factory=TemplateSpec, description="Overrides for the pods.")

@@ -28,19 +28,6 @@ NOT_YET_FIELDS: dict[tuple[str, str], str] = {
 _LOCAL_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)\])?")
 
 
-def processing_limits(processing: ProcessingSpec) -> Iterator[Mistake]:
-    """What `spec.processing` asks for that is not there yet."""
-    at = "spec.processing"
-    if processing.guarantee != "at_least_once":
-        yield Mistake(f"{at}.guarantee", f"{processing.guarantee} is not there yet", "use at_least_once")
-    if processing.standby_replicas > 0:
-        found = f"found {processing.standby_replicas}; standby replicas are not there yet"
-        yield Mistake(f"{at}.standbyReplicas", found, "use 0; stores are restored from their changelogs")
-    if processing.on_uncaught_exception != "shutdownClient":
-        found = f"{processing.on_uncaught_exception} is not there yet"
-        yield Mistake(f"{at}.onUncaughtException", found, "use shutdownClient")
-
-
 def table_limits(processing: ProcessingSpec, topology: TopologySpec) -> Iterator[Mistake]:
     """Skipping records of a table: restoring it from its own topic would bring them back."""
     tables = [source.name for source in topology.sources if source.table is not None]

@@ -13,6 +13,7 @@ from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, Proces
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.paths import under
 from streams_runtime.api.pod_spec import StateSpec, TemplateSpec
+from streams_runtime.api.queries_spec import QueriesSpec
 from streams_runtime.api.topology_spec import SinkSpec, SourceSpec, StepSpec, TopologySpec
 
 T = TypeVar("T", bound=Model)
@@ -42,6 +43,7 @@ class Parts:
     internal_topics: InternalTopicsSpec | None
     processing: ProcessingSpec | None
     state: StateSpec | None
+    queries: QueriesSpec | None
     spark: SparkSpec | None
     template: TemplateSpec | None
     topology: TopologySpec | None
@@ -70,6 +72,7 @@ def salvage(document: Mapping[str, Any]) -> Parts:
         internal_topics=_section(InternalTopicsSpec, spec, "internalTopics"),
         processing=_section(ProcessingSpec, spec, "processing"),
         state=_section(StateSpec, spec, "state"),
+        queries=_section(QueriesSpec, spec, "queries"),
         spark=_section(SparkSpec, spec, "spark"),
         template=_section(TemplateSpec, spec, "template"),
         topology=_section(TopologySpec, {"topology": declared}, "topology") if declared is not None else None,

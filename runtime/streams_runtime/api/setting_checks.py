@@ -10,7 +10,6 @@ from streams_runtime.api.init_checks import init_mistakes
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.not_yet import (
-    processing_limits,
     spark_limits,
     state_limits,
     table_limits,
@@ -19,6 +18,7 @@ from streams_runtime.api.not_yet import (
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.pod_spec import TemplateSpec
+from streams_runtime.api.query_checks import query_mistakes
 from streams_runtime.errors import Mistake
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
@@ -38,10 +38,10 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
             init_mistakes(parts.internal_topics),
             _topic_properties(parts.internal_topics, list(internal)),
         ]
-    if parts.processing:
-        checks.append(processing_limits(parts.processing))
     if parts.state:
         checks.append(state_limits(parts.state))
+    if parts.queries:
+        checks.append(query_mistakes(parts.queries))
     if parts.spark:
         checks += [spark_limits(parts.spark), _spark_properties(parts.spark)]
     if parts.template:

@@ -15,8 +15,10 @@ import typer
 from streams_runtime.api import load_application
 from streams_runtime.cli.logs import LogFormat, configure_logging
 from streams_runtime.cli.process import last_word, stop_on_signals, write_whole
+from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
-from streams_runtime.errors import StreamsException
+from streams_runtime.errors import StreamsException, told
+from streams_runtime.query.access import OPEN, QueryGuard, TokenGate
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE, ClientState
 
@@ -35,6 +37,10 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     advertised: Annotated[str | None, typer.Option(help="host:port by which others reach this instance.")] = None,
     endpoint_file: Annotated[Path | None, typer.Option(help="Where to write pid and URL once known.")] = None,
     termination_file: Annotated[Path | None, typer.Option(help="Where to write the last word.")] = None,
+    told_file: Annotated[Path | None, typer.Option(help="Read for the word that all instances are to end.")] = None,
+    queries_token_file: Annotated[
+        Path | None, typer.Option(help="File with the token that queries have to present.")
+    ] = None,
     log_format: Annotated[LogFormat, typer.Option()] = LogFormat.TEXT,
     log_level: Annotated[str, typer.Option(help="DEBUG shows stack traces.")] = "INFO",
 ) -> None:
@@ -43,30 +49,30 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     host, _, port = listen.rpartition(":")
     try:
         settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised)
-        client = StreamsClient(load_application(file), settings)
+        guard = OPEN if queries_token_file is None else QueryGuard(TokenGate(queries_token_file))
+        client = StreamsClient(load_application(file), settings, queries=guard)
     except (StreamsException, ValueError) as error:
         typer.echo(str(error), err=True)
-        _last_word(termination_file, "NOT_STARTED", error)
+        if termination_file is not None:
+            write_whole(termination_file, last_word("NOT_STARTED", error))
         raise typer.Exit(EXIT_UNUSABLE) from error
     stop = stop_on_signals()
     client.start()
     if endpoint_file is not None:
         write_whole(endpoint_file, {"pid": os.getpid(), "url": client.url, "instance": instance_id})
+    told_words = ToldFile(told_file)
     while not client.wait_for_end(timeout=0.2):
+        told_words.pass_on(client)
         if stop.is_set():
             client.close(_CLOSE_SECONDS)
             break
     client.wait_for_end(_CLOSE_SECONDS)
-    _last_word(termination_file, client.state, client.error)
+    if termination_file is not None:
+        write_whole(termination_file, last_word(client.state, client.error, client.shutdown_requested))
     if client.error is not None:
-        typer.echo(f"{client.state}: {type(client.error).__name__}: {client.error}", err=True)
+        typer.echo(f"{client.state}: {type(client.error).__name__}: {told(client.error)}", err=True)
     code = {ClientState.NOT_RUNNING: EXIT_NOT_RUNNING, ClientState.ERROR: EXIT_ERROR}.get(client.state, 1)
     raise typer.Exit(code)
-
-
-def _last_word(file: Path | None, state: str, error: BaseException | None) -> None:
-    if file is not None:
-        write_whole(file, last_word(state, error))
 
 
 if __name__ == "__main__":

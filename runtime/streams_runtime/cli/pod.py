@@ -44,6 +44,8 @@ class Mounts:
     secret: Path
     state: Path
     termination: Path
+    told: Path
+    queries: Path
 
 
 @app.command()
@@ -60,6 +62,13 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     termination_file: Annotated[
         Path, typer.Option(envvar="STREAMSAPP_TERMINATION_FILE", help="Where the last word is written.")
     ] = Path("/dev/termination-log"),
+    told_file: Annotated[
+        Path,
+        typer.Option(envvar="STREAMSAPP_TOLD_FILE", help="Where the operator says that all instances are to end."),
+    ] = Path("/etc/streams/told/shutdown-application"),
+    queries: Annotated[
+        Path, typer.Option(envvar="STREAMSAPP_QUERIES", help="Folder with access/token, tls/tls.crt and tls/tls.key.")
+    ] = Path("/etc/streams/queries"),
     service_account: Annotated[
         Path, typer.Option(envvar="STREAMSAPP_SERVICE_ACCOUNT", help="Folder with token and ca.crt.")
     ] = Path("/var/run/secrets/kubernetes.io/serviceaccount"),
@@ -78,17 +87,18 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     # First of all: as the first process of its container, this one is not ended by a signal that it does not handle.
     stop = stop_on_signals()
     configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
-    mounts = Mounts(application, secret, state_dir, termination_file)
+    mounts = Mounts(application, secret, state_dir, termination_file, told_file, queries)
     api: PodStatusApi | None = None
     try:
         identity, advertised = who_am_i(os.environ, listen)
         api = _api(identity, service_account, api_server)
-        client, left = _client(mounts, identity.name, listen, advertised)
+        client, left = _client(mounts, api, listen, advertised)
     except (StreamsException, ValueError) as error:
         raise typer.Exit(_unusable(error, mounts.termination, api)) from error
     from streams_runtime.cli.pod_life import Life  # only here: it loads Spark's client, which takes a second
 
-    _end(*Life(client, left, api, stop, max(grace_seconds - _RESERVE, 1.0), mounts.termination).live())
+    closing = max(grace_seconds - _RESERVE, 1.0)
+    _end(*Life(client, left, api, stop, closing, mounts.termination, mounts.told).live())
 
 
 def who_am_i(environment: Mapping[str, str], listen: str) -> tuple[PodIdentity, str]:
@@ -121,7 +131,7 @@ def _api(identity: PodIdentity, service_account: Path, api_server: str | None) -
     return PodStatusApi(ApiAccess(api_server, service_account / "token", service_account / "ca.crt"), identity)
 
 
-def _client(mounts: Mounts, instance: str, listen: str, advertised: str) -> tuple[StreamsClient, RecordsLeft]:
+def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> tuple[StreamsClient, RecordsLeft]:
     """The client of the application that is mounted, and what counts its restorations.
 
     Raises:
@@ -135,6 +145,7 @@ def _client(mounts: Mounts, instance: str, listen: str, advertised: str) -> tupl
         with_secret,
         without_secrets,
     )
+    from streams_runtime.kubernetes.query_guard import pod_guard
     from streams_runtime.kubernetes.view import RecordsLeft
     from streams_runtime.settings import InstanceSettings
 
@@ -142,10 +153,11 @@ def _client(mounts: Mounts, instance: str, listen: str, advertised: str) -> tupl
     secret = read_secret_properties(mounts.secret)
     brokers = application.spec.kafka.bootstrap_servers or ""
     host, _, port = listen.rpartition(":")
-    settings = InstanceSettings(instance, brokers, mounts.state, host, int(port), advertised)
+    settings = InstanceSettings(api.pod.name, brokers, mounts.state, host, int(port), advertised)
     left = RecordsLeft()
+    guard = pod_guard(application.spec.queries, api.pod.namespace, api.access, mounts.queries)
     try:
-        return StreamsClient(with_secret(application, secret), settings, left), left
+        return StreamsClient(with_secret(application, secret), settings, left, guard), left
     except InvalidApplicationException as error:
         # Without the chain: its messages may quote a secret value.
         raise without_secrets(error, secret) from None

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from streams_runtime.cli.process import last_word
 from streams_runtime.cli.termination import write_termination
+from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
+from streams_runtime.errors import told
 from streams_runtime.kubernetes.api import PodStatusApi
 from streams_runtime.kubernetes.conditions import conditions
 from streams_runtime.kubernetes.reporter import Reporter
@@ -33,11 +35,14 @@ class Life:
         stop: threading.Event,
         close_seconds: float,
         termination: Path,
+        told_file: Path | None = None,
     ) -> None:
+        """`told_file`: see cli/told.py."""
         self._client = client
         self._stop = stop
         self._close_seconds = close_seconds
         self._termination = termination
+        self._told = ToldFile(told_file)
         self._note = ""
         self._reporter = Reporter(api, lambda: conditions(view_of(client, lambda: left.total, self._note)))
 
@@ -49,14 +54,15 @@ class Life:
         if not self._stop.is_set():
             client.start()
         while not client.wait_for_end(0.2):
+            self._told.pass_on(client)
             if self._stop.is_set() or client.state is ClientState.PENDING_ERROR:
                 self._close()
                 break
         state, error = client.state, client.error
-        write_termination(self._termination, last_word(state, error), self._note)
+        write_termination(self._termination, last_word(state, error, client.shutdown_requested), self._note)
         self._reporter.finish()
         if error is not None:
-            _LOGGER.error("%s: %s: %s", state, type(error).__name__, error)
+            _LOGGER.error("%s: %s: %s", state, type(error).__name__, told(error))
         return exit_code(state), not self._note
 
     def _close(self) -> None:

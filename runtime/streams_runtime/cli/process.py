@@ -10,6 +10,11 @@ from types import FrameType
 
 import orjson
 
+from streams_runtime.errors import told
+
+SHUTDOWN_APPLICATION = "application"
+"""Value of `shutdown` in the last word of a client that asks all others of its application to end."""
+
 
 def stop_on_signals() -> threading.Event:
     """From now on SIGTERM and SIGINT set the event that is returned, and do nothing else."""
@@ -23,9 +28,14 @@ def stop_on_signals() -> threading.Event:
     return asked
 
 
-def last_word(state: str, error: BaseException | None) -> dict[str, str | None]:
-    """The termination message: how a client ended, and by which exception."""
-    return {"state": str(state), "class": type(error).__name__ if error else None, "message": str(error or "")}
+def last_word(state: str, error: BaseException | None, shutdown_requested: bool = False) -> dict[str, str | None]:
+    """The termination message: how a client ended, by which exception, and whether it asks all others to end too."""
+    word = {
+        "state": str(state),
+        "class": None if error is None else type(error).__name__,
+        "message": "" if error is None else told(error),
+    }
+    return word | ({"shutdown": SHUTDOWN_APPLICATION} if shutdown_requested else {})
 
 
 def write_whole(file: Path, content: Mapping[str, object]) -> None:

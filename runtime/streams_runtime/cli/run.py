@@ -19,7 +19,7 @@ from streams_runtime.errors import ConfigException, InvalidApplicationException,
 from streams_runtime.states import EXIT_UNUSABLE
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A StreamsApplication.", show_default=False)],
     instances: Annotated[int | None, typer.Option(min=1, help="How many instances. Default: spec.replicas.")] = None,
     bootstrap_servers: Annotated[
@@ -33,6 +33,13 @@ def run(
     state_dir: Annotated[
         Path | None,
         typer.Option(help="Folder of stores, logs and the own broker, kept for the next run. Default: a new one."),
+    ] = None,
+    queries_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="STREAMSAPP_QUERIES_TOKEN_FILE",
+            help="File with the token that queries have to present, in place of spec.queries.access.token's Secret.",
+        ),
     ] = None,
     until_caught_up: Annotated[
         bool, typer.Option("--until-caught-up", help="End when all that waits in the sources now is processed.")
@@ -53,7 +60,7 @@ def run(
     with StopSignals() as signals, narrator(output) as told:
         try:
             with signals.raising():
-                application = accepted(file, instances, embedded=bootstrap_servers is None)
+                application = accepted(file, instances, bootstrap_servers is None, queries_token_file)
         except Interrupted:
             raise typer.Exit(_exit(told, INCOMPLETE)) from None
         except ConfigException as error:
@@ -70,7 +77,8 @@ def run(
             )
             told.say(News("note", text))
         count = instances or application.spec.replicas
-        plan = Plan(file, application, count, bootstrap_servers, until_caught_up, log_level)
+        token = None if queries_token_file is None else queries_token_file.absolute()
+        plan = Plan(file, application, count, bootstrap_servers, until_caught_up, log_level, token)
         raise typer.Exit(_exit(told, _run(plan, state_dir, keep, signals, told)))
 
 

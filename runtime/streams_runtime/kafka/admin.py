@@ -16,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from streams_runtime.errors import BrokerNotAvailableException
 from streams_runtime.kafka.answers import ABSENT_PARTITION, ABSENT_TOPIC, ASK_AGAIN, NO_LEADERS, Answers
 from streams_runtime.kafka.connection import (
     FailedAttempt,
@@ -60,7 +61,7 @@ class Admin:
             **properties,
             "error_cb": self._note_error,
         }
-        self._client = AdminClient(config, logger=QuietLog())
+        self._open: AdminClient | None = AdminClient(config, logger=QuietLog())
         self._answers = Answers(self, timeout)
         self._group_offsets = GroupOffsets(properties, timeout)
 
@@ -75,9 +76,16 @@ class Admin:
         """
         return self._answers.within(seconds)
 
+    @property
+    def _client(self) -> AdminClient:
+        if self._open is None:
+            raise BrokerNotAvailableException(f"the connection to {self.address} is closed; make a new one")
+        return self._open
+
     def close(self) -> None:
-        """Closes the connections that were opened for reading groups' offsets; may be called twice."""
+        """Closes all connections; may be called twice. Questions after it raise BrokerNotAvailableException."""
         self._group_offsets.close()
+        self._open = None  # librdkafka's threads and sockets end with the object
 
     def wait_for_broker(
         self,

@@ -34,6 +34,8 @@ PASSING = frozenset(
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.NOT_COORDINATOR,
+        # A transaction with offsets of the group is being ended (KIP-447).
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
     }
 )
 _ANSWERED = ABSENT_PARTITION | {NO_LEADERS}

@@ -39,6 +39,9 @@ class ChangelogConsumer:
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self.address = properties["bootstrap.servers"]
         config: dict[str, Any] = {
+            # The end that it restores to is the log's. Under exactly once the properties say read_committed: then the
+            # position gets there when the open transactions below it are ended, and aborted records never come.
+            "isolation.level": "read_uncommitted",
             **properties,
             "group.id": client_id,  # librdkafka wants one; it is never joined and nothing is committed
             "client.id": client_id,
@@ -46,8 +49,6 @@ class ChangelogConsumer:
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
-            # The end that it restores to is the log's, which an open transaction does not move.
-            "isolation.level": "read_uncommitted",
             "queued.max.messages.kbytes": "131072",
             "queued.min.messages": "1000000",
             "fetch.max.bytes": "52428800",
@@ -78,6 +79,13 @@ class ChangelogConsumer:
         self._consumer.unassign()
         self._positions.clear()
         self._kept.clear()
+
+    def end(self, partition: TopicPartition) -> int | None:
+        """Where a partition that is read ended at its last fetch; None before the first. Asks nobody."""
+        if partition not in self._positions:
+            return None
+        known = self._consumer.get_watermark_offsets(to_confluent(partition), cached=True)
+        return known[1] if known is not None and known[1] >= 0 else None
 
     def position(self, partition: TopicPartition) -> int | None:
         """Offset at which the next fetch of the partition begins; None before the first answer."""

@@ -33,6 +33,7 @@ _AWAY = frozenset(
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.NOT_CONTROLLER,
         KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
     }
 )
 _REFUSALS = (

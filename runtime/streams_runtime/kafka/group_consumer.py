@@ -34,6 +34,9 @@ _REFUSED = frozenset({KafkaError._FATAL, KafkaError.TOPIC_AUTHORIZATION_FAILED, 
 _UNDECIDED = KafkaError(KafkaError._IN_PROGRESS)
 _REJOIN = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH, KafkaError.ILLEGAL_GENERATION})
 
+MemberMetadata = Any
+"""librdkafka's own form of a member's identity; only handed on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Membership:
@@ -82,6 +85,9 @@ class GroupConsumer:
         self._warned_at = float("-inf")
         self._membership = membership
         config: dict[str, Any] = {
+            # As Kafka Streams reads under at_least_once, and as Spark's own reading does. Under exactly once the
+            # properties say read_committed.
+            "isolation.level": "read_uncommitted",
             **properties,
             "group.id": membership.group,
             "group.protocol": "consumer",
@@ -91,8 +97,6 @@ class GroupConsumer:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
-            # As Kafka Streams reads under at_least_once, and as Spark's own reading does.
-            "isolation.level": "read_uncommitted",
             "error_cb": self._note_error,
             "on_commit": self._note_commit,
         }
@@ -194,6 +198,10 @@ class GroupConsumer:
         self._commits_unanswered -= 1
         failed = [each.error for each in partitions if each.error is not None]
         self._commit_answer = error or (failed[0] if failed else None)
+
+    def metadata(self) -> MemberMetadata:
+        """Who this member is to the group at present, for the offsets of a transaction (KIP-447)."""
+        return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
         """Leave the group as a static member: the partitions wait for this member until its session ends."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from streams_runtime.errors import ProducerException
+from streams_runtime.errors import ProducerException, StreamsException
 from streams_runtime.kafka.foreign import QuietLog, error_of, reason_of
 
 Headers = list[tuple[str, str | bytes | None]]
@@ -34,13 +34,13 @@ _DEFAULTS: Mapping[str, str] = {
 _DECIDED: Mapping[str, str | bool] = {
     "enable.idempotence": "true",
     "acks": "all",
-    # 0 is without end: while the broker is away, records wait.
-    "message.timeout.ms": "0",
     "partitioner": "murmur2_random",
     "delivery.report.only.error": True,
     # A topic that was deleted is a fault to be seen, also where the brokers would make it anew.
     "allow.auto.create.topics": "false",
 }
+# 0 is without end: while the broker is away, records wait.
+_FOR_EVER: Mapping[str, str] = {"message.timeout.ms": "0"}
 # Seconds between two looks at `should_stop`.
 _TICK = 0.2
 # Seconds of waiting after which, and then again after which, a line says so.
@@ -60,23 +60,29 @@ class BatchProducer:
     """
 
     def __init__(
-        self, properties: Mapping[str, str], client_id: str, should_stop: Callable[[], bool] = lambda: False
+        self,
+        properties: Mapping[str, str],
+        client_id: str,
+        should_stop: Callable[[], bool] = lambda: False,
+        settings: Mapping[str, str] = _FOR_EVER,
     ) -> None:
-        """`properties` come from `client_properties`. Does not connect yet."""
+        """`properties` come from `client_properties`, `settings` from a subclass. Does not connect yet."""
         self.address = properties["bootstrap.servers"]
         self._should_stop = should_stop
         self._failures: list[str] = []
         self._failed = 0
+        self._failure: KafkaError | None = None
         self._waiting_since = 0.0
         self._closed = False
-        config: dict[str, Any] = {
+        self._config: dict[str, Any] = {
             **_DEFAULTS,
             **properties,
             **_DECIDED,
+            **settings,
             "client.id": client_id,
             "on_delivery": self._note_failure,
         }
-        self._producer = Producer(config, logger=QuietLog())
+        self._producer = self._made()
 
     def send(
         self,
@@ -115,10 +121,9 @@ class BatchProducer:
             except KafkaException as failure:
                 error = error_of(failure)
                 reason = reason_of(error) if error else str(failure)
-                raise ProducerException(
-                    f"record {row} for {_place(topic, where)} can't be written: {reason}. {_REMEDY}"
-                ) from failure
-        self._producer.poll(0)
+                text = f"record {row} for {_place(topic, where)} can't be written: {reason}"
+                raise self._judged(error, text) from failure
+        self._heard(self._producer.poll, 0)
         self._raise_failures()
 
     def flush(self) -> None:
@@ -128,22 +133,43 @@ class BatchProducer:
         told to stop.
         """
         self._waiting_since = time.monotonic()
-        while left := self._producer.flush(_TICK):
+        while left := self._heard(self._producer.flush, _TICK):
             self._wait_or_stop(left)
         self._raise_failures()
 
     def close(self) -> None:
         """Discards what was not flushed and frees everything. Returns within seconds; may be called twice."""
-        if self._closed:
-            return
-        self._closed = True
+        if not self._closed:
+            self._closed = True
+            self._discard()
+
+    def _made(self) -> Producer:
+        return Producer(self._config, logger=QuietLog())
+
+    def _discard(self) -> None:
         self._producer.purge(in_queue=True, in_flight=True, blocking=True)
-        self._producer.flush(_CLOSE_TIMEOUT)
+        with suppress(StreamsException):
+            self._heard(self._producer.flush, _CLOSE_TIMEOUT)
+        self._free()
+
+    def _free(self) -> None:
         self._producer.close()
+
+    def _heard(self, listen: Callable[[float], int], seconds: float) -> int:
+        """Take in what librdkafka reports meanwhile; a producer that has failed for good raises here."""
+        try:
+            return listen(seconds)
+        except KafkaException as failure:
+            raise self._judged(error_of(failure), f"records were not written: {failure}") from failure
+
+    def _judged(self, error: KafkaError | None, text: str) -> StreamsException:
+        """The exception for an output that was not written because of `error`."""
+        del error
+        return ProducerException(f"{text}. {_REMEDY}")
 
     def _produce_when_there_is_room(self, *record: Any) -> None:
         while True:
-            self._producer.poll(_TICK)
+            self._heard(self._producer.poll, _TICK)
             self._wait_or_stop(len(self._producer))
             with suppress(BufferError):
                 return self._producer.produce(*record)
@@ -152,6 +178,7 @@ class BatchProducer:
         if error is None:
             return
         self._failed += 1
+        self._failure = self._failure or error
         partition = message.partition()
         text = f"{_place(message.topic(), -1 if partition is None else partition)}: {reason_of(error)}"
         if len(self._failures) < _FAILURES_SHOWN and text not in self._failures:
@@ -159,9 +186,12 @@ class BatchProducer:
 
     def _raise_failures(self) -> None:
         if self._failed:
-            count, texts = self._failed, "; ".join(self._failures)
-            self._failed, self._failures = 0, []
-            raise ProducerException(f"{count} records were not written: {texts}. {_REMEDY}")
+            count, texts, error = self._failed, "; ".join(self._failures), self._failure
+            self._forget_failures()
+            raise self._judged(error, f"{count} records were not written: {texts}")
+
+    def _forget_failures(self) -> None:
+        self._failed, self._failures, self._failure = 0, [], None
 
     def _wait_or_stop(self, waiting: int) -> None:
         if self._should_stop():

@@ -65,6 +65,8 @@ _DECIDED: Mapping[str, str] = {
 }
 # Milliseconds. librdkafka's default of ten seconds would be added to every outage of the broker.
 _DEFAULTS: Mapping[str, str] = {"reconnect.backoff.max.ms": "2000"}
+# Under exactly once; otherwise each consumer says itself what it reads.
+_COMMITTED: Mapping[str, str] = {"isolation.level": "read_committed"}
 # Java's consumers ask for topics in a way that brokers may make them; librdkafka's do not.
 _JAVA_DECIDED: Mapping[str, str] = {"allow.auto.create.topics": "false"}
 # Properties that both clients have under one name and with one meaning.
@@ -87,18 +89,24 @@ _IN_BOTH = frozenset(
 )
 
 
-def client_properties(bootstrap_servers: str, config: Mapping[str, Value]) -> dict[str, str]:
+def client_properties(
+    bootstrap_servers: str, config: Mapping[str, Value], exactly_once: bool = False
+) -> dict[str, str]:
     """What librdkafka is given: producers, consumers and `Admin` start from it.
+
+    With `exactly_once` consumers read committed records only, of the application's sources, repartition topics and
+    changelogs.
 
     `config` holds librdkafka's properties; for login and encryption Java's names will do as well. Raises
     InvalidApplicationException with every property that is unknown, has a value that can't be, or is
     decided by the runtime; each mistake names its field, `spec.kafka.config["<name>"]`.
     """
     plain, security = _checked(config)
-    return {**_DEFAULTS, **plain, **security.for_librdkafka(), "bootstrap.servers": bootstrap_servers}
+    isolation = _COMMITTED if exactly_once else {}
+    return {**_DEFAULTS, **plain, **security.for_librdkafka(), **isolation, "bootstrap.servers": bootstrap_servers}
 
 
-def java_properties(bootstrap_servers: str, config: Mapping[str, Value]) -> dict[str, str]:
+def java_properties(bootstrap_servers: str, config: Mapping[str, Value], exactly_once: bool = False) -> dict[str, str]:
     """What Java's clients are given, under their own names (Spark wants each with `kafka.` before it).
 
     Login, encryption and the properties that both clients have; librdkafka's own are left out. Raises
@@ -107,7 +115,8 @@ def java_properties(bootstrap_servers: str, config: Mapping[str, Value]) -> dict
     """
     plain, security = _checked(config)
     shared = {name: value for name, value in plain.items() if name in _IN_BOTH}
-    return {**_JAVA_DECIDED, **shared, **security.for_java(), "bootstrap.servers": bootstrap_servers}
+    isolation = _COMMITTED if exactly_once else {}
+    return {**_JAVA_DECIDED, **shared, **security.for_java(), **isolation, "bootstrap.servers": bootstrap_servers}
 
 
 def _checked(config: Mapping[str, Value]) -> tuple[dict[str, str], Security]:

@@ -83,6 +83,16 @@ class PodStatusApi:
         self._pod = pod
         self._http: httpx.Client | None = None
 
+    @property
+    def access(self) -> ApiAccess:
+        """Where the API server is, and with what it is talked to."""
+        return self._access
+
+    @property
+    def pod(self) -> PodIdentity:
+        """The pod that it is about."""
+        return self._pod
+
     def patch(self, conditions: Sequence[Mapping[str, Any]], timeout: float) -> Result:
         """Merge the conditions by type into the pod's; each step of the request may take `timeout` seconds."""
         status: dict[str, Any] = {"status": {"conditions": list(conditions)}}

@@ -1,4 +1,4 @@
-"""The three conditions of a pod, decided from what its client is and does. The operator reads nothing else of a pod.
+"""The conditions of a pod, decided from what its client is and does. The operator reads nothing else of a pod.
 
 The names are those of the operator (streams_operator.names); a test compares them.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from streams_runtime.errors import told
 from streams_runtime.states import ClientState
 
 CONDITION_RUNNING = "streamsoperator.io/Running"
@@ -18,6 +19,10 @@ CONDITION_RESTORED = "streamsoperator.io/Restored"
 """True when all stores of the pod are restored. Message: `N records left`."""
 CONDITION_RESTARTABLE = "streamsoperator.io/Restartable"
 """False from PENDING_ERROR on. Reason: the exception's class, message: its text."""
+CONDITION_SHUTDOWN_REQUESTED = "streamsoperator.io/ShutdownRequested"
+"""True when the client asks all others of the application to end too (SHUTDOWN_APPLICATION); otherwise it is not there.
+Reason: the exception's class, message: its text.
+"""
 
 MESSAGE_LENGTH = 2000
 """Characters of a condition's message: an exception's text may list hundreds of mistakes, a status is no log."""
@@ -36,7 +41,7 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """The failure that an exception is."""
-        return cls(type(error).__name__, str(error))
+        return cls(type(error).__name__, told(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class ClientView:
     records_left: int = 0
     failure: Failure | None = None
     note: str = ""
+    shutdown_requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,10 @@ def conditions(view: ClientView) -> tuple[Condition, ...]:
     """What the pod says of itself while its client is like this."""
     running = Condition(CONDITION_RUNNING, view.state is ClientState.RUNNING, str(view.state), bounded(view.note))
     failure = view.failure if view.state in _FAILED else None
-    return running, _restored(view), restartable(failure)
+    said = (running, _restored(view), restartable(failure))
+    if failure is None or not view.shutdown_requested:
+        return said
+    return *said, Condition(CONDITION_SHUTDOWN_REQUESTED, True, failure.name, bounded(failure.text))
 
 
 def restartable(failure: Failure | None) -> Condition:

@@ -42,6 +42,9 @@ class ClientSeen(Protocol):
     def error(self) -> BaseException | None: ...
 
     @property
+    def shutdown_requested(self) -> bool: ...
+
+    @property
     def threads(self) -> Sequence[ThreadSeen]: ...
 
 
@@ -83,7 +86,7 @@ class RecordsLeft:
 def view_of(client: ClientSeen, left: Callable[[], int], note: str = "") -> ClientView:
     """The client now; `left` gives the records that its restorations have still to read."""
     # The state first: what is counted after it is at least as new, so RUNNING is never said of tasks not yet restored.
-    state, error = client.state, client.error
+    state, error, shutdown_requested = client.state, client.error, client.shutdown_requested
     tasks = [task.state for thread in client.threads for task in thread.tasks.tasks.values()]
     return ClientView(
         state,
@@ -92,4 +95,5 @@ def view_of(client: ClientSeen, left: Callable[[], int], note: str = "") -> Clie
         records_left=left(),
         failure=None if error is None else Failure.of(error),
         note=note,
+        shutdown_requested=shutdown_requested,
     )

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from streams_runtime.jvm.jars import spark_jars
 from streams_runtime.jvm.java import find_java, java_home
 
-__all__ = ["SparkSession", "is_running", "open_session", "spark_settings"]
+__all__ = [
+    "SparkSession",
+    "cancel_tagged_jobs",
+    "is_running",
+    "open_session",
+    "spark_settings",
+    "tag_jobs",
+    "trouble_with",
+]
 
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer."
 # These rules push a filter below the projection that parses the value, which is then parsed twice.
@@ -75,3 +85,30 @@ def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] 
     for key, value in spark_settings(master, config or {}).items():
         builder = builder.config(key, value)
     return builder.config("spark.jars", ",".join(str(jar) for jar in spark_jars())).getOrCreate()
+
+
+def tag_jobs(session: SparkSession, tag: str) -> None:
+    """Mark the jobs that the calling thread starts from now on. A Spark that has gone says so at the next job."""
+    with contextlib.suppress(Py4JError, OSError):
+        session.sparkContext.addJobTag(tag)
+
+
+def cancel_tagged_jobs(session: SparkSession, tag: str) -> None:
+    """End the jobs of this tag, and no others. Nothing when Spark has gone: then they have, too."""
+    with contextlib.suppress(Py4JError, OSError):
+        session.sparkContext.cancelJobsWithTag(tag)
+
+
+def trouble_with(session: SparkSession) -> str | None:
+    """Why this session runs nothing any more; None: nothing is wrong with it.
+
+    A process has one JVM and does not get another one, so a session whose JVM has gone is not mended by a new one.
+    """
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        return f"Spark's JVM has ended with exit code {process.returncode}, and a process gets no second one"
+    try:
+        stopped = session.sparkContext._jsc.sc().isStopped()
+    except (Py4JError, OSError, AttributeError):
+        return "Spark's JVM does not answer any more, and a process gets no second one"
+    return "Spark has stopped itself; its log says why" if stopped else None

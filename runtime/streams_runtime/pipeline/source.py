@@ -83,7 +83,9 @@ class RecordReader:
 
     def from_records(self, records: pa.Table | None) -> DataFrame:
         """A DataFrame of fetched records; None: of no records."""
-        return self._spark.createDataFrame(RAW_SCHEMA.empty_table() if records is None else records)
+        # A range may have no record at all, only the marker of a transaction; a table without chunks is refused.
+        some = records is not None and records.num_rows > 0
+        return self._spark.createDataFrame(records if some else RAW_SCHEMA.empty_table())
 
     def _from_brokers(self, ranges: Sequence[OffsetRange], headers: bool) -> DataFrame:
         reader = self._spark.read.format("kafka").options(**self._options)

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import functools
-import heapq
-import itertools
-import ssl
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from operator import itemgetter
-from typing import Any, Final, TypeVar
-from urllib.parse import quote
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
 
-import httpx
 import orjson
 
-from streams_runtime.errors import ConfigException, StreamsException
-from streams_runtime.query.handles import KeyValue
-from streams_runtime.query.problems import MEDIA_TYPE as PROBLEM_TYPE
-from streams_runtime.query.problems import InstanceNotReachableException, exception_of
-from streams_runtime.query.routing import Failure, Next, next_step, partitions_by_url, pause
+from streams_runtime.query.client_asking import Asker
+from streams_runtime.query.client_http import QueryCredentials, Requests
+from streams_runtime.query.client_records import Records
+from streams_runtime.query.iterators import KeyValue
 from streams_runtime.query.wire import to_plain
 
-DEADLINE_SECONDS: Final = 30.0
-_CONNECT_SECONDS: Final = 2.0  # instances are near; a dead one must not use up the deadline
-_ANSWER_SECONDS: Final = 10.0  # even the last try may take so long: a count walks over the whole store
+__all__ = ["DEADLINE_SECONDS", "QueryCredentials", "Records", "StreamsQueryClient"]
 
-T = TypeVar("T")
-Row = tuple[bytes, KeyValue]
+DEADLINE_SECONDS: Final = 30.0
 
 
 class StreamsQueryClient:
     """Asks the instances of one application; `url` is that of any of them.
 
-    A key is sent to the instance that has it; ranges and counts are put together from all partitions, each
-    exactly once. Keys are given as text in the store's key format, or as int, float, bytes or a JSON
-    object; values come as JSON tells them (bytes in base64). Usable from several threads, and in `with`.
+    A key is sent to the instance that has it (murmur2, as Kafka's producers choose partitions); ranges and counts are
+    put together from all partitions, each exactly once. Keys are given as text in the store's key format, or as int,
+    float, bytes or a JSON object; values come as JSON tells them (bytes in base64). Times are aware datetimes.
+    `stale=True` also reads copies that may lag behind, standbys and stores that are being restored; `partition` reads
+    that one alone. Usable from several threads, and in `with`.
 
-    Every method may raise the exceptions of KIP-216. Retryable ones, a partition that moved and an instance
-    that went away are tried again until `deadline` seconds have passed; fatal ones never. Further:
-    UnknownStateStoreException (fix the name), InvalidQueryException (fix the key),
-    InstanceNotReachableException (nobody answers at the URL that the message names; of the first URL it is
-    raised at once).
+    Every method may raise the exceptions of KIP-216. Retryable ones, a partition that moved and an instance that went
+    away are tried again until `deadline` seconds have passed, after pauses that `jitter` (0 to 1) spreads; fatal ones
+    never. Further: UnknownStateStoreException (fix the name), InvalidQueryException (fix the key),
+    InstanceNotReachableException (nobody answers at the URL that the message names; of the first URL it is raised at
+    once), QueryNotAuthenticatedException and QueryForbiddenException (present another token).
     """
 
     def __init__(
@@ -52,70 +43,113 @@ class StreamsQueryClient:
         deadline: float = DEADLINE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        credentials: QueryCredentials = QueryCredentials(),  # noqa: B008 - frozen
+        jitter: Callable[[], float] = random.random,
     ) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise ConfigException(f"the URL {url!r} of an instance must begin with http:// or https://")
-        self._urls: dict[str, None] = {url.rstrip("/"): None}  # every instance heard of, in that order
-        self._deadline = deadline
-        self._clock = clock
-        self._sleep = sleep
-        self._reached = False
-        # Instances are asked directly: a proxy of the environment is not meant for them.
-        self._http = httpx.Client(verify=_tls(), trust_env=False, limits=httpx.Limits(max_connections=None))
+        self._requests = Requests(url, credentials, clock)
+        self._asker = Asker(url, self._requests, deadline, clock, sleep, jitter)
 
-    def get(self, store: str, key: object) -> object:
+    def get(self, store: str, key: object, *, stale: bool = False) -> object:
         """The key's value, or None where the store has no such key."""
-        return self.record(store, key).value
+        return self.record(store, key, stale=stale).value
 
-    def record(self, store: str, key: object) -> KeyValue:
+    def record(self, store: str, key: object, *, stale: bool = False) -> KeyValue:
         """The key as the store has it, and its value or None."""
-        path = f"{_path(store)}/keys/{_escaped(_key_text(key))}"
+        return self._asker.one(store, "keys", _text(key), {}, stale)
 
-        def follow(url: str, until: float) -> KeyValue:
-            visited: set[str] = set()
-            while True:
-                visited.add(url)
-                try:
-                    answer = self._json(url, path, {}, until, "value")
-                    return KeyValue(answer["key"], answer["value"])
-                except _Failed as failed:
-                    owner = failed.failure.owner
-                    if owner is None or owner in visited:
-                        raise
-                    self._urls.setdefault(owner)
-                    url = owner
-
-        return self._persist(follow)
-
-    def range(self, store: str, from_key: object | None, to_key: object | None) -> Records:
+    def range(
+        self,
+        store: str,
+        from_key: object | None,
+        to_key: object | None,
+        *,
+        reverse: bool = False,
+        stale: bool = False,
+        partition: int | None = None,
+    ) -> Records:
         """Records from `from_key` to `to_key`, both inclusive, None an open end, in order of the keys' bytes.
 
         A failure before the first record is retried as in every method; a later one is raised to the
         reader, who asks again: records are never left out silently.
         """
-        bounds = {name: _key_text(key) for name, key in (("from", from_key), ("to", to_key)) if key is not None}
-        return self._persist(lambda url, until: self._open(url, store, bounds, until))
+        return self._asker.many(store, "range", _keys(from_key, to_key), reverse, stale, partition)
 
-    def all(self, store: str) -> Records:
+    def all(self, store: str, *, reverse: bool = False, stale: bool = False, partition: int | None = None) -> Records:
         """Every record, as `range` gives them."""
-        return self.range(store, None, None)
+        return self.range(store, None, None, reverse=reverse, stale=stale, partition=partition)
 
-    def count(self, store: str) -> int:
-        """How many records the store has over all partitions."""
+    def prefix_scan(self, store: str, prefix: object, *, stale: bool = False, partition: int | None = None) -> Records:
+        """Records whose key's bytes begin with those of `prefix`, as `range` gives them."""
+        return self._asker.many(store, "prefix", {"prefix": _text(prefix)}, False, stale, partition)
 
-        def add(url: str, until: float) -> int:
-            path = f"{_path(store)}/count"
-            owners = self._owners(url, store, until)
-            return sum(
-                int(self._json(owner, path, {"partition": numbers}, until, "count")["count"])
-                for owner, numbers in owners.items()
-            )
+    def count(self, store: str, *, stale: bool = False, partition: int | None = None) -> int:
+        """How many records the store has over all partitions, by walking over them."""
+        return self._asker.total(store, "count", stale, partition)
 
-        return self._persist(add)
+    def approximate_num_entries(self, store: str, *, stale: bool = False, partition: int | None = None) -> int:
+        """About how many records the store has over all partitions; cheap."""
+        return self._asker.total(store, "approximate-count", stale, partition)
+
+    def fetch(self, store: str, key: object, time: datetime, *, stale: bool = False) -> object:
+        """Of a window store: the value of the key's window that begins exactly at `time`, or None."""
+        return self.window(store, key, time, stale=stale).value
+
+    def window(self, store: str, key: object, time: datetime, *, stale: bool = False) -> KeyValue:
+        """The same with the window, as a Windowed key."""
+        return self._asker.one(store, "window", _text(key), {"time": time.isoformat()}, stale)
+
+    def fetch_session(self, store: str, key: object, start: datetime, end: datetime, *, stale: bool = False) -> object:
+        """Of a session store: the value of the key's session with exactly this start and end, or None."""
+        return self.session(store, key, start, end, stale=stale).value
+
+    def session(self, store: str, key: object, start: datetime, end: datetime, *, stale: bool = False) -> KeyValue:
+        """The same with the session, as a Windowed key."""
+        return self._asker.one(
+            store, "session", _text(key), {"start": start.isoformat(), "end": end.isoformat()}, stale
+        )
+
+    def windows(
+        self,
+        store: str,
+        from_key: object | None = None,
+        to_key: object | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        *,
+        reverse: bool = False,
+        stale: bool = False,
+        partition: int | None = None,
+    ) -> Records:
+        """Windows of the keys between two that start between two times, all inclusive, None an open end.
+
+        Records have a Windowed as key, and come in order of the keys' bytes, each key's by time. Those of one key:
+        give it twice.
+        """
+        bounds = _keys(from_key, to_key) | _times(from_time, to_time)
+        return self._asker.many(store, "windows/range", bounds, reverse, stale, partition)
+
+    def sessions(
+        self,
+        store: str,
+        from_key: object | None = None,
+        to_key: object | None = None,
+        earliest_end: datetime | None = None,
+        latest_start: datetime | None = None,
+        *,
+        reverse: bool = False,
+        stale: bool = False,
+        partition: int | None = None,
+    ) -> Records:
+        """Sessions of the keys between two that end at `earliest_end` or later and start by `latest_start`.
+
+        As `windows` otherwise.
+        """
+        bounds = _keys(from_key, to_key) | _times(earliest_end, latest_start)
+        return self._asker.many(store, "sessions/range", bounds, reverse, stale, partition)
 
     def close(self) -> None:
         """Close the connections; readers of a range must be done. May be called twice."""
-        self._http.close()
+        self._requests.close()
 
     def __enter__(self) -> StreamsQueryClient:
         return self
@@ -123,185 +157,16 @@ class StreamsQueryClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _persist(self, attempt: Callable[[str, float], T]) -> T:
-        """Do `attempt(url, until)` until it succeeds, can't be mended, or the deadline passes."""
-        until = self._clock() + self._deadline
-        url = next(iter(self._urls))
-        for failures in itertools.count(1):
-            try:
-                return attempt(url, until)
-            except _Failed as failed:
-                failure = failed.failure
-                step = next_step(failure.error)
-                never_met = not self._reached and isinstance(failure.error, InstanceNotReachableException)
-                wait = pause(failure, failures)
-                if step is Next.GIVE_UP or never_met or self._clock() + wait >= until:
-                    raise failure.error from None
-                if step is Next.REDISCOVER and failure.url == url:
-                    url = self._another(url)
-                self._sleep(wait)
-        raise AssertionError("counting never ends")
 
-    def _another(self, url: str) -> str:
-        """The instance heard of after `url`; the first again after the last."""
-        urls = list(self._urls)
-        return urls[(urls.index(url) + 1) % len(urls)]
-
-    def _owners(self, url: str, store: str, until: float) -> dict[str, tuple[int, ...]]:
-        document = self._json(url, f"{_path(store)}/owners", {}, until, "owners")
-        try:
-            owners = partitions_by_url(store, document)
-        except StreamsException as error:
-            raise _Failed(Failure(error, url)) from error
-        for owner in owners:
-            self._urls.setdefault(owner)
-        return owners
-
-    def _open(self, url: str, store: str, bounds: Mapping[str, str], until: float) -> Records:
-        with contextlib.ExitStack() as opened:
-            readers = []
-            for owner, numbers in self._owners(url, store, until).items():
-                parameters = {**bounds, "partition": numbers, "keyBytes": "true"}
-                response = self._send(owner, f"{_path(store)}/range", parameters, until)
-                opened.callback(response.close)
-                readers.append(_rows(owner, response))
-            return Records(readers, opened.pop_all())
-
-    def _json(self, url: str, path: str, parameters: Mapping[str, Any], until: float, member: str) -> dict[str, Any]:
-        """The JSON object that has `member`; an answer without it is not one of an instance."""
-        response = self._send(url, path, parameters, until)
-        try:
-            document = orjson.loads(response.read())
-            if not isinstance(document, dict) or member not in document:
-                raise _Failed(Failure(_stranger(url, response), url))
-        except httpx.TransportError as error:
-            raise _Failed(Failure(_unreachable(url, error), url)) from error
-        except orjson.JSONDecodeError as error:
-            raise _Failed(Failure(_stranger(url, response), url)) from error
-        finally:
-            response.close()
-        self._reached = True
-        return document
-
-    def _send(self, url: str, path: str, parameters: Mapping[str, Any], until: float) -> httpx.Response:
-        """The response, its body not read yet. Raises _Failed for everything but a 200."""
-        timeout = httpx.Timeout(max(until - self._clock(), _ANSWER_SECONDS), connect=_CONNECT_SECONDS)
-        try:
-            request = self._http.build_request("GET", url + path, params=parameters or None, timeout=timeout)
-            response = self._http.send(request, stream=True)
-            if response.status_code == 200:
-                return response
-            try:
-                response.read()
-            finally:
-                response.close()
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise _Failed(Failure(_unreachable(url, error), url)) from error
-        failure = _failure(url, response)
-        self._reached = self._reached or not isinstance(failure.error, InstanceNotReachableException)
-        raise _Failed(failure)
+def _keys(from_key: object | None, to_key: object | None) -> dict[str, str]:
+    return {name: _text(key) for name, key in (("from", from_key), ("to", to_key)) if key is not None}
 
 
-class Records:
-    """Records of a range, in order of the keys' bytes. Close it when done early; usable in `for` and `with`.
-
-    The next record may raise what the instance's store raised meanwhile, or InstanceNotReachableException
-    where the connection broke; the iterator is at its end then.
-    """
-
-    def __init__(self, readers: list[Iterator[Row]], opened: contextlib.ExitStack) -> None:
-        self._opened = opened
-        self._rows = heapq.merge(*readers, key=itemgetter(0))
-        self._error: StreamsException | None = None
-
-    def __iter__(self) -> Records:
-        return self
-
-    def __next__(self) -> KeyValue:
-        if self._error is not None:
-            raise self._error
-        try:
-            return next(self._rows)[1]
-        except StreamsException as error:
-            self._error = error
-            self.close()
-            raise
-        except StopIteration:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the connections. May be called twice."""
-        self._opened.close()
-
-    def __enter__(self) -> Records:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def _times(from_time: datetime | None, to_time: datetime | None) -> dict[str, str]:
+    given = (("fromTime", from_time), ("toTime", to_time))
+    return {name: moment.isoformat() for name, moment in given if moment is not None}
 
 
-@functools.cache
-def _tls() -> ssl.SSLContext:
-    """The certificates that clients trust; reading them takes longer than a query."""
-    return httpx.create_ssl_context(trust_env=False)
-
-
-class _Failed(Exception):
-    """Carries a failure to the one place that decides about it."""
-
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        super().__init__(str(failure.error))
-
-
-def _rows(url: str, response: httpx.Response) -> Iterator[Row]:
-    lines = response.iter_lines()
-    while True:
-        try:
-            line = next(lines, None)
-        except httpx.TransportError as error:
-            raise InstanceNotReachableException(
-                f"{url} went away in the middle of its answer ({error}); ask again"
-            ) from error
-        if line is None:
-            return
-        record = orjson.loads(line)
-        if "problem" in record:
-            raise exception_of(record["problem"])
-        yield base64.b64decode(record["keyBytes"]), KeyValue(record["key"], record["value"])
-
-
-def _failure(url: str, response: httpx.Response) -> Failure:
-    if response.headers.get("Content-Type") != PROBLEM_TYPE:
-        return Failure(_stranger(url, response), url)
-    document = orjson.loads(response.content)
-    after = response.headers.get("Retry-After")
-    return Failure(exception_of(document), url, document.get("owner"), None if after is None else float(after))
-
-
-def _stranger(url: str, response: httpx.Response) -> InstanceNotReachableException:
-    return InstanceNotReachableException(
-        f"{url} answered with status {response.status_code} and is not an instance of a streams application;"
-        " check the URL"
-    )
-
-
-def _unreachable(url: str, error: Exception) -> InstanceNotReachableException:
-    return InstanceNotReachableException(
-        f"no instance answers at {url} ({error}); check that it runs and that the URL is right"
-    )
-
-
-def _path(store: str) -> str:
-    return f"/stores/{_escaped(store)}"
-
-
-def _escaped(text: str) -> str:
-    """Percent-encoded; dots too, or `..` would be taken for a step up in the path."""
-    return quote(text, safe="").replace(".", "%2E")
-
-
-def _key_text(key: object) -> str:
+def _text(key: object) -> str:
     plain = to_plain(key)
     return plain if isinstance(plain, str) else orjson.dumps(plain).decode()

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from types import TracebackType
-from typing import NamedTuple
 
-from streams_runtime.errors import NotSupportedException, StoreTypeMismatch, UnknownStateStoreException
-from streams_runtime.query.composite import CompositeStore, MergedEntries
+from streams_runtime.errors import StoreTypeMismatch, UnknownStateStoreException
+from streams_runtime.query.composite import CompositeSegments, CompositeStore, MergedEntries
+from streams_runtime.query.iterators import KeyValue, KeyValueIterator, WindowStoreIterator
+from streams_runtime.query.sessions import ReadOnlySessionStore
 from streams_runtime.query.verdicts import Found, Situation, check
 from streams_runtime.query.views import Queryable, StoreCodec, StoreType
+from streams_runtime.query.windowed import Window, Windowed
+from streams_runtime.query.windows import ReadOnlyWindowStore
 from streams_runtime.states import ClientState
 
-
-class KeyValue(NamedTuple):
-    """One record of a store."""
-
-    key: object
-    value: object
+__all__ = [
+    "KeyValue",
+    "KeyValueIterator",
+    "ReadOnlyKeyValueStore",
+    "ReadOnlySessionStore",
+    "ReadOnlyStore",
+    "ReadOnlyWindowStore",
+    "StoreQueryParameters",
+    "Window",
+    "WindowStoreIterator",
+    "Windowed",
+    "check_name",
+    "check_store",
+    "open_composite",
+    "open_segments",
+    "open_store",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,60 +39,14 @@ class StoreQueryParameters:
     """Which store is asked for.
 
     `type` is a StoreType or its value. `partition` narrows the handle to one partition; None: every local
-    one. `stale` would also read standby and restoring stores; it is refused by name.
+    one. `stale`: the handle reads standbys too, and stores that are being restored, also while the client is
+    REBALANCING; what it answers may lie behind what is committed.
     """
 
     name: str
     type: str = StoreType.KEY_VALUE
     partition: int | None = None
     stale: bool = False
-
-
-class KeyValueIterator:
-    """Records of a store in key order (by bytes). Usable in `for` and in `with`; close it when done early.
-
-    `next`, `has_next` and `peek_next_key` raise as soon as the store has gone away:
-    StateStoreMigratedException, StateStoreNotAvailableException or StreamsRebalancingException (the same
-    call may be tried again); and IllegalStateException after `close`.
-    """
-
-    def __init__(self, entries: MergedEntries, codec: StoreCodec) -> None:
-        self._entries = entries
-        self._codec = codec
-
-    def next(self) -> KeyValue:
-        """The next record. Raises StopIteration at the end."""
-        key, value = next(self._entries)
-        return KeyValue(self._codec.key.decode(key), self._codec.decode_value(value))
-
-    def has_next(self) -> bool:
-        """Whether `next` would give a record."""
-        return self._entries.peek() is not None
-
-    def peek_next_key(self) -> object:
-        """The key that `next` would give, without moving on. Raises StopIteration at the end."""
-        entry = self._entries.peek()
-        if entry is None:
-            raise StopIteration
-        return self._codec.key.decode(entry[0])
-
-    def close(self) -> None:
-        """Give the store's resources back. May be called twice; the end of the store closes too."""
-        self._entries.close()
-
-    def __iter__(self) -> KeyValueIterator:
-        return self
-
-    def __next__(self) -> KeyValue:
-        return self.next()
-
-    def __enter__(self) -> KeyValueIterator:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class ReadOnlyKeyValueStore:
@@ -119,7 +86,7 @@ class ReadOnlyKeyValueStore:
 
     def prefix_scan(self, prefix: object) -> KeyValueIterator:
         """Records whose key's bytes begin with the bytes of `prefix`."""
-        return KeyValueIterator(self._store.prefix_scan(self._codec.key.encode(prefix)), self._codec)
+        return self._iterator(self._store.prefix_scan(self._codec.key.encode(prefix)))
 
     def approximate_num_entries(self) -> int:
         """About how many records there are; cheap."""
@@ -129,11 +96,17 @@ class ReadOnlyKeyValueStore:
         encode = self._codec.key.encode
         start = None if from_key is None else encode(from_key)
         end = None if to_key is None else encode(to_key)
-        return KeyValueIterator(self._store.scan(start, end, reverse), self._codec)
+        return self._iterator(self._store.scan(start, end, reverse))
+
+    def _iterator(self, entries: MergedEntries) -> KeyValueIterator:
+        return KeyValueIterator(entries, self._codec.key.decode, self._codec.decode_value)
 
 
-def open_store(queryable: Queryable, parameters: StoreQueryParameters) -> ReadOnlyKeyValueStore:
-    """A handle over the store's local partitions; what StreamsClient.store gives.
+ReadOnlyStore = ReadOnlyKeyValueStore | ReadOnlyWindowStore | ReadOnlySessionStore
+
+
+def open_store(queryable: Queryable, parameters: StoreQueryParameters) -> ReadOnlyStore:
+    """A handle over the store's local partitions, of the type that was asked for; what StreamsClient.store gives.
 
     Raises:
         StreamsNotStartedException: the client is CREATED; retry once it is RUNNING.
@@ -143,16 +116,17 @@ def open_store(queryable: Queryable, parameters: StoreQueryParameters) -> ReadOn
         UnknownStateStoreException: the topology has no such store; fix the name.
         InvalidStateStorePartitionException: the partition, or every one, is elsewhere; ask that instance.
         StoreTypeMismatch: the store is of another type; ask for that one.
-        NotSupportedException: `stale` was asked for.
     """
-    if parameters.stale:
-        raise NotSupportedException(
-            "StoreQueryParameters.stale: reading standby and restoring stores is not supported;"
-            " leave stale out and retry while the store is being restored"
-        )
+    name, stale = parameters.name, parameters.stale
     only = None if parameters.partition is None else (parameters.partition,)
-    store = open_composite(queryable, parameters.name, parameters.type, only)
-    return ReadOnlyKeyValueStore(store, queryable.codec(parameters.name))
+    if parameters.type == StoreType.WINDOW:
+        windows = open_segments(queryable, name, StoreType.WINDOW, only, stale)
+        return ReadOnlyWindowStore(windows, queryable.codec(name))
+    if parameters.type == StoreType.SESSION:
+        sessions = open_segments(queryable, name, StoreType.SESSION, only, stale)
+        return ReadOnlySessionStore(sessions, queryable.codec(name))
+    store = open_composite(queryable, name, parameters.type, only, stale)
+    return ReadOnlyKeyValueStore(store, queryable.codec(name))
 
 
 def open_composite(
@@ -160,10 +134,23 @@ def open_composite(
     name: str,
     wanted_type: str = StoreType.KEY_VALUE,
     only: Collection[int] | None = None,
+    stale: bool = False,
 ) -> CompositeStore:
-    """The store's local partitions as bytes: all, or exactly those of `only`. Raises as `open_store` does."""
+    """A key-value store's local partitions as bytes: all, or exactly those of `only`. Raises as `open_store` does."""
     check_store(queryable, name, wanted_type)
-    return CompositeStore(queryable, name, only)
+    return CompositeStore(queryable, name, only, stale)
+
+
+def open_segments(
+    queryable: Queryable,
+    name: str,
+    wanted_type: str,
+    only: Collection[int] | None = None,
+    stale: bool = False,
+) -> CompositeSegments:
+    """A window or session store's local partitions as bytes. Raises as `open_store` does."""
+    check_store(queryable, name, wanted_type)
+    return CompositeSegments(queryable, name, only, stale)
 
 
 def check_store(queryable: Queryable, name: str, wanted_type: str = StoreType.KEY_VALUE) -> None:

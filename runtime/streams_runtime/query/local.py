@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
-from streams_runtime.query.views import Entry, ViewClosed
-from streams_runtime.state.rocksdb import StoreClosed
-from streams_runtime.state.store import KeyValueStore
+from streams_runtime.query.views import AnyView, Entry, ViewClosed
+from streams_runtime.state.database import StoreClosed
+from streams_runtime.state.store import KeyValueStore, LocalStore
+from streams_runtime.state.windows import SegmentedStore
+
+S = TypeVar("S", bound=LocalStore)
 
 
-class LocalView:
-    """One open partition of a key-value store (views.StoreView)."""
+def _always() -> bool:
+    return True
 
-    def __init__(self, store: KeyValueStore) -> None:
+
+class _View(Generic[S]):
+    """One open partition of a store. `is_active` is asked for the task's part in it each time."""
+
+    def __init__(self, store: S, is_active: Callable[[], bool] = _always) -> None:
         self._store = store
+        self._is_active = is_active
 
     @property
     def partition(self) -> int:
@@ -25,12 +34,24 @@ class LocalView:
         """Whether it can be read."""
         return self._store.is_open
 
+    @property
+    def is_active(self) -> bool:
+        """Whether its task has the partition and has restored it."""
+        return self._is_active()
+
     def get(self, key: bytes) -> bytes | None:
         """The value's bytes, or None."""
         try:
             return self._store.get(key)
         except StoreClosed as closed:
             raise ViewClosed(self._where()) from closed
+
+    def _where(self) -> str:
+        return f"partition {self._store.partition} of store {self._store.name} is closed"
+
+
+class LocalView(_View[KeyValueStore]):
+    """One open partition of a key-value store (views.StoreView)."""
 
     def scan(self, start: bytes | None, end: bytes | None, reverse: bool = False) -> LocalEntries:
         """Entries with start <= key <= end."""
@@ -47,8 +68,23 @@ class LocalView:
         except StoreClosed as closed:
             raise ViewClosed(self._where()) from closed
 
-    def _where(self) -> str:
-        return f"partition {self._store.partition} of store {self._store.name} is closed"
+
+class LocalSegments(_View[SegmentedStore]):
+    """One open partition of a window or session store (views.SegmentedView)."""
+
+    def fetch(
+        self, from_key: bytes | None, to_key: bytes | None, earliest: int, latest: int, reverse: bool = False
+    ) -> LocalEntries:
+        """Entries between two keys of records and two times (ms)."""
+        return LocalEntries(self._store.fetch(from_key, to_key, earliest, latest, reverse=reverse), self._where())
+
+
+def view_of(store: LocalStore, is_active: Callable[[], bool] = _always) -> AnyView:
+    """The view of a store of any kind."""
+    if isinstance(store, SegmentedStore):
+        return LocalSegments(store, is_active)
+    assert isinstance(store, KeyValueStore)
+    return LocalView(store, is_active)
 
 
 class LocalEntries:

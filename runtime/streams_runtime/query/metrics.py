@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from streams_runtime.query.restoration_metrics import restoration_metrics
 from streams_runtime.states import ClientState, TaskState, ThreadState
 
 _COMMON: Final = ("application_id", "client_id")
@@ -50,7 +51,7 @@ class StreamsCollector(Collector):
         description = self._describe()
         common = (str(description["application_id"]), str(description["instance"]))
         yield from _states(description, common)
-        yield from _restoration(description["restoration"], common)
+        yield from restoration_metrics(description, common)
         yield from _lag(description["lag"], common)
         yield from _counters(description["counters"], common)
 
@@ -82,21 +83,6 @@ def _states(description: Description, common: Sequence[str]) -> Iterable[Metric]
     for task_state in TaskState:
         by_task_state.add_metric([*common, task_state], tasks[task_state])
     yield by_task_state
-
-
-def _restoration(rows: Iterable[Mapping[str, Any]], common: Sequence[str]) -> Iterable[Metric]:
-    remaining = _gauge(
-        "restore_remaining_records",
-        "Offsets left to restore (Kafka Streams: restore-remaining-records-total).",
-        "store",
-        "partition",
-    )
-    for row in rows:
-        if row["end"] is None or row["position"] is None:  # unknown until the broker has answered
-            continue
-        left = max(0, row["end"] - row["position"])
-        remaining.add_metric([*common, str(row["store"]), str(row["partition"])], left)
-    yield remaining
 
 
 def _lag(rows: Iterable[Mapping[str, Any]], common: Sequence[str]) -> Iterable[Metric]:

@@ -20,7 +20,7 @@ from streams_runtime.errors import (
 )
 
 Category = Literal["retryable", "fatal"]
-Remedy = Literal["retry", "rediscover", "do-not-retry", "fix-the-name", "fix-the-query", "go-to"]
+Remedy = Literal["retry", "rediscover", "do-not-retry", "fix-the-name", "fix-the-query", "go-to", "authenticate"]
 
 MEDIA_TYPE: Final = "application/problem+json"
 _TYPE_PREFIX: Final = "urn:streamsoperator:"
@@ -35,6 +35,22 @@ class InstanceNotReachableException(StreamsException):
     """No instance answered at the URL in the message. Check that it runs and that the URL is its own."""
 
 
+class IncompleteAnswerException(StreamsException):
+    """An instance's answer broke off before its end, so records may be missing. Ask again."""
+
+
+class QueryNotAuthenticatedException(StreamsException):
+    """The instance asks for a token, and none came or another one. Present the right one."""
+
+
+class QueryForbiddenException(StreamsException):
+    """The instance knows whose the token is, and its owner may not query. Ask for the right."""
+
+
+class AccessNotCheckedException(StreamsException):
+    """Nobody can say at the moment whether the token counts, so nobody is let in. Retry."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How one class of exception is told over HTTP. `retry_after`: seconds, None where waiting is no use."""
@@ -43,6 +59,12 @@ class Kind:
     category: Category
     remedy: Remedy
     retry_after: int | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that belong to the status."""
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        return headers | ({"WWW-Authenticate": 'Bearer realm="queries"'} if self.status == 401 else {})
 
 
 KINDS: Final[Mapping[type[StreamsException], Kind]] = {
@@ -56,6 +78,9 @@ KINDS: Final[Mapping[type[StreamsException], Kind]] = {
     InvalidQueryException: Kind(400, "fatal", "fix-the-query"),
     StoreTypeMismatch: Kind(400, "fatal", "fix-the-query"),
     NotSupportedException: Kind(501, "fatal", "do-not-retry"),
+    QueryNotAuthenticatedException: Kind(401, "fatal", "authenticate"),
+    QueryForbiddenException: Kind(403, "fatal", "do-not-retry"),
+    AccessNotCheckedException: Kind(503, "retryable", "retry", _RETRY_AFTER),
 }
 
 _OTHER: Final = Kind(500, "fatal", "do-not-retry")

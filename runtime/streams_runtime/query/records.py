@@ -1,9 +1,10 @@
-"""Records as they go over HTTP: one JSON object a line, in chunks; a failure on the way is the last."""
+"""Records as they go over HTTP: one JSON object a line, in chunks; the last line says how the answer ended."""
 
 from __future__ import annotations
 
 import threading
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, Generic, Protocol, TypeVar
 
 import orjson
 import structlog
@@ -11,41 +12,50 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from streams_runtime.errors import StreamsException
-from streams_runtime.query.composite import MergedEntries
 from streams_runtime.query.problems import Problem, defect_problem, problem_of
-from streams_runtime.query.views import StoreCodec
-from streams_runtime.query.wire import to_json
+from streams_runtime.query.wire import COMPLETE, PROBLEM, to_json
 
 MEDIA_TYPE: Final = "application/x-ndjson"
 _CHUNK_BYTES: Final = 32 * 1024  # a trip between threads each; larger ones only make the first record later
 
 _log = structlog.get_logger(__name__)
 
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
 
-class RecordLines:
-    """Reads `entries` into chunks of lines `{"key": …, "value": …}`.
+
+class Walk(Protocol[R_co]):
+    """An iterator over a store that has to be closed."""
+
+    def __next__(self) -> R_co: ...
+
+    def close(self) -> None: ...
+
+
+class RecordLines(Generic[R]):
+    """Reads what `walk` gives into chunks of lines; `shown` makes the object of a line, which has the member `key`.
 
     The first chunk is read at once, so that an exception that comes before any record is raised from the
-    constructor and can still become a status. A later one becomes the last line, `{"problem": {…}}`: a
-    reader that sees no such line has everything. `key_bytes` adds the key's bytes in base64 as `keyBytes`;
-    the lines are in the order of these bytes.
+    constructor and can still become a status. A later one becomes the last line, `{"problem": {…}}`. The last line of a
+    whole answer is `{"complete": {"records": N}}`: an answer with neither was cut off on its way, whatever HTTP says.
+    Never more than one chunk is held, and none is read before the one before it was taken.
     """
 
-    def __init__(self, entries: MergedEntries, codec: StoreCodec, key_bytes: bool = False) -> None:
-        self._entries = entries
-        self._codec = codec
-        self._key_bytes = key_bytes
+    def __init__(self, walk: Walk[R], shown: Callable[[R], Mapping[str, object]]) -> None:
+        self._walk = walk
+        self._shown = shown
         self._ended = False
+        self._count = 0
         self._lines: list[bytes] = []
         self._reading = threading.Lock()
         self._left = False
         try:
             self._fill()
         except BaseException:
-            entries.close()
+            walk.close()
             raise
 
-    def __iter__(self) -> RecordLines:
+    def __iter__(self) -> RecordLines[R]:
         return self
 
     def __next__(self) -> bytes:
@@ -61,7 +71,7 @@ class RecordLines:
         self._left = True
         if self._reading.acquire(blocking=False):
             try:
-                self._entries.close()
+                self._walk.close()
             finally:
                 self._reading.release()
 
@@ -85,34 +95,33 @@ class RecordLines:
     def _fill(self) -> None:
         size = 0
         while size < _CHUNK_BYTES:
-            entry = next(self._entries, None)
-            if entry is None:
-                self._ended = True
+            try:
+                record = next(self._walk)
+            except StopIteration:
+                self._end({COMPLETE: {"records": self._count}})
                 return
-            line = self._line(*entry)
+            line = to_json(self._shown(record)) + b"\n"
             self._lines.append(line)
+            self._count += 1
             size += len(line)
 
-    def _line(self, key: bytes, value: bytes) -> bytes:
-        record = {"key": self._codec.key.decode(key), "value": self._codec.decode_value(value)}
-        if self._key_bytes:
-            record["keyBytes"] = key
-        return to_json(record) + b"\n"
-
     def _end_with(self, problem: Problem) -> None:
+        self._end({PROBLEM: problem.document()})
+
+    def _end(self, last: Mapping[str, object]) -> None:
         self._ended = True
-        self._lines.append(orjson.dumps({"problem": problem.document()}) + b"\n")
+        self._lines.append(orjson.dumps(last) + b"\n")
 
 
 class RecordResponse(StreamingResponse):
     """Sends RecordLines, and closes them however the request ends: by itself, a lost reader, a shutdown."""
 
-    def __init__(self, lines: RecordLines) -> None:
+    def __init__(self, lines: RecordLines[R]) -> None:
         super().__init__(lines, media_type=MEDIA_TYPE)
-        self._record_lines = lines
+        self._close = lines.close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._record_lines.close()
+            self._close()

@@ -6,31 +6,41 @@ import asyncio
 import os
 import socket
 import threading
+import time
 from typing import Final
 
 import structlog
 import uvicorn
 
 from streams_runtime.errors import EnvironmentException, IllegalStateException
+from streams_runtime.query.access import OPEN, QueryGuard
 from streams_runtime.query.app import create_app
 from streams_runtime.query.metrics import create_registry
+from streams_runtime.query.tls import Certificate
 from streams_runtime.query.views import Queryable
 
 START_SECONDS: Final = 10.0
 GRACE_SECONDS: Final = 3  # for running answers at a stop; longer ones are cut off
 _LEAVE_SECONDS: Final = 2.0  # for the thread to end after that
+_RENEW_SECONDS: Final = 5.0  # between two looks at the certificate's files
 
 _log = structlog.get_logger(__name__)
 
 
 class QueryServer:
-    """Answers queries for `queryable` at `host`:`port`; port 0 takes a free one. Starts once, stops once."""
+    """Answers queries for `queryable` at `host`:`port`; port 0 takes a free one. Starts once, stops once.
 
-    def __init__(self, queryable: Queryable, host: str, port: int, grace: int = GRACE_SECONDS) -> None:
+    `guard` says who may ask, and whether the connection is encrypted.
+    """
+
+    def __init__(
+        self, queryable: Queryable, host: str, port: int, grace: int = GRACE_SECONDS, guard: QueryGuard = OPEN
+    ) -> None:
         self._host = host
         self._port = port
         self._grace = grace
-        self._app = create_app(queryable, create_registry(queryable.describe))
+        self._tls = guard.tls
+        self._app = create_app(queryable, create_registry(queryable.describe), guard.gate)
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
 
@@ -39,10 +49,12 @@ class QueryServer:
 
         Raises:
             EnvironmentException: the address can't be bound; free it or choose another.
+            ConfigException: the certificate can't be used; correct its files.
             IllegalStateException: the server was started before.
         """
         if self._server is not None:
             raise IllegalStateException("the query server was started before; make another one")
+        certificate = None if self._tls is None else Certificate(self._tls)
         listener = self._bind()
         config = uvicorn.Config(
             self._app,
@@ -53,7 +65,7 @@ class QueryServer:
             server_header=False,
             timeout_graceful_shutdown=self._grace,
         )
-        self._server = server = _Server(config)
+        self._server = server = _Server(config, certificate)
         self._thread = threading.Thread(target=server.serve_on, args=(listener,), name="queries", daemon=True)
         self._thread.start()
         if not server.decided.wait(START_SECONDS) or not server.started:
@@ -94,15 +106,26 @@ class QueryServer:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that tells other threads when it listens, or that it never will."""
+    """A uvicorn server that tells other threads when it listens, or that it never will, and renews its certificate."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, certificate: Certificate | None) -> None:
         super().__init__(config)
         self.decided = threading.Event()
+        self._certificate = certificate
+        self._looked_at = time.monotonic()
+        if certificate is not None:
+            config.load()
+            config.ssl = certificate.context
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.decided.set()
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._certificate is not None and time.monotonic() - self._looked_at >= _RENEW_SECONDS:
+            self._looked_at = time.monotonic()
+            self._certificate.renew()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)

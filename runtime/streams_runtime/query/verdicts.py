@@ -39,18 +39,19 @@ _WHILE_RUNNING: dict[Situation, type[InvalidStateStoreException] | None] = {
 }
 
 
-def verdict(state: ClientState, situation: Situation) -> type[InvalidStateStoreException] | None:
+def verdict(state: ClientState, situation: Situation, stale: bool = False) -> type[InvalidStateStoreException] | None:
     """The exception that a query meets, or None where it is answered.
 
     Only a RUNNING client answers: a store that is still open in another state may lose its place at any
-    moment, and the state alone tells the caller what to do.
+    moment, and the state alone tells the caller what to do. Whoever asks for `stale` contents has taken that
+    into account, and gets what lies open while the client is REBALANCING too.
     """
     if state is ClientState.CREATED:
         return StreamsNotStartedException
     if state in _ENDING:
         return StateStoreNotAvailableException
     if state is ClientState.REBALANCING:
-        return StreamsRebalancingException
+        return None if stale and situation is Situation.OPEN else StreamsRebalancingException
     return _WHILE_RUNNING[situation]
 
 
@@ -74,14 +75,14 @@ class Found:
     url: str  # of this instance
 
 
-def check(state: ClientState, found: Found) -> None:
+def check(state: ClientState, found: Found, stale: bool = False) -> None:
     """Return where the query can be answered.
 
     Raises:
         StreamsNotStartedException, StreamsRebalancingException, StateStoreMigratedException,
         StateStoreNotAvailableException, InvalidStateStorePartitionException: as `verdict` says.
     """
-    exception = verdict(state, found.situation)
+    exception = verdict(state, found.situation, stale)
     if exception is not None:
         raise exception(_message(exception, state, found))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Protocol
 
 from streams_runtime.errors import StreamsException
@@ -23,6 +24,8 @@ class StoreType(enum.StrEnum):
     """The kinds of store that can be queried; the value is the kind's name in a topology."""
 
     KEY_VALUE = "key-value"
+    WINDOW = "window"
+    SESSION = "session"
 
 
 class EntryIterator(Protocol):
@@ -38,18 +41,26 @@ class EntryIterator(Protocol):
     def close(self) -> None: ...
 
 
-class StoreView(Protocol):
-    """One partition of a store, open on this instance. Every read of a closed one raises ViewClosed.
+class PartitionView(Protocol):
+    """One partition of a store of any kind, open on this instance. Every read of a closed one raises ViewClosed.
 
-    A view is open while its partition is active and restored here, and never opens again once it is closed: a
-    task that comes back hands out another view.
+    A view never opens again once it is closed, nor becomes active again: a task that comes back hands out another.
     """
 
     @property
     def partition(self) -> int: ...
 
     @property
-    def is_open(self) -> bool: ...
+    def is_open(self) -> bool:
+        """Whether it can be read at all."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its task has the partition and has restored it; others are stale: standbys, and those restoring."""
+
+
+class StoreView(PartitionView, Protocol):
+    """One partition of a key-value store."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value's bytes, or None where the store has no such key."""
@@ -62,6 +73,24 @@ class StoreView(Protocol):
 
     def approximate_num_entries(self) -> int:
         """About how many entries there are; cheap."""
+
+
+class SegmentedView(PartitionView, Protocol):
+    """One partition of a window or session store. Entries have the changelog's keys (state.window_keys)."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value's bytes of one key of the changelog, or None where there is none, or no more."""
+
+    def fetch(
+        self, from_key: bytes | None, to_key: bytes | None, earliest: int, latest: int, *, reverse: bool = False
+    ) -> EntryIterator:
+        """Entries between two keys of records and two times in ms, all inclusive, None an open end.
+
+        Windows that start between the times; sessions that end at `earliest` or later and start by `latest`.
+        """
+
+
+AnyView = StoreView | SegmentedView
 
 
 class KeySerde(Protocol):
@@ -79,11 +108,13 @@ class StoreCodec:
     """How one store's bytes are read.
 
     `key` raises a ValueError for what can't be a key. `decode_value` gives the object that a user sees (of an
-    aggregate: its finished columns) and raises a ValueError for bytes that it can't read.
+    aggregate: its finished columns) and raises a ValueError for bytes that it can't read. `window_size` is that of a
+    window store's windows, and None for the other kinds.
     """
 
     key: KeySerde
     decode_value: Callable[[bytes], object]
+    window_size: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +148,11 @@ class Queryable(Protocol):
     def partition_count(self, store: str) -> int:
         """How many partitions the store has over all instances."""
 
-    def views(self, store: str) -> Mapping[int, StoreView]:
+    def views(self, store: str) -> Mapping[int, AnyView]:
         """The local partitions that are active and restored; the mapping is the caller's to keep."""
+
+    def stale_views(self, store: str) -> Mapping[int, AnyView]:
+        """All that lie open here: those of `views`, and those that are stale, being restored or standbys."""
 
     def expected_partitions(self, store: str) -> Collection[int]:
         """The partitions assigned to this instance, with those that are still being restored."""

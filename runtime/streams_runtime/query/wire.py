@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import base64
 import math
+from datetime import UTC, datetime
 
 import orjson
+
+COMPLETE = "complete"
+"""Member of the last line of a whole answer of many lines: `{"complete": {"records": 12}}`."""
+PROBLEM = "problem"
+"""Member of the last line of an answer that broke off: `{"problem": {…}}`."""
 
 
 def to_json(value: object) -> bytes:
@@ -17,10 +23,12 @@ def to_plain(value: object) -> object:
     """`value` with what JSON does not have replaced by strings, as Spark writes them.
 
     Bytes become base64 (standard alphabet, padded); numbers that are not finite become NaN, Infinity,
-    -Infinity.
+    -Infinity; moments RFC 3339 in UTC, to the millisecond.
     """
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):

@@ -32,7 +32,8 @@ _LOGGER = logging.getLogger("streams_runtime.restore")
 class Load:
     """What a worker has ready of one partition: `records` records in `files`, all before `position`.
 
-    `last`: nothing more comes; the consumer goes on at `position`.
+    `last`: nothing more comes; the consumer goes on at `position`. Without files and records it only says how far the
+    worker has read; what it has read is still to come.
     """
 
     partition: TopicPartition
@@ -162,6 +163,9 @@ class BulkLoader:
         partition = TopicPartition(event["topic"], event["partition"])
         job = worker.jobs.get(partition)
         if job is None:
+            return
+        if "read" in event:
+            yield Load(partition, (), 0, event["read"], last=False)
             return
         job.position = event["position"]
         files = tuple(Path(file) for file in event["files"])

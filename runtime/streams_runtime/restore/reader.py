@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import enum
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
+from streams_runtime.errors import TaskCorruptedException
 from streams_runtime.kafka.changelog_consumer import ChangelogConsumer, InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore import sayings
+from streams_runtime.restore.beginning import Beginning, Log, Offsets, look_at
 from streams_runtime.restore.bulk import BulkLoader
 from streams_runtime.restore.listener import StateRestoreListener
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.topology.plan import TaskId
 
-TRACE = 5
-logging.addLevelName(TRACE, "TRACE")
-_LOGGER = logging.getLogger("streams_runtime.restore")
 _BATCH_RECORDS = 20_000
 _BULK_RECORDS = 100_000  # from this many on, starting worker processes pays
 
@@ -33,23 +34,20 @@ class RestoringTask(Protocol):
 RestoringTasks = Mapping[TopicPartition, RestoringTask]
 
 
-class Offsets(Protocol):
-    """Answers where partitions begin and end, and what a group has committed (kafka.admin.Admin)."""
+class ChangelogState(enum.StrEnum):
+    """How far a changelog of the reader is; Kafka Streams' names."""
 
-    def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
-
-    def end_offsets(
-        self, partitions: Collection[TopicPartition], read_committed: bool = False
-    ) -> dict[TopicPartition, int]: ...
-
-    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+    REGISTERED = "REGISTERED"  # its end is not known yet
+    RESTORING = "RESTORING"
+    COMPLETED = "COMPLETED"
 
 
 class StoreChangelogReader:
     """Kafka Streams' ChangelogReader: a registry of restorers, and what is still to initialize and to restore.
 
     Not thread-safe: the state updater's thread owns it. `poll_seconds` is the setting poll.ms, the longest wait of
-    one `restore` for records.
+    one `restore` for records. With `exactly_once` the properties of the consumer and of the bulk loader have to
+    say read_committed. `on_read` hears how far a bulk load has read, between what it applies.
     """
 
     def __init__(
@@ -60,7 +58,11 @@ class StoreChangelogReader:
         listener: StateRestoreListener,
         bulk: BulkLoader | None = None,
         poll_seconds: float = 0.1,
+        exactly_once: bool = False,
+        on_read: Callable[[TopicPartition, int], None] = lambda *_: None,
     ) -> None:
+        self._exactly_once = exactly_once
+        self._on_read = on_read
         self._consumer = consumer
         self._offsets = offsets
         self._group = group
@@ -76,7 +78,7 @@ class StoreChangelogReader:
         """Restore this store with the next calls of `restore`."""
         restorer.set_user_restore_listener(self._listener)
         self._restorers[restorer.partition] = restorer
-        _LOGGER.log(TRACE, "Added restorer for changelog %s", restorer.partition)
+        sayings.added(restorer.partition)
         self._needs_initializing.add(restorer.partition)
 
     def unregister(self, partitions: Iterable[TopicPartition]) -> None:
@@ -101,6 +103,15 @@ class StoreChangelogReader:
         self.unregister(list(self._restorers))
         self._consumer.unsubscribe()
 
+    def state(self, partition: TopicPartition) -> ChangelogState:
+        """How far a registered changelog is. Raises KeyError for one that is not registered."""
+        if partition in self._needs_initializing:
+            return ChangelogState.REGISTERED
+        if partition in self._needs_restoring:
+            return ChangelogState.RESTORING
+        self._restorers[partition]
+        return ChangelogState.COMPLETED
+
     @property
     def busy(self) -> bool:
         """Whether anything is still to be initialized or restored."""
@@ -122,9 +133,7 @@ class StoreChangelogReader:
             BrokerNotAvailableException: nothing is lost; call again.
             ProcessorStateException: a store can't be written; its offset and data agree.
         """
-        completed: set[TopicPartition] = set()
-        if self._needs_initializing:
-            completed |= self._initialize(tasks)
+        completed = self._initialize(tasks) if self._needs_initializing else set()
         if not self._needs_restoring:
             self._consumer.unsubscribe()
             return completed
@@ -136,7 +145,8 @@ class StoreChangelogReader:
                 self._start_again(invalid.partition, tasks)
                 return completed
             for partition, messages in records.items():
-                self._process_next(messages, self._restorers[partition])
+                restorer = self._restorers[partition]
+                self._unless_damaged(restorer, partial(self._process_next, messages, restorer))
             completed |= self._complete()
         elif self._bulk is not None:
             self._bulk.wait(self._poll_seconds)
@@ -147,81 +157,52 @@ class StoreChangelogReader:
     def _initialize(self, tasks: RestoringTasks) -> set[TopicPartition]:
         """Find each new partition's end; those that are there already, or have no topic, are complete at once."""
         new = {each: self._restorers[each] for each in self._needs_initializing}
-        starts = self._offsets.start_offsets(new)
-        ends = self._offsets.end_offsets(new)
-        limits = dict(ends)
         sources = [each for each, restorer in new.items() if restorer.source_changelog]
-        if sources:
-            committed = self._offsets.committed_offsets(self._group, sources)
-            limits |= {each: min(committed.get(each, 0), ends.get(each, 0)) for each in sources}
+        logs = look_at(self._offsets, self._group, new, sources)
         self._needs_initializing.clear()
-        completed = set()
-        to_start: dict[TopicPartition, int] = {}
-        for partition, restorer in new.items():
-            checkpoint = restorer.checkpoint
-            if checkpoint is not None and partition in ends and checkpoint > ends[partition]:
-                _LOGGER.warning(
-                    "The changelog %s ends at %d, before the checkpoint %d of store %s: it was truncated or made anew."
-                    " The store is wiped and restored from the beginning",
-                    partition,
-                    ends[partition],
-                    checkpoint,
-                    restorer.store_name,
-                )
-                self._wipe(partition, tasks)
-            elif checkpoint is not None and checkpoint < starts.get(partition, 0):
-                # The records after the checkpoint are gone from the log; what they deleted would stay for ever.
-                self._wipe(partition, tasks)
-            begin = max(restorer.checkpoint or 0, starts.get(partition, 0))
-            if partition not in limits or begin >= limits[partition]:
-                restorer.position = restorer.checkpoint or limits.get(partition, 0)
-                completed.add(partition)
-            else:
-                to_start[partition] = limits[partition]
-        self._start_restoration(to_start, starts, tasks)
-        return completed
+        to_start: dict[TopicPartition, Beginning] = {}
+        for restorer in new.values():
+            self._unless_damaged(restorer, partial(self._find_beginning, restorer, logs, to_start, tasks))
+        self._start_restoration(to_start, logs)
+        return {each for each in new if each not in to_start and each in self._restorers}
+
+    def _find_beginning(
+        self,
+        restorer: StateRestorer,
+        logs: Mapping[TopicPartition, Log],
+        to_start: dict[TopicPartition, Beginning],
+        tasks: RestoringTasks,
+    ) -> None:
+        log = logs.get(restorer.partition)
+        if log is None:
+            restorer.position = restorer.checkpoint or 0
+            return
+        begin = restorer.prepare(log, partial(self._wipe, restorer.partition, tasks))
+        if begin.offset < log.limit:
+            to_start[restorer.partition] = begin
 
     def _start_restoration(
-        self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], tasks: RestoringTasks
+        self, beginnings: Mapping[TopicPartition, Beginning], logs: Mapping[TopicPartition, Log]
     ) -> None:
-        if not ends:
+        if not beginnings:
             return
-        _LOGGER.debug("Start restoring state stores from changelog topics %s", sorted(map(str, ends)))
-        begin: dict[TopicPartition, int] = {}
-        for partition, end in ends.items():
+        sayings.starting(beginnings)
+        starts = {each: begin.offset for each, begin in beginnings.items()}
+        for partition, start in starts.items():
             restorer = self._restorers[partition]
-            begin[partition] = start = self._starting_offset(restorer, starts[partition], tasks)
-            _LOGGER.debug("Restoring partition %s from offset %d to endOffset %d", partition, start, end)
-            restorer.restore_started(start, end)
-        self._needs_restoring |= set(ends)
+            known = start if beginnings[partition].known else None
+            sayings.checkpoint(restorer.task, restorer.store_name, partition, known, self._exactly_once)
+            sayings.restoring(partition, start, logs[partition].limit)
+            restorer.restore_started(start, logs[partition].limit)
+        self._needs_restoring |= set(starts)
         large = {}
         if self._bulk is not None:
-            large = {each: start for each, start in begin.items() if ends[each] - start >= _BULK_RECORDS}
+            loadable = {each: at for each, at in starts.items() if self._restorers[each].store.takes_files}
+            large = {each: at for each, at in loadable.items() if logs[each].limit - at >= _BULK_RECORDS}
         if large and self._bulk is not None:
             self._loading |= set(large)
-            self._bulk.start({self._restorers[each]: (start, ends[each]) for each, start in large.items()})
-        self._consumer.add({each: start for each, start in begin.items() if each not in large})
-
-    def _starting_offset(self, restorer: StateRestorer, log_start: int, tasks: RestoringTasks) -> int:
-        checkpoint, partition, store = restorer.checkpoint, restorer.partition, restorer.store_name
-        if checkpoint is not None:
-            _LOGGER.log(TRACE, "Found checkpoint %d from changelog %s for store %s.", checkpoint, partition, store)
-            return checkpoint
-        _LOGGER.log(
-            TRACE,
-            "Did not find checkpoint from changelog %s for store %s, rewinding to beginning.",
-            partition,
-            store,
-        )
-        _LOGGER.info(
-            "Restoring task %s's state store %s from beginning of the changelog %s",
-            restorer.task,
-            store,
-            partition,
-        )
-        if not restorer.store.is_empty():
-            self._wipe(partition, tasks)
-        return log_start
+            self._bulk.start({self._restorers[each]: (at, logs[each].limit) for each, at in large.items()})
+        self._consumer.add({each: at for each, at in starts.items() if each not in large})
 
     def _take_over_loaded(self) -> None:
         """Ingest what the bulk loader has ready; a partition that it is through with goes on with the consumer."""
@@ -232,7 +213,11 @@ class StoreChangelogReader:
             if restorer is None or load.partition not in self._loading:
                 continue
             if load.files or load.records:
-                restorer.ingest(load.files, load.records, load.position)
+                ingest = partial(restorer.ingest, load.files, load.records, load.position)
+                if not self._unless_damaged(restorer, ingest):
+                    continue
+            elif not load.last:
+                self._on_read(load.partition, load.position)
             if load.last:
                 self._loading.discard(load.partition)
                 self._consumer.add({load.partition: load.position})
@@ -250,8 +235,9 @@ class StoreChangelogReader:
         done = set()
         for partition in self._needs_restoring - self._loading:
             position, restorer = self._consumer.position(partition), self._restorers[partition]
-            if position is not None and position >= restorer.end:
-                restorer.reached(restorer.end)
+            if position is None or position < restorer.end:
+                continue
+            if self._unless_damaged(restorer, partial(restorer.reached, restorer.end)):
                 restorer.restore_done()
                 done.add(partition)
         self._consumer.remove(done)
@@ -261,17 +247,22 @@ class StoreChangelogReader:
     def _start_again(self, partition: TopicPartition, tasks: RestoringTasks) -> None:
         """An offset that the log does not have: wipe that one store and restore it from the beginning."""
         restorer = self._restorers[partition]
-        _LOGGER.warning(
-            "The changelog %s no longer has the offset %d that store %s needs. The store is wiped and restored from"
-            " the beginning",
-            partition,
-            restorer.position,
-            restorer.store_name,
-        )
+        sayings.wiped(restorer.store_name, partition, f"the log does not have the offset {restorer.position} any more")
         self._consumer.remove([partition])
         self._needs_restoring.discard(partition)
+        restorer.restore_suspended()
         self._wipe(partition, tasks)
         self.register(restorer)
+
+    def _unless_damaged(self, restorer: StateRestorer, step: Callable[[], object]) -> bool:
+        """Do `step`; a store with damaged files is left to whoever has its task, and the others go on."""
+        try:
+            step()
+        except TaskCorruptedException as error:
+            sayings.damaged(error)
+            self.unregister([restorer.partition])
+            return False
+        return True
 
     def _wipe(self, partition: TopicPartition, tasks: RestoringTasks) -> None:
         tasks[partition].reinitialize_state_stores_for_partitions([partition])

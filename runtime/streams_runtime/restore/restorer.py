@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore import sayings
+from streams_runtime.restore.beginning import Beginning, Log, beginning
 from streams_runtime.restore.listener import NullListener, StateRestoreListener
-from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.state.store import LocalStore, Updates
 from streams_runtime.topology.plan import TaskId
 
 
@@ -18,7 +20,7 @@ class StateRestorer:
     `source_changelog`: the changelog is a user's topic, complete up to the group's committed offset.
     """
 
-    def __init__(self, task: TaskId, store: KeyValueStore, source_changelog: bool = False) -> None:
+    def __init__(self, task: TaskId, store: LocalStore, source_changelog: bool = False) -> None:
         self.task = task
         self.store = store
         self.source_changelog = source_changelog
@@ -58,10 +60,22 @@ class StateRestorer:
         """Tell this listener from now on."""
         self._listener = listener
 
+    def prepare(self, log: Log, wipe: Callable[[], None]) -> Beginning:
+        """Where to begin in its log; a store that can't be gone on from is emptied by `wipe` before this returns."""
+        begin = beginning(self.checkpoint, log)
+        if begin.wipe is not None:
+            sayings.wiped(self.store_name, self.partition, begin.wipe)
+        if begin.wipe is not None or not (begin.known or self.store.is_empty()):
+            # Without a checkpoint, what a record deleted that compaction has removed since would stay for ever.
+            wipe()
+        self.position = begin.offset
+        return begin
+
     def restore_started(self, start: int, end: int) -> None:
         """Restoration begins at `start` and is complete at `end`."""
         self.start = self.position = start
         self.end = end
+        self.restored = 0
         self._started = True
         self._listener.on_restore_start(self.partition, self.store_name, start, end)
 
@@ -94,8 +108,9 @@ class StateRestorer:
             self._listener.on_restore_end(self.partition, self.store_name, self.restored)
 
     def restore_suspended(self) -> None:
-        """The task goes away before the store is complete."""
+        """Restoration stops before the store is complete."""
         if self._started:
+            self._started = False
             self._listener.on_restore_suspended(self.partition, self.store_name, self.restored)
 
     def _advanced(self, records: int, next_offset: int) -> None:

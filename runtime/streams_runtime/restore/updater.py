@@ -6,91 +6,50 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Protocol
 
 from streams_runtime.errors import BrokerNotAvailableException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.restore.listener import NullListener, StateRestoreListener
-from streams_runtime.restore.reader import RestoringTask, StoreChangelogReader
+from streams_runtime.restore.meter import Meter
+from streams_runtime.restore.reader import RestoringTask
 from streams_runtime.restore.restorer import StateRestorer
 
 _LOGGER = logging.getLogger("streams_runtime.restore")
 _RETRY = 1.0  # seconds until the broker is asked again
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far one store's restoration is: offsets of its changelog partition, times in seconds since 1970."""
+class Reader(Protocol):
+    """What follows changelogs: StoreChangelogReader to their ends, StandbyReader for ever."""
 
-    store: str
-    topic: str
-    partition: int
-    start: int
-    position: int
-    end: int
-    restored: int
-    started_at: float
-    ended_at: float | None = None
+    @property
+    def busy(self) -> bool: ...
 
+    @property
+    def loading(self) -> bool: ...
 
-class ProgressListener:
-    """Keeps each restoration's progress for `/state`, and passes every call on to the user's listener."""
+    def register(self, restorer: StateRestorer) -> None: ...
 
-    def __init__(self, user: StateRestoreListener | None = None, clock: Callable[[], float] = time.time) -> None:
-        self._user = user or NullListener()
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._progress: dict[TopicPartition, Progress] = {}
-        self.restored_total = 0
+    def unregister(self, partitions: Collection[TopicPartition]) -> None: ...
 
-    def snapshot(self) -> list[dict[str, Any]]:
-        """All restorations of this instance that go on or have ended, by partition."""
-        with self._lock:
-            return [asdict(self._progress[each]) for each in sorted(self._progress)]
+    def restore(self, tasks: Mapping[TopicPartition, RestoringTask]) -> set[TopicPartition]: ...
 
-    def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
-        """StateRestoreListener."""
-        with self._lock:
-            self._progress[partition] = Progress(
-                store, partition.topic, partition.partition, start, start, end, 0, self._clock()
-            )
-        _LOGGER.info("restore start", extra={"partition": str(partition), "store": store, "start": start, "end": end})
-        self._user.on_restore_start(partition, store, start, end)
-
-    def on_batch_restored(self, partition: TopicPartition, store: str, batch_end: int, records: int) -> None:
-        """StateRestoreListener."""
-        with self._lock:
-            progress = self._progress[partition]
-            progress.position = batch_end
-            progress.restored += records
-            self.restored_total += records
-        self._user.on_batch_restored(partition, store, batch_end, records)
-
-    def on_restore_end(self, partition: TopicPartition, store: str, total: int) -> None:
-        """StateRestoreListener."""
-        with self._lock:
-            progress = self._progress[partition]
-            progress.position, progress.ended_at = progress.end, self._clock()
-        _LOGGER.info("restore end", extra={"partition": str(partition), "store": store, "records": total})
-        self._user.on_restore_end(partition, store, total)
-
-    def on_restore_suspended(self, partition: TopicPartition, store: str, total: int) -> None:
-        """StateRestoreListener."""
-        with self._lock:
-            self._progress.pop(partition, None)
-        _LOGGER.info("restore suspended", extra={"partition": str(partition), "store": store, "records": total})
-        self._user.on_restore_suspended(partition, store, total)
+    def clear(self) -> None: ...
 
 
 class StateUpdater:
-    """Owns a StoreChangelogReader and the thread that turns it.
+    """Owns a reader of changelogs and the thread that turns it.
 
     The stream thread calls everything; `remove` returns only when the updater no longer touches those stores.
     """
 
-    def __init__(self, name: str, make_reader: Callable[[], tuple[StoreChangelogReader, Callable[[], None]]]) -> None:
-        """`make_reader` gives the reader and what frees it; both are called on the updater's own thread."""
+    def __init__(
+        self, name: str, make_reader: Callable[[], tuple[Reader, Callable[[], None]]], spent: Meter | None = None
+    ) -> None:
+        """`make_reader` gives the reader and what frees it; both are called on the updater's own thread.
+
+        `spent` counts the microseconds in which the reader had something to do.
+        """
+        self._spent = spent or Meter()
         self._make_reader = make_reader
         self._changed = threading.Condition()
         self._new: list[StateRestorer] = []
@@ -163,7 +122,7 @@ class StateUpdater:
                 self._gone.clear()
                 self._changed.notify_all()
 
-    def _take_orders(self, reader: StoreChangelogReader) -> bool:
+    def _take_orders(self, reader: Reader) -> bool:
         """Wait until there is something to do, and take it over; False when the thread has to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or self._new or self._gone or reader.busy)
@@ -178,13 +137,15 @@ class StateUpdater:
             self._new.clear()
             return not self._stopping
 
-    def _turn(self, reader: StoreChangelogReader) -> None:
+    def _turn(self, reader: Reader) -> None:
         if not reader.busy:
             self._loading = False
             return
         tasks: Mapping[TopicPartition, RestoringTask] = dict(self._tasks)
+        began = time.monotonic()
         try:
             done = reader.restore(tasks)
+            self._spent.add(int((time.monotonic() - began) * 1e6))
         except BrokerNotAvailableException as error:
             _LOGGER.warning("%s. Restoration waits", error)
             with self._changed:

@@ -1,7 +1,8 @@
 """The process of a bulk load: changelog partitions in, sorted SST files out.
 
 Reads one JSON object (properties and jobs) from stdin and writes one JSON object a line to stdout for each set of
-files that is ready: {"topic", "partition", "files", "records", "position", "last"}.
+files that is ready: {"topic", "partition", "files", "records", "position", "last"}; and once a second how far it has
+read a partition: {"topic", "partition", "read"}.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from streams_runtime.state.store import stamp
 _POLL_RECORDS = 5_000  # few enough to stay in the processor's cache until they are looked at
 _POLL_SECONDS = 0.05
 _CHUNK_BYTES = 256 * 1024 * 1024  # contents held before a file is written, for all partitions of this worker
+_NEWS_SECONDS = 1.0  # between two words of how far a partition is read
 _OVERHEAD_BYTES = 250  # of one key and value in a dict
 _PR_SET_PDEATHSIG = 1
 
@@ -97,6 +100,7 @@ def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> No
         partitions[partition] = _Partition(partition, job["start"], job["end"], Path(job["folder"]))
     consumer = ChangelogConsumer(properties, f"bulk-restore-{os.getpid()}")
     consumer.add({each: it.position for each, it in partitions.items()})
+    news_at = time.monotonic() + _NEWS_SECONDS
     while partitions:
         try:
             records = consumer.poll(_POLL_RECORDS, _POLL_SECONDS)
@@ -114,6 +118,9 @@ def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> No
             fullest = max(partitions.values(), key=lambda it: it.size)
             position = consumer.position(fullest.partition)
             _report(fullest.ready(fullest.position if position is None else position, last=False))
+        if time.monotonic() > news_at:
+            news_at = time.monotonic() + _NEWS_SECONDS
+            _report_read(consumer, partitions)
 
 
 def _report_complete(consumer: ChangelogConsumer, partitions: dict[TopicPartition, _Partition]) -> None:
@@ -123,6 +130,13 @@ def _report_complete(consumer: ChangelogConsumer, partitions: dict[TopicPartitio
             _report(it.ready(it.end, last=True))
             consumer.remove([each])
             del partitions[each]
+
+
+def _report_read(consumer: ChangelogConsumer, partitions: Iterable[TopicPartition]) -> None:
+    for each in partitions:
+        position = consumer.position(each)
+        if position is not None:
+            _report({"topic": each.topic, "partition": each.partition, "read": position})
 
 
 def _report(event: Mapping[str, Any]) -> None:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import shutil
 import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
 from streams_runtime.errors import LockException, ProcessorStateException
+from streams_runtime.state.damage import DAMAGED
 from streams_runtime.topology.plan import TaskId
 
+_LOGGER = logging.getLogger("streams_runtime.state")
 _LOCK = ".lock"
+_QUARANTINE = "quarantine"
+_KEPT_IN_QUARANTINE = 3  # folders of damaged stores; they take space, and one is enough to find the cause
 
 
 class StateDirectory:
@@ -24,10 +31,19 @@ class StateDirectory:
     drops the lock when the process dies, however it dies.
     """
 
-    def __init__(self, base: Path, application_id: str, owner: str) -> None:
+    def __init__(
+        self,
+        base: Path,
+        application_id: str,
+        owner: str,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._root = base / application_id
         self._owner = owner
+        self._now = now
         self._lock_fd: int | None = None
+        self.quarantined = 0
+        """How many damaged stores were set aside since this object was made."""
 
     @property
     def root(self) -> Path:
@@ -81,6 +97,37 @@ class StateDirectory:
         except OSError as error:
             raise self._unusable(error) from error
         return folder
+
+    def quarantine(self, folder: Path, reason: str) -> Path:
+        """Set the folder of a damaged store aside, for a person to look at; returns where it lies now.
+
+        `<root>/quarantine/<time>-<task>-<store>`; the newest three stay there. The store is closed, and a new one may
+        be made in its place.
+
+        Raises:
+            ProcessorStateException: the folder can't be moved.
+        """
+        task, store = folder.parent.parent.name, folder.name
+        shelf = self._root / _QUARANTINE
+        place = shelf / f"{self._now():%Y%m%dT%H%M%S.%fZ}-{task}-{store}"
+        try:
+            shelf.mkdir(exist_ok=True)
+            folder.rename(place)
+        except OSError as error:
+            raise self._unusable(error) from error
+        self.quarantined += 1
+        DAMAGED.forget(folder)
+        _LOGGER.error(
+            "The files of store %s of task %s are damaged: %s. They lie in %s now, for you to look at and to delete;"
+            " the store is restored from its changelog, no other is touched",
+            store,
+            task,
+            reason,
+            place,
+        )
+        for old in sorted(shelf.iterdir())[:-_KEPT_IN_QUARANTINE]:
+            shutil.rmtree(old, ignore_errors=True)
+        return place
 
     def remove(self, folder: Path) -> None:
         """Delete a folder of this directory with all that is in it; no error when it is not there."""

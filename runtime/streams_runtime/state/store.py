@@ -1,14 +1,16 @@
-"""A key-value store's partition: values with their timestamps (KIP-258), over RocksDB."""
+"""What every store's partition is, and the key-value store: values with their timestamps (KIP-258), over RocksDB."""
 
 from __future__ import annotations
 
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.state.database import Database
 from streams_runtime.state.rocksdb import RocksDB
 
 _TIMESTAMP_BYTES = 8
@@ -43,20 +45,23 @@ class Updates:
         ]
 
 
-class KeyValueStore:
-    """One partition of a key-value store, with the changelog partition that it can be restored from.
+class LocalStore(ABC):
+    """One partition of a store of any kind, with the changelog partition that it can be restored from.
 
-    Reads may come from any thread and raise rocksdb.StoreClosed once the store is closed; everything that writes is
+    Reads may come from any thread and raise database.StoreClosed once the store is closed; everything that writes is
     called by the thread that has the task. All may raise ProcessorStateException: the disk is full or damaged.
     """
 
     persistent = True
+    takes_files = True
+    """Whether `ingest` is for this kind; the others are restored record by record."""
+    _database: Database
 
     def __init__(self, name: str, changelog: TopicPartition, folder: Path) -> None:
         self.name = name
         self.changelog = changelog
         self.folder = folder
-        self._database = RocksDB(folder)
+        self._open()
 
     @property
     def partition(self) -> int:
@@ -72,35 +77,28 @@ class KeyValueStore:
         """The changelog offset that comes next; None when the store has no checkpoint."""
         return self._database.offset()
 
-    def get(self, key: bytes) -> bytes | None:
-        """The key's value, without its timestamp."""
-        stored = self._database.get([key])[0]
-        return None if stored is None else stored[_TIMESTAMP_BYTES:]
-
-    def get_stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Stored forms (see `stamp`) of many keys, in their order; sorted keys are read faster."""
-        return self._database.get(keys)
-
-    def scan(self, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values with start <= key <= end in byte order, or in reverse."""
-        for key, stored in self._database.scan(start, end, reverse=reverse):
-            yield key, stored[_TIMESTAMP_BYTES:]
-
-    def approximate_num_entries(self) -> int:
-        """RocksDB's estimate of the number of keys."""
-        return self._database.approximate_num_entries()
-
-    def is_empty(self) -> bool:
-        """Whether no key is stored."""
-        return self._database.is_empty()
-
+    @abstractmethod
     def write(self, updates: Updates, offset: int | None) -> None:
-        """Put and delete, and set the changelog offset, in one atomic write; `offset` None leaves it."""
-        self._database.write(updates.keys, updates.stored(), offset)
+        """Put and delete, and set the changelog offset, in one atomic write; `offset` None leaves it.
 
+        Keys are those of the changelog.
+        """
+
+    @abstractmethod
     def ingest(self, files: Sequence[Path], offset: int) -> None:
         """Take over SST files of stored forms, later ones winning, then set the offset."""
-        self._database.ingest(files, offset)
+
+    @abstractmethod
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key of the changelog, without its timestamp."""
+
+    @abstractmethod
+    def approximate_num_entries(self) -> int:
+        """RocksDB's estimate of the number of keys."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether no key is stored."""
 
     def wipe(self) -> None:
         """Throw all contents and the checkpoint away; the store stays open, and is empty.
@@ -116,8 +114,46 @@ class KeyValueStore:
                 f"store {self.folder} can't be deleted: {error.strerror}. Check the folder's rights; it may be deleted"
                 " by hand while the application is stopped"
             ) from error
-        self._database = RocksDB(self.folder)
+        self._open()
 
     def close(self) -> None:
         """Flush and close. May be called twice."""
         self._database.close()
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Open the database of `folder`, or make it."""
+
+
+class KeyValueStore(LocalStore):
+    """One partition of a key-value store."""
+
+    _database: RocksDB
+
+    def _open(self) -> None:
+        self._database = RocksDB(self.folder)
+
+    def get(self, key: bytes) -> bytes | None:
+        stored = self._database.get([key])[0]
+        return None if stored is None else stored[_TIMESTAMP_BYTES:]
+
+    def get_stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Stored forms (see `stamp`) of many keys, in their order; sorted keys are read faster."""
+        return self._database.get(keys)
+
+    def scan(self, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values with start <= key <= end in byte order, or in reverse."""
+        for key, stored in self._database.scan(start, end, reverse=reverse):
+            yield key, stored[_TIMESTAMP_BYTES:]
+
+    def approximate_num_entries(self) -> int:
+        return self._database.approximate_num_entries()
+
+    def is_empty(self) -> bool:
+        return self._database.is_empty()
+
+    def write(self, updates: Updates, offset: int | None) -> None:
+        self._database.write(updates.keys, updates.stored(), offset)
+
+    def ingest(self, files: Sequence[Path], offset: int) -> None:
+        self._database.ingest(files, offset)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.errors import BrokerNotAvailableException, StreamsException
 from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.group_consumer import GroupConsumer
-from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.failures import is_spark_failure, translated
 from streams_runtime.pipeline.runner import StageResult
 from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.tasks.commits import Commits
 from streams_runtime.tasks.intake import Intake, split_by_topics
 from streams_runtime.tasks.manager import TaskManager
 from streams_runtime.tasks.processor import BatchProcessor, Counters, Outcome
@@ -43,8 +42,7 @@ class Batches:
     admin: Admin
     tasks: TaskManager
     intake: Intake
-    consumer: GroupConsumer
-    producer: BatchProducer
+    commits: Commits
     processor: BatchProcessor
     counters: Counters
     spark: ThreadPoolExecutor
@@ -60,6 +58,7 @@ class Batches:
 
         Raises:
             BrokerNotAvailableException: `give_up`, and go on when the broker is back; nothing is lost.
+            TaskMigratedException: `give_up`, and revive the tasks; nothing is lost.
             StreamsException: a record can't be processed, or the broker refuses the results.
         """
         before, self._in_work = self._in_work, [] if batch is None else self._begun(batch)
@@ -96,25 +95,17 @@ class Batches:
         try:
             result = part.result.result()
             computed = time.monotonic()
-            # After a crash this tells which records may have been processed without being committed.
-            ranges = {str(each.partition): (each.start, each.end) for each in part.batch.ranges}
-            _LOGGER.debug("producing", extra={"ranges": ranges})
-            tasks = self.tasks.running(part.sub.id)
-            outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.producer)
+            outcome = self._committed(part, result)
         except Exception as error:
             if is_spark_failure(error):
                 raise translated(error, self.admin.address) from error
             raise
-        self.producer.flush()
-        if not self.consumer.commit(outcome.offsets, self.stopping.is_set):
+        if outcome is None:
             self.give_up()  # the partitions may have gone to others, who read the batch again
             return
         ends = self._changelog_ends(outcome)
         committed = time.monotonic()
-        for held in outcome.held:
-            if held.store.is_open:
-                held.store.write(held.updates, ends[held.store.changelog] if held.offset is None else held.offset)
-        self.intake.advance(outcome.offsets)
+        self._store(outcome, ends)
         self.counters.batches += 1
         _LOGGER.debug(
             "batch of %d records: %.2f s waiting for Spark, %.2f s until committed, %.2f s storing",
@@ -123,6 +114,33 @@ class Batches:
             committed - computed,
             time.monotonic() - committed,
         )
+
+    def _committed(self, part: _Part, result: StageResult) -> Outcome | None:
+        """Produce and commit; None when it was not committed, and is to be read again."""
+        self.commits.begin()
+        try:
+            # After a crash this tells which records may have been processed without being committed.
+            ranges = {str(each.partition): (each.start, each.end) for each in part.batch.ranges}
+            _LOGGER.debug("producing", extra={"ranges": ranges})
+            tasks = self.tasks.running(part.sub.id)
+            outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.commits.producer)
+            return outcome if self.commits.commit(outcome.offsets) else None
+        except BaseException:
+            self.commits.abort()
+            raise
+
+    def _store(self, outcome: Outcome, ends: Mapping[TopicPartition, int]) -> None:
+        """Write what is committed. A store that fails keeps no other from its updates, which nobody sends again."""
+        failures = []
+        for held in outcome.held:
+            if held.store.is_open:
+                try:
+                    held.store.write(held.updates, ends[held.store.changelog] if held.offset is None else held.offset)
+                except StreamsException as error:
+                    failures.append(error)
+        self.intake.advance(outcome.offsets)
+        if failures:
+            raise failures[0]
 
     def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
         """Where the changelogs end now that all is acknowledged; this thread alone writes them."""

@@ -38,17 +38,23 @@ class Offsets(Protocol):
 
     def start_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]: ...
 
-    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]: ...
+    def end_offsets(
+        self, partitions: Sequence[TopicPartition], read_committed: bool = False
+    ) -> dict[TopicPartition, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class IntakeLimits:
-    """`batch` records at most in a batch; from `backlog` records on Spark reads; `wait` seconds for a first record."""
+    """`batch` records at most in a batch; from `backlog` records on Spark reads; `wait` seconds for a first record.
+
+    With `read_committed` a partition ends where the oldest open transaction begins: Spark would wait for its end.
+    """
 
     batch: int
     wait: float
     backlog: int = BACKLOG_RECORDS
     fetch: int = FETCH_RECORDS
+    read_committed: bool = False
 
 
 class Intake:
@@ -121,7 +127,7 @@ class Intake:
 
     def _from_backlog(self) -> BatchInput | None:
         """Ranges for Spark; or, when the backlog is short, the member fetches from now on."""
-        ends = self._offsets.end_offsets(list(self._claimed))
+        ends = self._ends()
         starts = self._offsets.start_offsets(list(self._claimed))
         for each, position in self._claimed.items():
             if (start := starts.get(each, 0)) > position:
@@ -153,11 +159,14 @@ class Intake:
         if not self._fetching:
             return None  # a rebalance in the midst of it gave up the claims: these records do not follow on any more
         if len(fetched.records) >= limit:
-            ends = self._offsets.end_offsets(list(self._claimed))
+            ends = self._ends()
             if sum(ends.get(each, 0) - at for each, at in self._claimed.items()) >= self._limits.backlog:
                 self._hold()
                 return None
         return batch_of(fetched, self._claimed)
+
+    def _ends(self) -> dict[TopicPartition, int]:
+        return self._offsets.end_offsets(list(self._claimed), self._limits.read_committed)
 
     def _hold(self) -> None:
         if self._fetching:

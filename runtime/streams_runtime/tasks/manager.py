@@ -12,6 +12,7 @@ from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import TaskState
 from streams_runtime.tasks.assignment import complete_tasks
+from streams_runtime.tasks.stores import damage_of, set_damaged_aside
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.plan import TaskId, Topology
 
@@ -24,16 +25,33 @@ class CommittedOffsets(Protocol):
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
 
 
+class Standbys(Protocol):
+    """The standby tasks of the client (tasks.standbys.StandbyTasks)."""
+
+    def promote(self, tasks: Collection[TaskId]) -> None:
+        """These tasks become active here: their standbys are closed when this returns, and none is opened."""
+
+    def let_go(self, tasks: Collection[TaskId]) -> None:
+        """These tasks are no longer active here; their stores are closed."""
+
+
 class TaskManager:
     """Keeps tasks in step with the assignment. Its thread calls everything; `tasks` may be read from any."""
 
     def __init__(
-        self, topology: Topology, directory: StateDirectory, updater: StateUpdater, offsets: CommittedOffsets
+        self,
+        topology: Topology,
+        directory: StateDirectory,
+        updater: StateUpdater,
+        offsets: CommittedOffsets,
+        standbys: Standbys | None = None,
     ) -> None:
+        """`standbys` are the client's, which has none of a task while it is open here; None: it keeps none at all."""
         self._topology = topology
         self._directory = directory
         self._updater = updater
         self._offsets = offsets
+        self._standbys = standbys
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._tasks: dict[TaskId, Task] = {}
 
@@ -63,15 +81,20 @@ class TaskManager:
     def open_new(self, counts: Mapping[str, int]) -> None:
         """Open the tasks that have all their inputs, and start to restore them.
 
+        A standby of such a task is closed first: the task goes on with its folder, and restores only what is missing.
+
         Raises:
             ProcessorStateException: a store can't be opened.
         """
         opened: dict[StateRestorer, Task] = {}
-        for task_id, inputs in complete_tasks(self._topology, self._assigned, counts).items():
-            if task_id not in self._tasks:
-                task = Task(task_id, self._topology.subtopologies[task_id.subtopology], inputs)
-                opened |= dict.fromkeys(task.open(self._directory), task)
-                self._tasks = {**self._tasks, task_id: task}
+        complete = complete_tasks(self._topology, self._assigned, counts)
+        new = [task_id for task_id in complete if task_id not in self._tasks]
+        if self._standbys is not None and new:
+            self._standbys.promote(new)
+        for task_id in new:
+            task = Task(task_id, self._topology.subtopologies[task_id.subtopology], complete[task_id])
+            opened |= dict.fromkeys(task.open(self._directory), task)
+            self._tasks = {**self._tasks, task_id: task}
         self._updater.add(opened)
 
     def restored(self, group: str) -> dict[TopicPartition, int]:
@@ -94,15 +117,43 @@ class TaskManager:
         self._assigned -= partitions
         return self._close([task for task in self._tasks.values() if task.inputs & partitions])
 
+    def close_all(self) -> frozenset[TopicPartition]:
+        """Close all tasks; returns their inputs. They are still assigned: `open_new` opens them again, and restores."""
+        return self._close(list(self._tasks.values()), leaving=False)
+
+    @property
+    def any_damaged(self) -> bool:
+        """Whether `close_damaged` has something to do."""
+        return any(damage_of(task.stores.values()) for task in self._tasks.values())
+
+    def close_damaged(self) -> frozenset[TopicPartition]:
+        """Close the tasks with a store whose files were found damaged, by whoever read them; returns their inputs.
+
+        The damaged stores are set aside. The tasks are still assigned: `open_new` opens them again, and restores
+        those stores from their beginning.
+
+        Raises:
+            ProcessorStateException: a folder can't be moved.
+        """
+        damaged = [task for task in self._tasks.values() if damage_of(task.stores.values())]
+        if not damaged:
+            return frozenset()
+        inputs = self._close(damaged, leaving=False)
+        for task in damaged:
+            set_damaged_aside(task.stores, self._directory)
+        return inputs
+
     def close(self) -> None:
         """Close everything."""
         self._assigned = frozenset()
         self._close(list(self._tasks.values()))
 
-    def _close(self, tasks: Collection[Task]) -> frozenset[TopicPartition]:
+    def _close(self, tasks: Collection[Task], leaving: bool = True) -> frozenset[TopicPartition]:
         self._updater.remove({each for task in tasks for each in task.changelogs})
         self._tasks = {task_id: task for task_id, task in self._tasks.items() if task not in tasks}
         with ExitStack() as closing:
+            if self._standbys is not None and leaving:
+                closing.callback(self._standbys.let_go, [task.id for task in tasks])
             for task in tasks:
                 closing.callback(task.close)
         return frozenset(each for task in tasks for each in task.inputs)

@@ -129,7 +129,7 @@ class BatchProcessor:
     ) -> None:
         if len(keyed.keys) == 0:
             return
-        stores = {partition: task.stores[node.store] for partition, task in tasks.items()}
+        stores = {partition: task.key_value_store(node.store) for partition, task in tasks.items()}
         new = merged(self._compiler.aggregate(node.name), keyed, stores)
         for partition, updates in new.updates.items():
             store = stores[partition]
@@ -200,7 +200,7 @@ def _held_table(
     nothing = Updates([], [], [])
     return [
         Held(
-            task.stores[node.store],
+            task.key_value_store(node.store),
             updates.get(partition, nothing),
             ends[TopicPartition(node.topic, partition)],
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from contextlib import ExitStack
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore
+from streams_runtime.state.stores import AnyStore
 from streams_runtime.states import TASK, StateMachine, TaskState
+from streams_runtime.tasks.stores import close_stores, open_stores
 from streams_runtime.topology.plan import SubTopology, TaskId
 
 
@@ -20,7 +21,7 @@ class Task:
         self.id = id
         self.sub = sub
         self.inputs = inputs
-        self.stores: dict[str, KeyValueStore] = {}
+        self.stores: dict[str, AnyStore] = {}
         self._machine = StateMachine(TASK, f"task {id}")
         self._unrestored: set[TopicPartition] = set()
 
@@ -37,21 +38,22 @@ class Task:
     def open(self, directory: StateDirectory) -> list[StateRestorer]:
         """Open the stores and begin to restore; what has to be restored is returned.
 
+        A store with damaged files is set aside and restored from its beginning.
+
         Raises:
             ProcessorStateException: a store can't be opened; none is left open.
         """
-        restorers = []
-        with ExitStack() as undo:
-            for spec in self.sub.stores:
-                changelog = TopicPartition(spec.changelog_topic, self.id.partition)
-                store = KeyValueStore(spec.name, changelog, directory.store_folder(self.id, spec.name))
-                undo.callback(store.close)
-                self.stores[spec.name] = store
-                restorers.append(StateRestorer(self.id, store, spec.source_changelog))
-            undo.pop_all()
+        self.stores = open_stores(self.sub, self.id, directory)
         self._unrestored = set(self.changelogs)
         self._machine.move(TaskState.RESTORING)
-        return restorers
+        sources = {spec.name: spec.source_changelog for spec in self.sub.stores}
+        return [StateRestorer(self.id, store, sources[name]) for name, store in self.stores.items()]
+
+    def key_value_store(self, name: str) -> KeyValueStore:
+        """The store of this name, of which the topology says that it is of that kind."""
+        store = self.stores[name]
+        assert isinstance(store, KeyValueStore)
+        return store
 
     @property
     def is_restored(self) -> bool:
@@ -83,6 +85,4 @@ class Task:
         if self.state in (TaskState.RUNNING, TaskState.RESTORING):
             self._machine.move(TaskState.SUSPENDED)
         self._machine.move(TaskState.CLOSED)
-        with ExitStack() as closing:
-            for store in self.stores.values():
-                closing.callback(store.close)
+        close_stores(self.stores)

@@ -11,6 +11,7 @@ from streams_runtime.topology.plan import (
     InternalTopic,
     RepartitionSourceNode,
     SourceNode,
+    StoreSpec,
     TableSourceNode,
     TaskId,
     Topology,
@@ -20,6 +21,8 @@ from streams_runtime.topology.plan import (
 # CreateTime: a record that is written again or restored keeps the time that it is about.
 _ALL = {"message.timestamp.type": "CreateTime"}
 _CHANGELOG = {**_ALL, "cleanup.policy": "compact"}
+# The broker's clock and the records' times differ; Kafka Streams' windowstore.changelog.additional.retention.ms.
+_CLOCK_DIFFERENCE = 24 * 60 * 60 * 1000
 # Unlimited: records go when they are processed, by DeleteRecords up to the committed offset, and not before.
 _REPARTITION = {**_ALL, "cleanup.policy": "delete", "retention.ms": "-1"}
 
@@ -106,14 +109,17 @@ def internal_topics(topology: Topology, spec: ApplicationSpec, counts: Mapping[s
         for store in sub.stores:
             if not store.source_changelog:
                 partitions = _task_count(sub.source_topics, counts)
-                found.append(_internal_topic(topology, spec, store.changelog_topic, partitions))
+                found.append(_internal_topic(topology, spec, store.changelog_topic, partitions, store))
     return tuple(found)
 
 
-def _internal_topic(topology: Topology, spec: ApplicationSpec, name: str, partitions: int) -> InternalTopic:
+def _internal_topic(
+    topology: Topology, spec: ApplicationSpec, name: str, partitions: int, store: StoreSpec | None = None
+) -> InternalTopic:
+    """The changelog of `store`, or a repartition topic."""
     own = name.removeprefix(f"{topology.application_id}-")
-    repartition = name in topology.repartition_topics
-    library = _REPARTITION if repartition else _CHANGELOG
+    repartition = store is None
+    library = _REPARTITION if store is None else _changelog(store)
     internal = spec.internal_topics
     config = {**library, **internal.config, **internal.overrides.get(own, {})}
     return InternalTopic(
@@ -123,6 +129,14 @@ def _internal_topic(topology: Topology, spec: ApplicationSpec, name: str, partit
         replication_factor=internal.replication_factor,
         config=tuple(sorted(config.items())),
     )
+
+
+def _changelog(store: StoreSpec) -> Mapping[str, str]:
+    """The library's own properties of a store's changelog; windows go from it some time after they have expired."""
+    if store.windowing is None:
+        return _CHANGELOG
+    retention = store.windowing.retention + _CLOCK_DIFFERENCE
+    return {**_ALL, "cleanup.policy": "compact,delete", "retention.ms": str(retention)}
 
 
 def _task_count(topics: tuple[str, ...], counts: Mapping[str, int]) -> int:

@@ -10,6 +10,9 @@ from typing import Literal
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
 from streams_runtime.topology.order import needed_first
 
+StoreKind = Literal["key-value", "window", "session"]
+
+_LEAST_SEGMENT_INTERVAL = 60_000
 _TASK_ID = re.compile(r"(0|[1-9][0-9]*)_(0|[1-9][0-9]*)")
 
 
@@ -165,14 +168,51 @@ def needed_by(node: Node) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Windowing:
+    """How a window or session store keeps its records. All in ms.
+
+    `retention`: how long a record is shown, in stream time; at least the windows' size and their grace. `size` is that
+    of each window; None for sessions, each of which has its own. Raises TopologyException for windows that would
+    expire before they end.
+    """
+
+    retention: int
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.retention < 1 or (self.size is not None and not 1 <= self.size <= self.retention):
+            raise TopologyException(
+                f"a store with windows of {self.size} ms and a retention of {self.retention} ms loses windows before"
+                " they end; give it a retention of at least their size and grace"
+            )
+
+    @property
+    def segment_interval(self) -> int:
+        """Records of so many ms are dropped together, once all of them have expired; Kafka Streams' own rule."""
+        return max(self.retention // 2, _LEAST_SEGMENT_INTERVAL)
+
+
+@dataclass(frozen=True, slots=True)
 class StoreSpec:
-    """A state store. `changelog_topic` is a full name; with `source_changelog` the user's source topic."""
+    """A state store. `changelog_topic` is a full name; with `source_changelog` the user's source topic.
+
+    `windowing` belongs to the kinds `window` and `session`.
+    """
 
     name: str
-    kind: Literal["key-value"]
+    kind: StoreKind
     changelog_topic: str
     source_changelog: bool
     node: str
+    windowing: Windowing | None = None
+
+    def __post_init__(self) -> None:
+        sized = self.windowing is not None and self.windowing.size is not None
+        if (self.windowing is None) != (self.kind == "key-value") or sized != (self.kind == "window"):
+            raise TopologyException(
+                f"store {self.name!r} of kind {self.kind} can't be kept by {self.windowing}: a window store needs size"
+                " and retention, a session store a retention, a key-value store neither"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from streams_runtime.api import Reading, StreamsApplication, read_application
 from streams_runtime.api.load import read_text
-from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.properties import client_properties
 
 
-def accepted(file: Path, instances: int | None, embedded: bool) -> StreamsApplication:
-    """The application in `file`; `embedded`: it will run on the embedded broker.
+def accepted(
+    file: Path, instances: int | None, embedded: bool, queries_token: Path | None = None
+) -> StreamsApplication:
+    """The application in `file`; `embedded`: it will run on the embedded broker. `queries_token` is in the Secret's
+    place.
 
     Raises:
         InvalidApplicationException: the file has mistakes; all of them are listed.
@@ -24,7 +27,7 @@ def accepted(file: Path, instances: int | None, embedded: bool) -> StreamsApplic
 
     reading = read_application(read_text(file), str(file))
     reading = reading.with_more(_client_properties(reading, embedded))
-    reading = reading.with_more(local_mistakes(reading, instances))
+    reading = reading.with_more([*local_mistakes(reading, instances), *query_mistakes(reading, queries_token)])
     reading = reading.with_more(check_sql(reading.sql))
     if reading.application is None:
         raise InvalidApplicationException(reading.mistakes)
@@ -50,6 +53,39 @@ def local_mistakes(reading: Reading, instances: int | None) -> Iterator[Mistake]
         )
     if instances is None and told.get("replicas") == 0:
         yield Mistake("spec.replicas", "is 0, and nothing would run", "set it to 1 or more, or give --instances")
+
+
+def query_mistakes(reading: Reading, token: Path | None) -> Iterator[Mistake]:
+    """What `spec.queries` asks for that only a cluster has; a token can be given as a file.
+
+    Raises:
+        ConfigException: there is no such file, or nothing is in it.
+    """
+    if token is not None and not read_text(token).strip():
+        raise ConfigException(f"{token} is empty; put the token for queries into it")
+    if reading.application is None:
+        return
+    queries = reading.application.spec.queries
+    if queries.tls is not None:
+        yield Mistake(
+            "spec.queries.tls",
+            f"names the Secret {queries.tls.secret_ref.name}, and a run on this machine has no Kubernetes Secrets",
+            "leave it out here; instances listen on this machine alone",
+        )
+    if queries.access is None:
+        return
+    if queries.access.kubernetes is not None:
+        yield Mistake(
+            "spec.queries.access.kubernetes",
+            "asks an API server whose tokens are, and a run on this machine has none",
+            "leave it out here, or use access.token with --queries-token-file",
+        )
+    elif token is None:
+        yield Mistake(
+            "spec.queries.access.token",
+            "names a Secret, and a run on this machine has no Kubernetes Secrets",
+            "give the token's file (--queries-token-file), or leave it out here",
+        )
 
 
 def _client_properties(reading: Reading, embedded: bool) -> tuple[Mistake, ...]:

@@ -34,6 +34,11 @@ class InstanceFolder:
         """Where the process writes its last word."""
         return self.root / "termination.json"
 
+    @property
+    def told(self) -> Path:
+        """Where the process is told that all instances are to end."""
+        return self.root / "told.json"
+
     def make_ready(self) -> None:
         """Prepare for a new process: what the one before it left is moved out of its way or removed.
 
@@ -42,20 +47,36 @@ class InstanceFolder:
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            for file in (self.endpoint, self.termination):
+            for file in (self.endpoint, self.termination, self.told):
                 file.unlink(missing_ok=True)
             for number in range(_OLD_LOGS - 1, -1, -1):
                 if (before := self._old_log(number)).exists():
                     before.replace(self._old_log(number + 1))
         except OSError as error:
-            raise EnvironmentException(
-                f"the folder {self.root} of an instance can't be used: {error.strerror or error}. Give one that this"
-                " user can write and that has space (--state-dir)"
-            ) from error
+            raise self._unusable(error) from error
+
+    def tell(self, words: bytes) -> None:
+        """Write the told file, whole.
+
+        Raises:
+            EnvironmentException: the folder can't be written.
+        """
+        fresh = self.told.with_suffix(".new")
+        try:
+            fresh.write_bytes(words)
+            fresh.replace(self.told)
+        except OSError as error:
+            raise self._unusable(error) from error
 
     def last_log(self) -> Path:
         """The log of the process that ended last."""
         return self.log if self.log.exists() else self._old_log(1)
+
+    def _unusable(self, error: OSError) -> EnvironmentException:
+        return EnvironmentException(
+            f"the folder {self.root} of an instance can't be used: {error.strerror or error}. Give one that this"
+            " user can write and that has space (--state-dir)"
+        )
 
     def _old_log(self, number: int) -> Path:
         return self.log if number == 0 else self.log.with_name(f"{self.log.name}.{number}")

@@ -40,12 +40,20 @@ class GroupProgress:
 class GroupWatch:
     """Looks at a group again and again on a thread of its own; the last look is always at hand."""
 
-    def __init__(self, admin: Admin, group: str, inputs: Collection[str], others: Collection[str]) -> None:
-        """`inputs` are the topics that the application reads; of `others` only the existence is of interest."""
+    def __init__(
+        self, admin: Admin, group: str, inputs: Collection[str], others: Collection[str], stable: Collection[str] = ()
+    ) -> None:
+        """`inputs` are the topics that the application reads; of `others` only the existence is of interest.
+
+        `stable` are inputs that end where an open transaction begins: under exactly once the sources, since others may
+        hold a transaction open. Repartition topics do not belong to them: the application's own markers come a moment
+        after its commits, and what waits for them is not caught up with.
+        """
         self._admin = admin
         self._group = group
         self._inputs = frozenset(inputs)
         self._others = frozenset(others)
+        self._stable = frozenset(stable)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="group-watch", daemon=True)
         self.latest: GroupProgress | None = None
@@ -67,7 +75,9 @@ class GroupWatch:
             for number in range(topic.partitions)
         ]
         committed = self._admin.committed_offsets(self._group, partitions)
-        ends = self._admin.end_offsets(partitions)
+        stable = [each for each in partitions if each.topic in self._stable]
+        ends = self._admin.end_offsets([each for each in partitions if each.topic not in self._stable])
+        ends |= self._admin.end_offsets(stable, read_committed=True)
         starts = self._admin.start_offsets([each for each in partitions if each not in committed])
         self.latest = GroupProgress(frozenset(found), committed, starts, ends)
         return self.latest

@@ -18,10 +18,13 @@ _TIMEOUT = 3.0  # seconds for an answer; an instance that plans a batch on a bus
 class StatePoller:
     """Follows one process from its endpoint file to its /state, until `stop`."""
 
-    def __init__(self, endpoint: Path, pid: int) -> None:
-        """An endpoint file that tells of another process than `pid` is not believed."""
+    def __init__(self, endpoint: Path, pid: int, token: Path | None = None) -> None:
+        """An endpoint file that tells of another process than `pid` is not believed. `token`: the file of what the
+        instance wants to be presented.
+        """
         self._endpoint = endpoint
         self._pid = pid
+        self._token = token
         self._stopping = threading.Event()
         self.url: str | None = None
         self.described: Mapping[str, Any] | None = None
@@ -39,8 +42,12 @@ class StatePoller:
                     self.url = self._find()
                 if self.url is not None:
                     # Not to answer is nothing to report: whether the process lives is seen elsewhere.
-                    with contextlib.suppress(httpx.HTTPError, orjson.JSONDecodeError):
-                        self.described = orjson.loads(http.get(f"{self.url}/state").raise_for_status().content)
+                    with contextlib.suppress(httpx.HTTPError, orjson.JSONDecodeError, OSError):
+                        answer = http.get(f"{self.url}/state", headers=self._headers()).raise_for_status()
+                        self.described = orjson.loads(answer.content)
+
+    def _headers(self) -> dict[str, str]:
+        return {} if self._token is None else {"Authorization": f"Bearer {self._token.read_text().strip()}"}
 
     def _find(self) -> str | None:
         try:

@@ -16,8 +16,9 @@ from streams_runtime.cli.local.news import News, Say
 from streams_runtime.cli.local.outcome import End, end_of, exit_text
 from streams_runtime.cli.local.overview import CRASHED, Failure, Seen
 from streams_runtime.cli.local.poller import StatePoller
-from streams_runtime.cli.local.restarts import RestartBudget, RestartPolicy
+from streams_runtime.cli.process import SHUTDOWN_APPLICATION
 from streams_runtime.jvm.child import TiedProcess
+from streams_runtime.lifecycle.budget import RestartBudget, RestartPolicy
 from streams_runtime.states import ClientState
 
 _STATE_OF = {End.NOT_RUNNING: ClientState.NOT_RUNNING, End.ERROR: ClientState.ERROR, End.UNUSABLE: ClientState.ERROR}
@@ -30,6 +31,7 @@ class Order:
     file: Path
     bootstrap_servers: str
     log_level: str = "INFO"
+    queries_token: Path | None = None
 
     def command(self, name: str, folder: InstanceFolder) -> list[str]:
         """The command line of the instance `name`."""
@@ -38,6 +40,8 @@ class Order:
             *("--bootstrap-servers", self.bootstrap_servers, "--instance-id", name),
             *("--state-dir", str(folder.root), "--listen", "127.0.0.1:0"),
             *("--endpoint-file", str(folder.endpoint), "--termination-file", str(folder.termination)),
+            *("--told-file", str(folder.told)),
+            *(() if self.queries_token is None else ("--queries-token-file", str(self.queries_token))),
             *("--log-format", "json", "--log-level", self.log_level),
         ]
 
@@ -62,7 +66,10 @@ class Replica:
         self._restart_at: float | None = None
         self._restarts = 0
         self._asked = False
+        self._told: bytes | None = None
         self._failure: Failure | None = None
+        self.shutdown_request: Failure | None = None
+        """The exception that all other replicas are to end for as well, once this one has ended by it."""
 
     def start(self, now: float) -> None:
         """Start the process.
@@ -71,9 +78,10 @@ class Replica:
             EnvironmentException: its folder can't be used, or the machine starts no process.
         """
         self._folder.make_ready()
+        self._write_told()
         command: Sequence[str] = self._order.command(self.name, self._folder)
         self._process = TiedProcess(command, self._folder.log, Path.cwd())
-        self._poller = StatePoller(self._folder.endpoint, self._process.pid)
+        self._poller = StatePoller(self._folder.endpoint, self._process.pid, self._order.queries_token)
         self.pids.append(self._process.pid)
         self._started_at = now
         self._restart_at = None
@@ -88,6 +96,20 @@ class Replica:
             self.start(now)
             facts = {"instance": self.name, "restarts": self._restarts}
             self._say(News("restart", f"{self.name} is started again", facts))
+
+    def tell(self, words: bytes) -> None:
+        """Tell the process, and any that is started after it, that all instances are to end. May be called twice.
+
+        Raises:
+            EnvironmentException: its folder can't be written.
+        """
+        if self._told is None and self.end is None:
+            self._told = words
+            self._write_told()
+
+    def _write_told(self) -> None:
+        if self._told is not None:
+            self._folder.tell(self._told)
 
     def stop(self, grace: float) -> None:
         """Tell the process to close in order, and kill it after `grace` seconds; returns at once.
@@ -159,5 +181,7 @@ class Replica:
         with contextlib.suppress(FileNotFoundError):
             told = orjson.loads(self._folder.termination.read_bytes())
             if told["class"]:
-                return Failure(told["class"], told["message"])
+                failure = Failure(told["class"], told["message"])
+                self.shutdown_request = failure if told.get("shutdown") == SHUTDOWN_APPLICATION else None
+                return failure
         return Failure("unknown", "it left no word; its log may tell more")

@@ -16,13 +16,13 @@ from streams_runtime.cli.local.news import News
 from streams_runtime.cli.local.outcome import exit_code_of
 from streams_runtime.cli.local.output import Narrator
 from streams_runtime.cli.local.replica import Order, Replica
-from streams_runtime.cli.local.restarts import RestartPolicy
 from streams_runtime.cli.local.setup import init_where_manual
 from streams_runtime.cli.local.signals import Interrupted, StopSignals
 from streams_runtime.cli.local.supervisor import Supervisor
 from streams_runtime.errors import BrokerNotAvailableException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.properties import client_properties
+from streams_runtime.lifecycle.budget import RestartPolicy
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.partitions import internal_topic_names
 
@@ -41,6 +41,7 @@ class Plan:
     bootstrap_servers: str | None = None
     until_caught_up: bool = False
     log_level: str = "INFO"
+    queries_token: Path | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,7 +101,9 @@ class Session:
         properties = client_properties(self._brokers.address, application.spec.kafka.config)
         inputs = {*topology.source_topics, *topology.repartition_topics}
         admin = Admin(properties, timeout=_ANSWER_SECONDS)
-        watch = GroupWatch(admin, application.application_id, inputs, frozenset(internal_topic_names(topology)))
+        internal = frozenset(internal_topic_names(topology))
+        stable = topology.source_topics if application.spec.processing.exactly_once else ()
+        watch = GroupWatch(admin, application.application_id, inputs, internal, stable)
         self._resources.callback(watch.stop)
         first = self._first_look(watch)
         init_where_manual(application, self._brokers.address, self._narrator.say)
@@ -118,10 +121,10 @@ class Session:
     def _supervise(self, watch: GroupWatch, first: GroupProgress) -> bool:
         """Run the instances until all have ended; whether the backlog was caught up with."""
         plan, say = self._plan, self._narrator.say
-        order = Order(plan.file.absolute(), self._brokers.address, plan.log_level)
+        order = Order(plan.file.absolute(), self._brokers.address, plan.log_level, plan.queries_token)
         policy = RestartPolicy()
         replicas = [Replica(name, self._folders.instance(name), order, policy, say) for name in plan.names]
-        self._supervisor = Supervisor(replicas)
+        self._supervisor = Supervisor(replicas, say)
         self._resources.callback(self._supervisor.end)
         account = Account(plan.application.name, self._topology, first, time.time())
         watch.start()

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from streams_runtime.cli.local.leftovers import sweep
+from streams_runtime.cli.local.news import News, Say
 from streams_runtime.cli.local.outcome import End
 from streams_runtime.cli.local.overview import Seen
 from streams_runtime.cli.local.replica import Replica
+from streams_runtime.cli.told import words
 
 # Seconds. An instance gives itself sixty to close.
 STOP_GRACE = 75.0
@@ -18,10 +20,17 @@ _SWEEP_GRACE = 10.0
 class Supervisor:
     """Call `tick` often, from one thread; whatever happens, call `end` last: then no process is left."""
 
-    def __init__(self, replicas: Sequence[Replica], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        replicas: Sequence[Replica],
+        say: Say = lambda _news: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Does not start anything."""
         self._replicas = tuple(replicas)
+        self._say = say
         self._clock = clock
+        self._passed_on = False
 
     @property
     def ends(self) -> tuple[End, ...]:
@@ -52,6 +61,19 @@ class Supervisor:
         now = self._clock()
         for each in self._replicas:
             each.tick(now)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Once a replica has ended by an exception that asks for the shutdown of all, tell the others."""
+        asking = next((each for each in self._replicas if each.shutdown_request is not None), None)
+        if asking is None or asking.shutdown_request is None:
+            return
+        if not self._passed_on:
+            self._passed_on = True
+            text = f"{asking.name} asks for the shutdown of the whole application; the other instances are told"
+            self._say(News("shutdown-application", text, {"instance": asking.name}, problem=True))
+        for each in self._replicas:
+            each.tell(words(asking.name, asking.shutdown_request.kind, asking.shutdown_request.message))
 
     def stop(self) -> None:
         """Tell every replica to close, the highest ordinal first; returns at once. May be called twice."""

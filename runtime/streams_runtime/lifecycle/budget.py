@@ -1,4 +1,4 @@
-"""When an instance that crashed is started again: back-off, and a budget that uptime refills."""
+"""How often something that failed is begun anew: back-off, and a budget that uptime refills."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class RestartPolicy:
     """`budget` restarts in a row; each `refill` seconds of uptime give one back.
 
-    The first restart waits `first` seconds, each further one twice as long, at most `longest`: an instance that a
-    person killed is back soon, one that can't run does not keep the machine busy.
+    The first restart waits `first` seconds, each further one twice as long, at most `longest`: what failed by chance is
+    back soon, what can't run does not keep the machine busy.
     """
 
     budget: int = 5
@@ -21,7 +21,7 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RestartBudget:
-    """What an instance has left of its policy's budget."""
+    """What is left of a policy's budget."""
 
     policy: RestartPolicy
     left: float
@@ -34,7 +34,7 @@ class RestartBudget:
     def after_crash(self, uptime: float) -> tuple[RestartBudget, float | None]:
         """The budget after a crash that followed `uptime` seconds of running, and the seconds until the restart.
 
-        None: the budget is spent, and the instance is not started again.
+        None: the budget is spent, and nothing is started again.
         """
         policy = self.policy
         left = min(self.left + uptime / policy.refill, float(policy.budget))

@@ -1,0 +1,79 @@
+"""How far this instance's standbys are: what `/state` and the metrics tell of them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore.listener import NullListener, StandbyUpdateListener, SuspendReason
+from streams_runtime.restore.meter import Meter
+
+_LOGGER = logging.getLogger("streams_runtime.restore")
+
+
+@dataclass(slots=True)
+class Following:
+    """A standby store: it has its changelog partition up to `position`, which ended at `end` when last looked at."""
+
+    store: str
+    topic: str
+    partition: int
+    position: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        """Offsets that it is behind."""
+        return max(self.end - self.position, 0)
+
+
+class StandbyProgress:
+    """Keeps each standby's progress, and passes the calls of a StandbyUpdateListener on to the user's."""
+
+    def __init__(self, user: StandbyUpdateListener | None = None) -> None:
+        self._user = user or NullListener()
+        self._lock = threading.Lock()
+        self._following: dict[TopicPartition, Following] = {}
+        self.updates = Meter()
+        self.spent = Meter()
+        """Microseconds in which the standbys' updater had standbys."""
+
+    def snapshot(self) -> dict[TopicPartition, dict[str, Any]]:
+        """The standby stores of this instance by changelog partition: Following's fields and `lag`."""
+        with self._lock:
+            return {each: asdict(it) | {"lag": it.lag} for each, it in sorted(self._following.items())}
+
+    def on_look(self, partition: TopicPartition, position: int, end: int) -> None:
+        """The store has the changelog up to `position`; it ends at `end`."""
+        with self._lock:
+            following = self._following.get(partition)
+            if following is not None:
+                following.position, following.end = position, end
+
+    def on_update_start(self, partition: TopicPartition, store: str, start: int) -> None:
+        """StandbyUpdateListener."""
+        with self._lock:
+            self._following[partition] = Following(store, partition.topic, partition.partition, start, start)
+        _LOGGER.info("standby start", extra={"partition": str(partition), "store": store, "start": start})
+        self._user.on_update_start(partition, store, start)
+
+    def on_batch_loaded(
+        self, partition: TopicPartition, store: str, task: str, batch_end: int, records: int, end: int
+    ) -> None:
+        """StandbyUpdateListener."""
+        self.updates.add(records)
+        self.on_look(partition, batch_end, end)
+        self._user.on_batch_loaded(partition, store, task, batch_end, records, end)
+
+    def on_update_suspended(
+        self, partition: TopicPartition, store: str, position: int, end: int, reason: SuspendReason
+    ) -> None:
+        """StandbyUpdateListener."""
+        with self._lock:
+            self._following.pop(partition, None)
+        told = {"partition": str(partition), "store": store, "position": position, "end": end, "reason": str(reason)}
+        _LOGGER.info("standby suspended", extra=told)
+        self._user.on_update_suspended(partition, store, position, end, reason)

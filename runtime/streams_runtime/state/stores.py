@@ -1,0 +1,26 @@
+"""From a store's specification to its open partition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.state.store import KeyValueStore
+from streams_runtime.state.windows import SessionStore, WindowStore
+from streams_runtime.topology.plan import StoreSpec
+
+AnyStore = KeyValueStore | WindowStore | SessionStore
+
+
+def open_store(spec: StoreSpec, partition: int, folder: Path) -> AnyStore:
+    """Open, or make, one partition of the store in `folder`.
+
+    Raises:
+        ProcessorStateException: the folder can't be used.
+    """
+    changelog = TopicPartition(spec.changelog_topic, partition)
+    windowing = spec.windowing
+    if windowing is None:
+        return KeyValueStore(spec.name, changelog, folder)
+    kind = WindowStore if windowing.size is not None else SessionStore
+    return kind(spec.name, changelog, folder, windowing.retention, windowing.segment_interval)

@@ -1,0 +1,194 @@
+"""The standby tasks of a client: opened and closed as the group changes, and given up to tasks that become active."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+
+from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.kafka.types import GroupMember
+from streams_runtime.restore.listener import SuspendReason
+from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.restore.updater import StateUpdater
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.tasks.standby import StandbyTask
+from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
+from streams_runtime.tasks.stores import damage_of, set_damaged_aside
+from streams_runtime.topology.plan import TaskId, Topology
+
+_LOGGER = logging.getLogger("streams_runtime.tasks")
+_LOOK_SECONDS = 3.0  # between two looks at the group; a rebalance of this instance is looked at sooner
+_AGAIN_SECONDS = 30.0  # after a failure
+_END_SECONDS = 5.0  # for the thread to end; it changes nothing any more by then
+
+
+class StandbyTasks:
+    """Keeps the standbys that fall to this instance, on a thread of its own; another one follows the changelogs.
+
+    Every instance works out from the group's members who keeps which (standby_placement), and asks for them every few
+    seconds. Nothing that a standby meets ends the client: the tasks that are active here do not need it. A failure is
+    logged as an error, and all standbys are opened again half a minute later.
+    """
+
+    def __init__(
+        self,
+        instance: str,
+        replicas: int,
+        topology: Topology,
+        directory: StateDirectory,
+        members: Callable[[], Collection[GroupMember]],
+        counts: Callable[[], Mapping[str, int]],
+        make_updater: Callable[[Callable[[TaskId], SuspendReason]], StateUpdater],
+    ) -> None:
+        """`members` asks the brokers; `counts` are the partitions of all topics, empty while they are not known.
+
+        `make_updater` makes a StateUpdater over a StandbyReader with the reasons that it is given.
+        """
+        self._instance = instance
+        self._replicas = replicas
+        self._topology = topology
+        self._directory = directory
+        self._members = members
+        self._counts = counts
+        self._make_updater = make_updater
+        self._lock = threading.Lock()  # held while tasks are opened and closed
+        self._nudge = threading.Event()
+        self._stopping = threading.Event()
+        self._active: frozenset[TaskId] = frozenset()
+        self._tasks: dict[TaskId, StandbyTask] = {}
+        self._updater: StateUpdater | None = None
+        self._missing = 0
+        self._thread = threading.Thread(target=self._run, name=f"{instance}-standbys", daemon=True)
+
+    @property
+    def tasks(self) -> Mapping[TaskId, StandbyTask]:
+        """The open standbys; a copy."""
+        return dict(self._tasks)
+
+    def start(self) -> None:
+        """Start the thread; returns at once."""
+        self._thread.start()
+
+    def promote(self, tasks: Collection[TaskId]) -> None:
+        """These tasks become active here: their standbys are closed when this returns, and none is opened.
+
+        Raises:
+            ProcessorStateException: a store could not be flushed; it is closed nevertheless.
+        """
+        with self._lock:
+            self._active |= set(tasks)
+            self._close(self._tasks.keys() & set(tasks))
+        self._nudge.set()
+
+    def let_go(self, tasks: Collection[TaskId]) -> None:
+        """These tasks are no longer active here, and their stores are closed: standbys may take their folders."""
+        with self._lock:
+            self._active -= set(tasks)
+        self._nudge.set()
+
+    def stop(self) -> None:
+        """Close all standbys and open none any more. May be called twice, and before `start`."""
+        with self._lock:
+            self._stopping.set()
+            self._start_over()
+        self._nudge.set()
+        if self._thread.is_alive():
+            self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._turn()
+            except BrokerNotAvailableException as error:
+                _LOGGER.warning("%s. Standbys stay as they are", error)
+            except Exception as error:
+                self._report(error)
+                with self._lock:
+                    self._start_over()
+                self._stopping.wait(_AGAIN_SECONDS)
+            self._nudge.wait(_LOOK_SECONDS)
+            self._nudge.clear()
+
+    def _turn(self) -> None:
+        """Look at the group once, and follow it."""
+        counts = self._counts()
+        if not counts:
+            return
+        tasks = stateful_tasks(self._topology, counts)
+        members = self._members()
+        placed = place_standbys(members, tasks, self._replicas)
+        self._say_what_is_missing(len(tasks), sum(self._replicas - len(kept) for kept in placed.values()))
+        wanted = {task for task, instances in placed.items() if self._instance in instances}
+        # What the group is giving to this instance stays until the thread that gets it promotes it.
+        coming = {task for task, owner in owners_of(members, tasks).items() if owner == self._instance}
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            if self._updater is None:
+                self._updater = self._make_updater(self._why)
+                self._updater.start()
+            self._updater.completed()  # raises what ended it
+            self._set_damaged_aside()
+            self._close(self._tasks.keys() - wanted - coming)
+            self._open(sorted(wanted - self._active - self._tasks.keys()))
+
+    def _open(self, tasks: Collection[TaskId]) -> None:
+        opened: dict[StateRestorer, StandbyTask] = {}
+        for task_id in tasks:
+            task = StandbyTask(task_id, self._topology.subtopologies[task_id.subtopology])
+            opened |= dict.fromkeys(task.open(self._directory), task)
+            self._tasks = {**self._tasks, task_id: task}
+        if opened and self._updater is not None:
+            self._updater.add(opened)
+
+    def _close(self, tasks: Collection[TaskId]) -> None:
+        gone = [self._tasks[each] for each in tasks]
+        if self._updater is not None and gone:
+            self._updater.remove({changelog for task in gone for changelog in task.changelogs})
+        self._tasks = {each: task for each, task in self._tasks.items() if task not in gone}
+        with ExitStack() as closing:
+            for task in gone:
+                closing.callback(task.close)
+
+    def _set_damaged_aside(self) -> None:
+        """Close standbys with damaged files; they are opened again at once, and follow from the beginning."""
+        damaged = [task for task in self._tasks.values() if damage_of(task.stores.values())]
+        self._close([task.id for task in damaged])
+        for task in damaged:
+            set_damaged_aside(task.stores, self._directory)
+
+    def _start_over(self) -> None:
+        """Close everything, the updater too; what fails on the way is logged."""
+        try:
+            self._close(list(self._tasks))
+        except Exception as error:
+            _LOGGER.warning("closing standbys: %s", error)
+        updater, self._updater = self._updater, None
+        if updater is not None:
+            updater.stop()
+
+    def _why(self, task: TaskId) -> SuspendReason:
+        # Asked by the updater's thread while another one waits for it with the lock.
+        return SuspendReason.PROMOTED if task in self._active else SuspendReason.MIGRATED
+
+    def _say_what_is_missing(self, tasks: int, missing: int) -> None:
+        if missing and missing != self._missing:
+            _LOGGER.warning(
+                "%d of %d standbys have no instance to be kept on, since a task and its standbys are never on the same"
+                " one. Raise spec.replicas above spec.processing.standbyReplicas (%d), or lower that",
+                missing,
+                tasks * self._replicas,
+                self._replicas,
+            )
+        self._missing = missing
+
+    def _report(self, error: Exception) -> None:
+        _LOGGER.error(
+            "Standbys are closed, and opened again in %.0f s; the tasks that are active here go on: %s: %s",
+            _AGAIN_SECONDS,
+            type(error).__name__,
+            error,
+        )
+        _LOGGER.debug("stack trace", exc_info=error)

@@ -1,0 +1,175 @@
+"""Standby tasks of whole clients: kept warm elsewhere, promoted without restoring, demoted without being wiped."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clients import client, make_topics, send
+from waiting import eventually
+
+from streams_runtime.client import StreamsClient
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.restore.listener import SuspendReason
+from streams_runtime.states import ClientState
+from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
+from streams_runtime.topology.plan import StoreSpec, SubTopology, Topology
+
+pytestmark = pytest.mark.integration
+
+
+def totals(prefix: str) -> str:
+    return f"""
+sources:
+  - {{name: orders, topic: {prefix}-orders, key: {{format: string}}, value: {{format: json, schema: "amount BIGINT"}}}}
+steps: [{{name: totals, from: orders, aggregate: {{total: sum(amount), n: count(*)}}, store: totals}}]
+sinks: [{{from: totals, topic: {prefix}-totals}}]
+"""
+
+
+def standbys(made: StreamsClient) -> dict[str, int | None]:
+    """The standbys of a client with their lags."""
+    return {row["id"]: row["lag"] for row in made.describe()["standbys"]}  # type: ignore[attr-defined]
+
+
+def active(made: StreamsClient) -> list[str]:
+    return sorted(row["id"] for row in made.describe()["tasks"])  # type: ignore[attr-defined]
+
+
+def counter(made: StreamsClient, name: str) -> int:
+    return made.describe()["counters"][name]  # type: ignore[index, no-any-return]
+
+
+def warm(first: StreamsClient, second: StreamsClient) -> bool:
+    """Whether each of two clients keeps what the other one has, up to its end."""
+    lags = [*standbys(first).values(), *standbys(second).values()]
+    return [*standbys(first)] == active(second) and [*standbys(second)] == active(first) and lags == [0] * 4
+
+
+def read(made: StreamsClient, stale: bool = False) -> dict[str, Any]:
+    with made.store(StoreQueryParameters("totals", stale=stale)).all() as entries:
+        return {key: value["n"] for key, value in entries}
+
+
+class Heard:
+    """A StandbyUpdateListener that writes down why standbys went away, and counts records."""
+
+    def __init__(self) -> None:
+        self.starts: dict[int, int] = {}
+        self.records = 0
+        self.reasons: list[tuple[int, str]] = []
+
+    def on_update_start(self, partition: TopicPartition, store: str, start: int) -> None:
+        self.starts[partition.partition] = start
+
+    def on_batch_loaded(
+        self, partition: TopicPartition, store: str, task: str, batch_end: int, records: int, end: int
+    ) -> None:
+        assert task == f"0_{partition.partition}"
+        assert batch_end <= end
+        self.records += records
+
+    def on_update_suspended(
+        self, partition: TopicPartition, store: str, position: int, end: int, reason: SuspendReason
+    ) -> None:
+        assert position <= end
+        self.reasons.append((partition.partition, str(reason)))
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_standby_follows_is_read_on_request_is_promoted_without_restoring_and_demoted_without_being_wiped(
+    broker: Any, namespace: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bootstrap, orders = broker.bootstrap_servers, f"{namespace}-orders"
+    make_topics(bootstrap, **{orders: 4, f"{namespace}-totals": 1})
+    send(bootstrap, orders, [(f"u{i % 50}", {"amount": i}) for i in range(1000)])
+    everything = {f"u{i}": 20 for i in range(50)}
+    spec = {"processing": {"standbyReplicas": 1}}
+    heard, folders = Heard(), [tmp_path / "0", tmp_path / "1"]
+    caplog.set_level(logging.WARNING, "streams_runtime")
+    with client(bootstrap, namespace, totals(namespace), folders[0], "i-0", standby_listener=heard, **spec) as first:
+        with client(bootstrap, namespace, totals(namespace), folders[1], "i-1", **spec) as second:
+            for each in (first, second):
+                each.start()
+            for each in (first, second):
+                assert each.wait_for(ClientState.RUNNING, timeout=90), each.error
+            until_done_together([first, second], orders)
+            eventually(lambda: warm(first, second), "each instance keeps the other's tasks up to their ends")
+            # Keys of the other's partitions are read here on request only.
+            own, other = read(first), read(second)
+            assert {**own, **other} == everything
+            assert not own.keys() & other.keys()
+            # A lag is as old as the last fetch; here all that was written has to be there.
+            eventually(lambda: read(first, stale=True) == read(second, stale=True) == everything)
+            assert {row["type"] for row in first.describe()["tasks"]} == {"active"}  # type: ignore[attr-defined]
+            assert counter(first, "updated_records") == heard.records > 0
+            promoted = active(second)
+        updated, restored = counter(first, "updated_records"), counter(first, "restored_records")
+        eventually(lambda: len(active(first)) == 4 and first.state is ClientState.RUNNING, "the first has taken over")
+        assert read(first) == everything
+        assert (standbys(first), counter(first, "restored_records")) == ({}, restored)
+        assert sorted(heard.reasons) == [(int(task[2:]), "PROMOTED") for task in promoted]
+
+        with client(bootstrap, namespace, totals(namespace), folders[1], "i-1", **spec) as second:
+            second.start()
+            assert second.wait_for(ClientState.RUNNING, timeout=90), second.error
+            eventually(lambda: warm(first, second), "what was promoted is a standby again")
+            assert active(second) == promoted
+            assert counter(second, "restored_records") == 0
+            assert read(first, stale=True) == everything
+            # A standby that had been wiped would have begun at 0, and read all again.
+            assert all(heard.starts[int(task[2:])] > 0 for task in promoted)
+            assert counter(first, "updated_records") == updated
+    assert [record.getMessage() for record in caplog.records if "wiped" in record.getMessage()] == []
+
+
+def test_the_group_gives_a_lost_members_tasks_to_whom_the_standbys_were_placed_on(broker: Any, namespace: str) -> None:
+    """The placement knows the broker's range assignor by heart; here the broker is asked."""
+    properties = client_properties(broker.bootstrap_servers, {})
+    make_topics(broker.bootstrap_servers, **{namespace: 7})
+    admin = Admin(properties)
+    store = StoreSpec("totals", "key-value", "changelog", False, "totals")
+    topology = Topology(namespace, (SubTopology(0, (), (namespace,), (), (), (store,)),))
+    tasks = stateful_tasks(topology, {namespace: 7})
+    group: dict[str, GroupConsumer] = {}
+
+    def settled() -> bool:
+        for each in group.values():
+            each.poll()
+        members = admin.group_members(namespace)
+        return len(members) == len(group) and sum(len(each.assignment) for each in members) == 7
+
+    try:
+        for name in ("app-10", "app-2", "app-1"):
+            membership = Membership(namespace, f"{name}-1", f"{name}|host:1|1")
+            group[name] = GroupConsumer(properties, membership, lambda _: None, lambda _: None)
+            group[name].subscribe({namespace})
+        eventually(settled, "three members share the topic")
+        before = admin.group_members(namespace)
+        owners, placed = owners_of(before, tasks), place_standbys(before, tasks, 1)
+        assert sorted(owners.values()) == sorted(["app-1"] * 3 + ["app-10"] * 2 + ["app-2"] * 2)
+        group.pop("app-10").close()
+        eventually(settled, "two members share the topic")
+        after = owners_of(admin.group_members(namespace), tasks)
+        assert all(placed[task] == (after[task],) for task, owner in owners.items() if owner == "app-10")
+    finally:
+        for each in group.values():
+            each.close()
+        admin.close()
+
+
+def until_done_together(clients: list[StreamsClient], topic: str) -> None:
+    """Wait until the clients have committed all of a topic between them."""
+
+    def done() -> bool:
+        ends = clients[0].admin.end_offsets([TopicPartition(topic, number) for number in range(4)])
+        positions = {each: at for made in clients for thread in made.threads for each, at in thread.positions.items()}
+        return positions == ends
+
+    eventually(done, f"nothing left to process in {topic}")

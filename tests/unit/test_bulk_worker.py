@@ -1,0 +1,65 @@
+"""The bulk worker's account: how far it has read comes between what it hands over, and changes nothing of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+from state_kit import key_value_store, memory_folder
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.restore import worker
+from streams_runtime.restore.bulk import BulkLoader, Load, _Job, _Worker
+from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.topology.plan import TaskId
+
+LOG = TopicPartition("app-totals-changelog", 0)
+
+
+class PlayedConsumer:
+    """Hands out ten records in polls of four."""
+
+    def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
+        self._at = 0
+
+    def add(self, offsets: Mapping[TopicPartition, int | None]) -> None: ...
+
+    def remove(self, partitions: Any) -> None: ...
+
+    def poll(self, limit: int, wait: float) -> dict[TopicPartition, list[Message]]:
+        numbers = range(self._at, min(self._at + 4, 10))
+        found = [
+            Message(topic=LOG.topic, partition=0, offset=number, key=b"k%d" % number, value=b"v", timestamp=(1, 7))
+            for number in numbers
+        ]
+        self._at += len(found)
+        return {LOG: found}
+
+    def position(self, partition: TopicPartition) -> int:
+        return self._at
+
+
+def test_a_worker_says_between_its_files_how_far_it_has_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(worker, "ChangelogConsumer", PlayedConsumer)
+    monkeypatch.setattr(worker, "_NEWS_SECONDS", 0.0)
+    worker.load({}, [{"topic": LOG.topic, "partition": 0, "start": 0, "end": 10, "folder": str(tmp_path)}])
+    *news, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["read"] for each in news] == [4, 8]
+    assert (last["records"], last["position"], last["last"], len(last["files"])) == (10, 10, True, 1)
+
+
+def test_what_a_worker_has_read_is_passed_on_and_a_worker_that_dies_is_gone_on_from_what_it_handed_over() -> None:
+    with memory_folder() as folder, key_value_store(folder) as store:
+        loader = BulkLoader({})
+        job = _Job(StateRestorer(TaskId(0, 0), store), 3, 90, folder / "bulk")
+        dead = type("Process", (), {"returncode": -9, "wait": lambda self: -9, "kill": lambda self: None})()
+        made = _Worker(dead, {LOG: job})
+        loader._ready.put((made, {"topic": LOG.topic, "partition": 0, "read": 40}))
+        loader._ready.put((made, None))
+        assert list(loader.loaded()) == [Load(LOG, (), 0, 40, last=False), Load(LOG, (), 0, 3, last=True)]

@@ -1,0 +1,89 @@
+"""What is committed, what is stored, and what is given up: the steps of a batch after Spark's."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
+from streams_runtime.kafka.transaction_errors import StaleMemberException
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.source import BatchInput, OffsetRange
+from streams_runtime.state.store import Updates
+from streams_runtime.tasks.batches import Batches
+from streams_runtime.tasks.commits import ExactlyOnce
+from streams_runtime.tasks.processor import Counters, Held, Outcome
+
+ORDERS = TopicPartition("orders", 0)
+BATCH = BatchInput((OffsetRange(ORDERS, 0, 5),))
+STEPS = ("begin", "send", "flush", "add_offsets", "commit")
+
+
+class Stage:
+    """Batches between fakes that note the order of the steps."""
+
+    def __init__(self, *stores: Mock) -> None:
+        self.steps: list[str] = []
+        self.producer, self.consumer, self.intake = Mock(), Mock(), Mock(backlogged=False)
+        for step in (*STEPS, "abort"):
+            getattr(self.producer, step).side_effect = lambda *_, step=step: self.steps.append(step)
+        self.intake.advance.side_effect = lambda _: self.steps.append("advance")
+        self.intake.restart.side_effect = lambda: self.steps.append("restart")
+        self.stores = stores
+        for store in stores:
+            store.write.side_effect = lambda *_: self.steps.append("store")
+        processor = Mock(apply=self._apply)
+        sub = Mock(source_topics=("orders",))
+        self.spark = ThreadPoolExecutor(1)
+        self.batches = Batches(
+            Mock(subtopologies=(sub,)),
+            Mock(),
+            Mock(),
+            self.intake,
+            ExactlyOnce(self.producer, self.consumer),
+            processor,
+            Counters(),
+            self.spark,
+            threading.Event(),
+        )
+
+    def work(self) -> list[str]:
+        self.batches.work_on(BATCH)
+        self.spark.shutdown()
+        return self.steps
+
+    def _apply(self, *arguments: Any) -> Outcome:
+        arguments[-1].send()
+        return Outcome([Held(store, Updates([], [], []), 7) for store in self.stores], {ORDERS: 5})
+
+
+def test_stores_are_written_after_the_transaction_holds() -> None:
+    assert Stage(Mock(), Mock()).work() == [*STEPS, "store", "store", "advance"]
+
+
+@pytest.mark.parametrize("step", STEPS[1:])
+def test_a_step_that_fails_aborts_the_transaction_and_stores_nothing(step: str) -> None:
+    stage = Stage(Mock())
+    getattr(stage.producer, step).side_effect = BrokerNotAvailableException("away")
+    with pytest.raises(BrokerNotAvailableException):
+        stage.work()
+    assert stage.steps == [*STEPS[: STEPS.index(step)], "abort"]
+
+
+def test_a_member_with_an_old_epoch_takes_part_in_the_group_and_reads_the_batch_again() -> None:
+    stage = Stage(Mock())
+    stage.producer.add_offsets.side_effect = StaleMemberException("old")
+    assert stage.work() == ["begin", "send", "flush", "abort", "restart"]
+    stage.consumer.poll.assert_called_once()
+
+
+def test_a_store_that_can_not_be_written_keeps_no_other_from_what_is_committed() -> None:
+    stage = Stage(Mock(), Mock())
+    stage.stores[0].write.side_effect = ProcessorStateException("full")
+    with pytest.raises(ProcessorStateException):
+        stage.work()
+    assert stage.steps == [*STEPS, "store", "advance"]

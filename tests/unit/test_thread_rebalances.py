@@ -1,0 +1,94 @@
+"""A stream thread's states over its rebalances; the group and the stores are played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from streams_runtime.kafka.group_consumer import Membership
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.states import ThreadState
+from streams_runtime.threads import StreamThread
+from streams_runtime.topology.plan import StoreSpec, SubTopology, Topology
+
+STORE = StoreSpec("totals", "key-value", "app-totals-changelog", False, "totals")
+TOPOLOGY = Topology("app", (SubTopology(0, (), ("orders",), (), (), (STORE,)),))
+ONE, TWO = (frozenset({TopicPartition("orders", number)}) for number in range(2))
+
+
+class Group:
+    """A thread that is not started: the test makes its turns, and says what it has and what is restored."""
+
+    def __init__(self, folder: Path) -> None:
+        self.restored: set[TopicPartition] = set()
+        self.checks = 0
+        updater = SimpleNamespace(add=lambda _: None, remove=lambda _: None, completed=self._completed)
+        offsets = SimpleNamespace(start_offsets=lambda asked: dict.fromkeys(asked, 0), committed_offsets=lambda *_: {})
+        application: Any = SimpleNamespace(
+            topology=TOPOLOGY,
+            admin=offsets,
+            directory=StateDirectory(folder, "app", "test"),
+            standbys=None,
+            engine=SimpleNamespace(tag_jobs=None),
+            make_updater=lambda _: updater,
+            make_topics_ready=self._check_topics,
+        )
+        membership = Membership("app", "app-0", "app-0|host:1|1")
+        self.thread = StreamThread("app-0-StreamThread-1", application, membership, lambda *_: None)
+        self.states: list[ThreadState] = []
+        self.thread.machine.add_listener(lambda new, _: self.states.append(new))
+        self.thread.machine.move(ThreadState.STARTING)
+        self.intake: Any = SimpleNamespace(add=lambda _: None, remove=lambda _: None, restart=lambda: None)
+        self.thread._intake = self.intake
+
+    def turn(self) -> None:
+        self.thread._keep_up_with_assignment(self.intake)
+
+    def spark_is_there(self) -> None:
+        batches: Any = SimpleNamespace(give_up=lambda: None)
+        self.thread._batches = batches
+
+    def take(self) -> list[ThreadState]:
+        found, self.states = self.states, []
+        return found
+
+    def _completed(self) -> set[TopicPartition]:
+        done, self.restored = self.restored, set()
+        return done
+
+    def _check_topics(self) -> dict[str, int]:
+        self.checks += 1
+        return {"orders": 2}
+
+
+def test_a_thread_is_assigned_revoked_assigned_anew_and_runs_once_its_tasks_are_restored(tmp_path: Path) -> None:
+    """Kafka Streams' shouldChangeStateInRebalanceListener."""
+    group = Group(tmp_path)
+    thread, changelogs = group.thread, [TopicPartition("app-totals-changelog", number) for number in range(2)]
+    assert group.take() == [ThreadState.STARTING]
+    group.turn()
+    assert (thread.state, group.checks) == (ThreadState.STARTING, 0)
+    thread._on_assigned(ONE | TWO)
+    group.spark_is_there()
+    group.turn()
+    assert (group.take(), group.checks) == ([ThreadState.PARTITIONS_ASSIGNED], 1)
+    group.restored = {changelogs[0]}
+    group.turn()
+    assert thread.state is ThreadState.PARTITIONS_ASSIGNED, "one task is not restored"
+    group.restored = {changelogs[1]}
+    group.turn()
+    assert group.take() == [ThreadState.RUNNING]
+    # A part of the tasks goes; the rebalance is over when nothing else comes, and each looks at the topics.
+    thread._on_revoked(TWO)
+    assert group.take() == [ThreadState.PARTITIONS_REVOKED]
+    assert [str(each) for each in thread.tasks.tasks] == ["0_0"]
+    group.turn()
+    assert (group.take(), group.checks) == ([ThreadState.PARTITIONS_ASSIGNED, ThreadState.RUNNING], 2)
+    thread._on_assigned(TWO)
+    assert group.take() == [ThreadState.PARTITIONS_ASSIGNED]
+    group.restored = {changelogs[1]}
+    group.turn()
+    assert (group.take(), group.checks) == ([ThreadState.RUNNING], 3)
+    thread.tasks.close()

@@ -1,0 +1,76 @@
+"""The steps of a transaction against a librdkafka that fails on purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from streams_runtime.errors import BrokerNotAvailableException, ProducerFencedException, TaskMigratedException
+from streams_runtime.kafka.transactions import TransactionalProducer
+
+
+class Failing(TransactionalProducer):
+    """Its librdkafkas are fakes; `made` holds all of them, the present one last."""
+
+    def __init__(self) -> None:
+        self.made: list[Mock] = []
+        super().__init__({"bootstrap.servers": "kafka:9092"}, "test", "app-i-1")
+
+    def _made(self) -> Any:
+        self.made.append(Mock(flush=Mock(return_value=0), poll=Mock(return_value=0)))
+        return self.made[-1]
+
+
+def error(code: int, **how: bool) -> KafkaException:
+    return KafkaException(KafkaError(code, "why", **how))
+
+
+def test_a_step_that_times_out_is_taken_again_until_it_is_done() -> None:
+    producer = Failing()
+    slow = [error(KafkaError._TIMED_OUT, retriable=True)] * 3
+    producer.made[0].init_transactions.side_effect = [*slow, None]
+    producer.made[0].commit_transaction.side_effect = [*slow, None]
+    producer.begin()
+    producer.commit()
+    assert producer.made[0].commit_transaction.call_count == 4
+    assert len(producer.made) == 1
+
+
+@pytest.mark.parametrize("code", [KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._TIMED_OUT, KafkaError._STATE])
+def test_a_commit_without_a_clear_answer_takes_the_tasks_from_the_thread(code: int) -> None:
+    producer = Failing()
+    producer.begin()
+    producer.made[0].commit_transaction.side_effect = error(code, txn_requires_abort=True)
+    with pytest.raises(TaskMigratedException, match="not known"):
+        producer.commit()
+    producer.abort()
+    producer.made[0].abort_transaction.assert_not_called()
+
+
+def test_a_transaction_that_failed_is_given_up_with_its_producer() -> None:
+    producer = Failing()
+    producer.begin()
+    producer.made[0].send_offsets_to_transaction.side_effect = error(
+        KafkaError.COORDINATOR_NOT_AVAILABLE, txn_requires_abort=True
+    )
+    with pytest.raises(BrokerNotAvailableException):
+        producer.add_offsets({}, None)
+    producer.abort()
+    producer.begin()
+    assert len(producer.made) == 2
+    producer.made[1].init_transactions.assert_called_once()
+    producer.made[1].begin_transaction.assert_called_once()
+
+
+def test_what_befell_a_record_is_told_by_the_next_step() -> None:
+    producer = Failing()
+    producer.begin()
+    producer.made[0].produce.side_effect = error(KafkaError._STATE)
+    producer.send("t", [b"k"], [b"v"], [1])
+    producer.flush()
+    producer.made[0].send_offsets_to_transaction.side_effect = error(KafkaError._FENCED, fatal=True)
+    with pytest.raises(ProducerFencedException):
+        producer.add_offsets({}, None)
