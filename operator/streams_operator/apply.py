@@ -8,8 +8,8 @@ from streams_operator.api import Api, Conflict, NotThere, Refused
 from streams_operator.events import Events
 from streams_operator.kinds import APPLICATION, POD, Kind, kind_of
 from streams_operator.lists import Lists
-from streams_operator.model import Happening, Json, Observed, Plan, Removal
-from streams_operator.names import FINALIZER
+from streams_operator.model import Happening, Json, Observed, Plan, Removal, Telling
+from streams_operator.names import ANNOTATION_SHUTDOWN, FINALIZER
 from streams_operator.observe import without_nones
 from streams_operator.wake import Again, Key
 
@@ -41,6 +41,8 @@ class Applier:
                 await self._apply(key, observed, desired)
             except Refused as error:
                 refused.append(error)
+        for telling in plan.tell:
+            await self._tell(key, telling)
         for removal in plan.remove:
             await self._remove(key, removal)
         troubles = [Happening("Warning", "ApplyFailed", str(error)) for error in refused]
@@ -104,6 +106,15 @@ class Applier:
                 f"{kind.name} {metadata['name']} is there already and does not belong to this application. Remove it,"
                 " or give the application another name"
             )
+
+    async def _tell(self, key: Key, telling: Telling) -> None:
+        """With its uid: another pod of that name is another client. Conflict: look again."""
+        annotations = {ANNOTATION_SHUTDOWN: telling.words}
+        change = {"metadata": {"uid": telling.uid, "annotations": annotations}}
+        try:
+            await self._api.merge(POD, key.namespace, telling.pod, change)
+        except NotThere:
+            _LOGGER.debug("Pod %s had gone already", telling.pod)
 
     async def _remove(self, key: Key, removal: Removal) -> None:
         kind = kind_of(removal.kind)

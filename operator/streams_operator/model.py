@@ -37,11 +37,14 @@ class PodSeen:
     restored: bool = False
     records_left: int = 0
     restartable: bool = True
+    shutdown_requested: bool = False  # its client asks for the shutdown of the whole application
+    told: bool = False  # ANNOTATION_SHUTDOWN: its client is to end because another one asked for it
     error: tuple[str, str] | None = None
     exit_code: int | None = None  # of the ended container; None while it runs, or when the node was lost
     ended_at: float | None = None
     started_at: float | None = None
     ip: str | None = None
+    tls: bool = False  # whether it answers by HTTPS
     reason: str = ""  # why it ended or can't start, in Kubernetes' words: OOMKilled, Evicted, ImagePullBackOff
 
 
@@ -122,6 +125,15 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
+class Telling:
+    """Put ANNOTATION_SHUTDOWN with `words` on one pod, only if it still has this uid."""
+
+    pod: str
+    uid: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class KafkaWork:
     """What is to be done at the brokers before the next decision. It runs in a thread, with a deadline.
 
@@ -153,6 +165,7 @@ class Plan:
     status: Json | None = None
     finalizer: bool = True
     apply: Sequence[Json] = ()
+    tell: Sequence[Telling] = ()
     remove: Sequence[Removal] = ()
     kafka: KafkaWork | None = None
     events: Sequence[Happening] = ()

@@ -16,6 +16,12 @@ ANNOTATION_SPEC = "streamsoperator.io/spec"
 ANNOTATION_NONCE = "streamsoperator.io/restart-nonce"
 """On a pod: spec.restartNonce when it was made."""
 
+ANNOTATION_SHUTDOWN = "streamsoperator.io/shutdown-application"
+"""On a pod: that its client is to end in ERROR because another one asked for the shutdown of the application. JSON with
+`instance`, `class` and `message` of who asked; any other text is a person's reason. The kubelet shows it to the pod as
+the file TOLD_MOUNT/TOLD_FILE.
+"""
+
 FINALIZER = "streamsoperator.io/close-in-order"
 
 CONDITION_RUNNING = "streamsoperator.io/Running"
@@ -24,6 +30,10 @@ CONDITION_RESTORED = "streamsoperator.io/Restored"
 """Pod condition: True when no store of the pod is being restored; message: `N records left`."""
 CONDITION_RESTARTABLE = "streamsoperator.io/Restartable"
 """Pod condition: False from PENDING_ERROR on; reason: exception class, message: its text."""
+CONDITION_SHUTDOWN_REQUESTED = "streamsoperator.io/ShutdownRequested"
+"""Pod condition: True when its client asks for the shutdown of the application; reason: exception class, message: its
+text. The termination message says the same as `"shutdown": "application"`.
+"""
 
 CONTAINER = "streams"
 QUERY_PORT = 8080
@@ -32,6 +42,11 @@ CONFIG_FILE = "application.json"
 CONFIG_MOUNT = "/etc/streams/application"
 SECRET_MOUNT = "/etc/streams/kafka"
 STATE_MOUNT = "/var/lib/streams"
+QUERY_ACCESS_MOUNT = "/etc/streams/queries/access"
+QUERY_TOKEN_FILE = "token"
+QUERY_TLS_MOUNT = "/etc/streams/queries/tls"
+TOLD_MOUNT = "/etc/streams/told"
+TOLD_FILE = "shutdown-application"
 
 
 def pod(application: str, ordinal: int) -> str:

@@ -19,10 +19,12 @@ from streams_operator.lists import Lists
 from streams_operator.model import Defaults, Json, Observed, PodSeen
 from streams_operator.names import (
     ANNOTATION_NONCE,
+    ANNOTATION_SHUTDOWN,
     ANNOTATION_SPEC,
     CONDITION_RESTARTABLE,
     CONDITION_RESTORED,
     CONDITION_RUNNING,
+    CONDITION_SHUTDOWN_REQUESTED,
     CONTAINER,
 )
 from streams_operator.wake import Key
@@ -94,11 +96,15 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
         restored=_is(restored, "True"),
         records_left=int(left[1]) if left else 0,
         restartable=not _is(restartable, "False"),
+        shutdown_requested=_is(conditions.get(CONDITION_SHUTDOWN_REQUESTED, {}), "True")
+        or final.get("shutdown") == "application",
+        told=bool((annotations.get(ANNOTATION_SHUTDOWN) or "").strip()),
         error=_error(restartable, final),
         exit_code=ended.get("exitCode") if ended else None,
         ended_at=_ended_at(ended, status, conditions),
         started_at=seconds((state.get("running") or ended or {}).get("startedAt")),
         ip=status.get("podIP"),
+        tls=_answers_by_tls(pod),
         reason=_reason(status, state, conditions),
     )
 
@@ -122,6 +128,13 @@ def without_nones(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [without_nones(each) for each in value]
     return value
+
+
+def _answers_by_tls(pod: Json) -> bool:
+    """By its own probe: in a change from HTTP to HTTPS pods differ."""
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    probes = (each.get("readinessProbe") or {} for each in containers if each.get("name") == CONTAINER)
+    return any((probe.get("httpGet") or {}).get("scheme") == "HTTPS" for probe in probes)
 
 
 def _container(status: Json) -> Json:

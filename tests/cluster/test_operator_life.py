@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,39 @@ def test_a_pod_in_error_stays_until_a_new_restart_nonce(stage: Stage):
     after = stage.uids()
     assert after["app-1"] != before["app-1"]
     assert after["app-0"] == before["app-0"]
+
+
+@pytest.mark.usefixtures("running")
+def test_a_pod_that_asks_for_the_end_of_the_application_ends_all_until_a_new_restart_nonce(stage: Stage):
+    stage.apply(replicas=3)
+    stage.reaches("RUNNING", "3/3")
+    before = stage.uids()
+    words = {"state": "ERROR", "class": "LockException", "message": "in use", "shutdown": "application"}
+    stage.kubelet.end("app-1", 70, words)
+    for name in ("app-0", "app-2"):
+        eventually(lambda name=name: _told(stage, name), f"{name} is told")
+        assert json.loads(_told(stage, name)) == {"instance": "app-1", "class": "LockException", "message": "in use"}
+    assert _told(stage, "app-1") == "", "who asks is not told"
+    assert stage.status()["instances"][1]["shutdownRequested"] is True
+    eventually(lambda: ("PodTold", "told app-0 to end with the application") in stage.events(), "an event tells")
+    told = {"state": "ERROR", "class": "ShutdownRequestedException", "message": "asked for by app-1"}
+    stage.kubelet.end("app-0", 70, told)
+    # A crash before it has read the word: the next pod of this number finds it from its start.
+    stage.kubelet.end("app-2", 137, reason="OOMKilled")
+    eventually(lambda: stage.uids().get("app-2", before["app-2"]) != before["app-2"], "it is made again")
+    assert _told(stage, "app-2")
+    stage.kubelet.end("app-2", 70, told)
+    stage.reaches("ERROR", "0/3")
+    assert stage.uids()["app-0"] == before["app-0"], "nobody starts it again"
+    stage.merge('{"spec": {"restartNonce": 1}}')
+    stage.reaches("RUNNING", "3/3")
+    assert not any(_told(stage, name) for name in ("app-0", "app-1", "app-2"))
+    assert not any("shutdownRequested" in each for each in stage.status()["instances"])
+
+
+def _told(stage: Stage, pod: str) -> str:
+    found = stage.kubelet.pods().get(pod, {"metadata": {}})
+    return str((found["metadata"].get("annotations") or {}).get(names.ANNOTATION_SHUTDOWN, ""))
 
 
 @pytest.mark.usefixtures("running")

@@ -103,10 +103,10 @@ def test_running_pods_stay_as_they_are_while_the_spec_is_invalid(stage: Stage, t
         stage.apply(replicas=2)
         stage.reaches("RUNNING", "2/2")
         before = stage.uids()
-        stage.merge('{"spec": {"processing": {"guarantee": "exactly_once_v2"}}}')
+        stage.merge('{"spec": {"spark": {"master": "yarn"}}}')
         eventually(lambda: stage.condition("Ready")[1] == "InvalidSpec", "the mistake is told")
-        assert "spec.processing.guarantee" in stage.condition("Ready")[2]
-        stage.merge('{"spec": {"processing": {"guarantee": "at_least_once"}}}')
+        assert "spec.spark.master" in stage.condition("Ready")[2]
+        stage.merge('{"spec": {"spark": {"master": "local[*]"}}}')
         stage.reaches("RUNNING", "2/2")
         assert stage.uids() == before
 
@@ -127,7 +127,7 @@ def test_the_webhook_refuses_at_kubectl_apply_in_the_words_of_the_condition(stag
         configuration = _configuration(stage.namespace, process.port("webhook"), authority)
         stage.cluster.apply(configuration)
         try:
-            wrong = resource(stage.namespace, stage.bootstrap, processing={"guarantee": "exactly_once_v2"})
+            wrong = resource(stage.namespace, stage.bootstrap, spark={"master": "yarn"})
             said = read_application(wrong).mistakes[0]
 
             def refused() -> bool:

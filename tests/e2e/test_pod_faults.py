@@ -163,6 +163,37 @@ def mend(app: Application) -> None:
     app.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/mends", "--timeout=60s", timeout=80)
 
 
+def test_one_pod_that_asks_for_the_end_of_the_application_ends_all_of_its_pods(
+    application: Make, kafka_in_cluster: KafkaInCluster, node_namespace: str
+):
+    address, users = kafka_in_cluster.outside, 50
+    make_topics(address, **{f"{node_namespace}-orders": 1, f"{node_namespace}-totals": 1})
+    app = application("together")
+    policy = {"onUncaughtException": "shutdownApplication"}
+    app.apply(document=totals("together", node_namespace, replicas=3, processing=policy))
+    app.reaches("RUNNING", "3/3")
+    orders(address, node_namespace, users, 1)
+    expect(address, node_namespace, users, 1)
+    # One partition: one pod meets the record, and hands the other two nothing but its request.
+    send(address, f"{node_namespace}-orders", [("u0", b"{oops")])
+    app.reaches("ERROR", "0/3")
+    kinds = [app.instance(f"together-{number}")["error"]["class"] for number in range(3)]
+    asking = kinds.index("DeserializationException")
+    assert app.instance(f"together-{asking}")["shutdownRequested"] is True
+    assert "ShutdownRequestedException" in kinds
+    for number, kind in enumerate(kinds):
+        if kind == "ShutdownRequestedException":
+            message = app.instance(f"together-{number}")["error"]["message"]
+            assert f"{node_namespace}-orders-0@{users}" in message
+            assert "asked for by together-" in message
+        assert app.instance(f"together-{number}").get("restarts", 0) == 0
+    # A new spec is for all of them, and nobody of the new version is told.
+    app.merge(processing={**policy, "onDeserializationError": "continue"})
+    app.reaches("RUNNING", "3/3")
+    orders(address, node_namespace, users, 1)
+    expect(address, node_namespace, users, 2)
+
+
 def test_a_poisoned_record_ends_each_pod_that_meets_it_and_a_new_spec_goes_past_it(
     application: Make, kafka_in_cluster: KafkaInCluster, node_namespace: str
 ):

@@ -108,6 +108,8 @@ class World:
         self._uids = (f"uid-{number}" for number in itertools.count(1))
         self._rolled: set[str] = set()
         self._in_error: dict[str, tuple[str, int]] = {}
+        self._asked: dict[str, tuple[str, int]] = {}
+        self._told: dict[str, int] = {}  # by uid: the restartNonce then
         self._inits: list[int] = []
         self._forget()
 
@@ -174,6 +176,13 @@ class World:
         if self._runs(name):
             self._end(name, "Failed", 70, state="ERROR", restartable=False, error=("LockException", "held"))
             self._in_error[name] = (self.pods[name].digest, self.nonce)
+
+    def ask(self, name: str) -> None:
+        """The pod's client ends in ERROR and asks for the end of all."""
+        if self._runs(name):
+            self.fail(name)
+            self.pods[name] = replace(self.pods[name], shutdown_requested=True)
+            self._asked[name] = self._in_error[name]
 
     def end(self, name: str) -> None:
         """The pod's client ends in order, unasked."""
@@ -261,6 +270,9 @@ class World:
         for obj in todo.apply:
             self._act()
             self._apply(obj)
+        for telling in todo.tell:
+            self._act()
+            self._tell(telling.pod, telling.uid)
         for removal in todo.remove:
             self._act()
             self._remove(removal.kind, removal.name, removal.uid)
@@ -307,15 +319,29 @@ class World:
         assert self.status["instances"], "a pod was made before it was on record"
         self._may_replace(name, made_from)
         self._in_error.pop(name, None)
+        self._asked.pop(name, None)
+        uid, told = next(self._uids), names.ANNOTATION_SHUTDOWN in metadata["annotations"]
+        if told:
+            assert (made_from, self.nonce) in self._asked.values(), f"{name} was told unasked"
+            self._told[uid] = self.nonce
         self.pods[name] = PodSeen(
             name=name,
-            uid=next(self._uids),
+            uid=uid,
             ordinal=int(name.removeprefix(f"{NAME}-")),
             phase="Pending",
             created_at=self.now,
             digest=made_from,
             nonce=int(metadata["annotations"][names.ANNOTATION_NONCE]),
+            told=told,
         )
+
+    def _tell(self, name: str, uid: str) -> None:
+        pod = self.pods[name]
+        assert pod.uid == uid
+        assert not pod.told, f"{name} was told twice"
+        assert (pod.digest, self.nonce) in self._asked.values(), f"{name} was told unasked"
+        self._told[uid] = self.nonce
+        self.pods[name] = replace(pod, told=True)
 
     def _remove(self, kind: str, name: str, uid: str) -> None:
         if kind != "Pod":
@@ -331,9 +357,12 @@ class World:
         if not deleting and not self.spec.get("suspend") and (pod.ordinal or 0) < self.spec["replicas"]:
             if name in self._in_error:
                 self._may_replace(name, self.digest)
+            elif pod.told and pod.exit_code is None:
+                assert pod.digest != self.digest or self._told[uid] < self.nonce, f"{name} was to end, and was replaced"
             elif pod.state is not None and pod.exit_code is None:
                 self._may_roll(pod)
         else:
+            self._asked.pop(name, None)
             self._in_error.pop(name, None)  # whoever asks for fewer pods, and for more again, has asked
         self.pods[name] = replace(pod, deleting=True, ready=False)
 
@@ -420,6 +449,10 @@ class World:
                 continue
             elif pod.phase == "Pending":
                 self.pods[name] = replace(pod, phase="Running", started_at=self.now, state="REBALANCING")
+            elif pod.told:
+                self._in_error[name] = (pod.digest, self._told[pod.uid])
+                error = ("ShutdownRequestedException", "another one asked for it")
+                self._end(name, "Failed", 70, state="ERROR", restartable=False, error=error)
             elif pod.state == "REBALANCING":
                 self.pods[name] = replace(pod, state="RUNNING", restored=True, ready=True)
         return before != self.pods

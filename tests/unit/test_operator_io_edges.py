@@ -114,8 +114,9 @@ def pod(name="app-0", **fields):
 
 
 def test_only_pods_that_can_answer_are_asked():
-    assert state_url(pod()) == "http://10.0.0.1:8080/state"
-    assert state_url(pod(ip="fd00::1")) == "http://[fd00::1]:8080/state"
+    assert state_url(pod()) == "http://10.0.0.1:8080/state/figures"
+    assert state_url(pod(ip="fd00::1")) == "http://[fd00::1]:8080/state/figures"
+    assert state_url(pod(tls=True)) == "https://10.0.0.1:8080/state/figures"
     for silent in (pod(ip=None), pod(deleting=True), pod(state=None), pod(state="ERROR"), pod(phase="Failed")):
         assert state_url(silent) is None
 

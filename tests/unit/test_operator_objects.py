@@ -217,10 +217,16 @@ def test_the_volumes_of_a_pod() -> None:
     assert volumes["kafka"]["secret"]["secretName"] == "sec"
     assert volumes["state"]["persistentVolumeClaim"] == {"claimName": "state-orders-1"}
     assert volumes["tmp"]["emptyDir"] == {}
+    (told,) = volumes["told"]["downwardAPI"]["items"]
+    assert told == {
+        "path": "shutdown-application",
+        "fieldRef": {"fieldPath": "metadata.annotations['streamsoperator.io/shutdown-application']"},
+    }
     assert {each["name"]: each["mountPath"] for each in made["containers"][0]["volumeMounts"]} == {
         "application": "/etc/streams/application",
         "kafka": "/etc/streams/kafka",
         "state": "/var/lib/streams",
+        "told": "/etc/streams/told",
         "tmp": "/tmp",
     }
 
@@ -271,9 +277,58 @@ def test_a_claim_grows_and_never_shrinks_and_keeps_its_class(size: str, then: st
 
 
 def test_names_and_folders_are_those_of_the_runtime() -> None:
-    from streams_runtime.kubernetes import conditions, mounted
+    from streams_runtime.kubernetes import conditions, mounted, query_guard
 
     assert (mounted.CONFIG_FILE, str(mounted.CONFIG_MOUNT)) == (names.CONFIG_FILE, names.CONFIG_MOUNT)
     assert (str(mounted.SECRET_MOUNT), str(mounted.STATE_MOUNT)) == (names.SECRET_MOUNT, names.STATE_MOUNT)
+    folder = query_guard.QUERIES_MOUNT
+    assert str(folder / query_guard.ACCESS_FOLDER) == names.QUERY_ACCESS_MOUNT
+    assert (str(folder / query_guard.TLS_FOLDER), query_guard.TOKEN_FILE) == (
+        names.QUERY_TLS_MOUNT,
+        names.QUERY_TOKEN_FILE,
+    )
     assert names.CONDITION_RUNNING == conditions.CONDITION_RUNNING
     assert DEFAULTS.grace_seconds == 75
+
+
+def mounted_secrets(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By where they are mounted."""
+    volumes = {each["name"]: each["secret"] for each in pod(spec)["spec"]["volumes"] if "secret" in each}
+    return {
+        each["mountPath"]: volumes[each["name"]] for each in container(spec)["volumeMounts"] if each["name"] in volumes
+    }
+
+
+def test_the_secrets_of_queries_are_mounted_as_folders_that_are_renewed() -> None:
+    access = {"token": {"secretRef": {"name": "orders-queries", "key": "password"}}}
+    spec = {"queries": {"access": access, "tls": {"secretRef": {"name": "orders-tls"}}}}
+    assert mounted_secrets(spec) == {
+        "/etc/streams/queries/access": {
+            "secretName": "orders-queries",
+            "defaultMode": 0o440,
+            "items": [{"key": "password", "path": "token"}],
+        },
+        "/etc/streams/queries/tls": {"secretName": "orders-tls", "defaultMode": 0o440},
+    }
+    assert all("subPath" not in each for each in container(spec)["volumeMounts"])
+    assert mounted_secrets({"queries": {"access": {"kubernetes": {"groups": ["auditors"]}}}}) == {}
+    assert mounted_secrets({}) == {}
+
+
+def test_probes_speak_what_the_pod_answers_by_and_the_operator_sees_it() -> None:
+    from streams_operator.observe import pod_seen
+
+    with_tls = {"queries": {"tls": {"secretRef": {"name": "orders-tls"}}}}
+    for spec, scheme in (({}, None), (with_tls, "HTTPS")):
+        probes = [container(spec)[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+        assert [probe.get("scheme") for probe in probes] == [scheme] * 3
+        seen = pod_seen({**pod(spec), "status": {}, "metadata": {**pod(spec)["metadata"], "uid": "u"}}, NAME)
+        assert seen.tls is (scheme is not None)
+
+
+def test_who_may_query_is_part_of_what_a_pod_is_made_from() -> None:
+    open_to_all, guarded = (pod(spec)["metadata"]["annotations"][names.ANNOTATION_SPEC] for spec in ({}, GUARDED))
+    assert open_to_all != guarded
+
+
+GUARDED = {"queries": {"access": {"token": {"secretRef": {"name": "orders-queries"}}}}}

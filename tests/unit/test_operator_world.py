@@ -12,7 +12,20 @@ from operator_world import NAME, TOPICS, World
 
 from streams_operator.model import PodSeen
 
-OPERATIONS = ("scale", "version", "nonce", "suspend", "resume", "crash", "fail", "end", "remove", "edit", "foreign")
+OPERATIONS = (
+    "scale",
+    "version",
+    "nonce",
+    "suspend",
+    "resume",
+    "crash",
+    "fail",
+    "ask",
+    "end",
+    "remove",
+    "edit",
+    "foreign",
+)
 
 script = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 3)), max_size=6)
 kills = st.lists(st.integers(1, 60), max_size=6, unique=True)
@@ -31,6 +44,7 @@ def happen(world: World, operation: str, number: int) -> None:
     deeds: dict[str, Callable[[str], None]] = {
         "crash": world.crash,
         "fail": world.fail,
+        "ask": world.ask,
         "end": world.end,
         "remove": world.remove_pod,
         "foreign": lambda _: world.add_pod(foreign()),
@@ -140,6 +154,51 @@ def test_manual_set_up_calls_init_once_for_each_nonce_and_makes_nothing_else(
 def test_an_ordinal_that_is_scaled_away_after_an_error_and_asked_for_again_gets_a_pod() -> None:
     world = lived([("fail", 0), ("scale", 0), ("scale", 1)], [], patient=True)
     assert world.pods[f"{NAME}-0"].state == "RUNNING"
+
+
+def test_a_request_for_the_end_of_the_application_ends_every_pod_of_that_version_until_a_new_nonce() -> None:
+    world = World({"replicas": 3})
+    world.settle()
+    world.crash(f"{NAME}-2")
+    world.ask(f"{NAME}-1")
+    world.settle()
+    assert {pod.name: pod.state for pod in world.pods.values()} == {f"{NAME}-{n}": "ERROR" for n in range(3)}
+    assert [each.reason for each in world.events].count("ShutdownRequested") == 1
+    assert world.status["state"] == "ERROR"
+    world.change(restartNonce=1)
+    world.settle()
+    assert {pod.state for pod in world.pods.values()} == {"RUNNING"}
+    assert not any("shutdownRequested" in each for each in world.status["instances"])
+    world.fail(f"{NAME}-0")
+    world.settle()
+    assert [pod.state for pod in world.pods.values()].count("RUNNING") == 2, "an error that asks for nothing ends one"
+
+
+def test_a_pod_that_was_told_and_has_not_read_it_yet_is_replaced_by_a_new_nonce() -> None:
+    world = World({"replicas": 2})
+    world.settle()
+    world.ask(f"{NAME}-0")
+    world.reconcile()
+    assert world.pods[f"{NAME}-1"].told
+    world.change(restartNonce=1)
+    world.settle()
+    assert {pod.state for pod in world.pods.values()} == {"RUNNING"}
+    assert {pod.nonce for pod in world.pods.values()} == {1}
+
+
+def test_a_request_is_remembered_when_the_pod_that_made_it_has_gone() -> None:
+    world = World({"replicas": 2})
+    world.settle()
+    world.ask(f"{NAME}-0")
+    world.crash(f"{NAME}-1")
+    world.reconcile()
+    world.remove_pod(f"{NAME}-0")
+    world.settle()
+    assert [pod.state for pod in world.pods.values()] == ["ERROR"]
+    assert [(each["name"], each["state"]) for each in world.status["instances"]] == [
+        (f"{NAME}-0", "ERROR"),
+        (f"{NAME}-1", "ERROR"),
+    ]
 
 
 def test_a_new_version_replaces_pods_one_by_one_from_the_last() -> None:

@@ -15,6 +15,7 @@ from streams_operator.plan.happenings import happenings
 from streams_operator.plan.instances import Instance, instances
 from streams_operator.plan.moves import Moves, closing_in_order, moves
 from streams_operator.plan.parts import desired_parts, desired_pods, outlived
+from streams_operator.plan.shutdown import asking, tellings, words
 from streams_operator.plan.standing import Standing
 from streams_operator.plan.status import status
 from streams_operator.plan.topics import topics
@@ -36,13 +37,16 @@ def plan(observed: Observed) -> Plan:
     if case.deleted_at is not None:
         return _deleted(case, case.deleted_at)
     if case.application is None:
-        return _plan(Decision(Phase.INVALID, case, topics(case), _recorded(case, instances(case)), Moves()))
+        known = _recorded(case, instances(case))
+        return _plan(Decision(Phase.INVALID, case, topics(case), known, Moves(), tell=tellings(known)))
     if case.suspended:
         leaving = closing_in_order(case, case.own, "the application is suspended")
         return _plan(Decision(Phase.SUSPEND, case, topics(case), instances(case), Moves(remove=leaving)))
     verdict, found = topics(case), instances(case)
     steps = moves(case, found, verdict.ready)
-    return _plan(Decision(Phase.RUN, case, verdict, _recorded(case, found, steps.create), steps))
+    gone = {each.pod.name for each in steps.remove}
+    tell = tuple(each for each in tellings(found) if each.pod not in gone)
+    return _plan(Decision(Phase.RUN, case, verdict, _recorded(case, found, steps.create), steps, tell=tell))
 
 
 def _recorded(case: Case, found: Sequence[Instance], create: Sequence[Instance] = ()) -> tuple[Instance, ...]:
@@ -65,7 +69,9 @@ def _plan(decision: Decision) -> Plan:
         parts = desired_parts(case, case.application, case.digest, decision.instances, decision.topics.ready)
         there = case.observed.objects
         apply += [part for part in parts if differs(part, there.get((part["kind"], part["metadata"]["name"])))]
-        apply += desired_pods(case, case.application, case.digest, steps.create)
+        asker = asking(decision.instances, case.digest, case.nonce)
+        told = None if asker is None else words(asker)
+        apply += desired_pods(case, case.application, case.digest, steps.create, told)
         remove += outlived(case)
     return _told(
         decision, apply, remove, decision.topics.work, wake=[*steps.wake, decision.topics.wake, _look(decision)]
@@ -94,6 +100,7 @@ def _told(
     return Plan(
         status=new if new != decision.case.past.status else None,
         apply=tuple(apply),
+        tell=decision.tell,
         remove=tuple(remove),
         kafka=work,
         events=(*happenings(decision, new), *more_events),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from streams_operator.model import Telling
 from streams_operator.plan.case import Case
 from streams_operator.plan.instances import Instance
 from streams_operator.plan.moves import Moves
@@ -31,6 +32,7 @@ class Decision:
     instances: tuple[Instance, ...]
     moves: Moves
     note: str = ""
+    tell: tuple[Telling, ...] = ()
 
     @property
     def waiting(self) -> bool:

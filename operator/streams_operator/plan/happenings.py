@@ -70,6 +70,11 @@ def _pods(decision: Decision) -> Iterator[Happening]:
         if each.state == ClientState.ERROR and each.error and (past is None or past.state != ClientState.ERROR):
             text = f"{each.name} ended in ERROR and is not started again: {each.error[0]}: {each.error[1]}"
             yield _event("Warning", "PodInError", text)
+        if each.shutdown_requested and not (past is not None and past.shutdown_requested):
+            why = f": {each.error[0]}: {each.error[1]}" if each.error else ""
+            yield _event("Warning", "ShutdownRequested", f"{each.name} asks for the end of the whole application{why}")
+    for telling in decision.tell:
+        yield _event("Normal", "PodTold", f"told {telling.pod} to end with the application")
 
 
 def _complaints(decision: Decision) -> Iterator[Happening]:

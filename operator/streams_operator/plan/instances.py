@@ -9,7 +9,7 @@ from streams_operator.model import PodSeen
 from streams_operator.plan.backoff import after_crash, while_running
 from streams_operator.plan.case import Case
 from streams_operator.plan.past import Account, PastInstance
-from streams_operator.plan.standing import Standing, ended, failing, in_error, standing
+from streams_operator.plan.standing import Standing, doomed, ended, failing, in_error, standing
 from streams_runtime.states import ClientState
 
 _REMEMBERED = (ClientState.PENDING_ERROR, ClientState.ERROR)
@@ -34,6 +34,7 @@ class Instance:
     outdated: bool
     account: Account
     error: tuple[str, str] | None = None
+    shutdown_requested: bool = False  # it asks all others to end too
 
 
 def instances(case: Case) -> tuple[Instance, ...]:
@@ -62,7 +63,7 @@ def _present(case: Case, pod: PodSeen) -> Instance:
         account = after_crash(account, pod, case.now)
     elif now in (Standing.NEW, Standing.LIVE):
         account = while_running(account, pod, case.now)
-    if now in _GOES_ON and not failing(pod) and case.application is not None:
+    if now in _GOES_ON and not doomed(pod) and case.application is not None:
         nonce = max(nonce, case.nonce)
     return Instance(
         ordinal=pod.ordinal if pod.ordinal is not None else -1,
@@ -75,6 +76,7 @@ def _present(case: Case, pod: PodSeen) -> Instance:
         outdated=_outdated(case, pod.digest, nonce),
         account=account,
         error=_error(pod),
+        shutdown_requested=pod.shutdown_requested,
     )
 
 
@@ -85,7 +87,8 @@ def _absent(case: Case, ordinal: int) -> Instance:
     if past.state in _REMEMBERED and not outdated:
         error = past.error or ("Unknown", "nobody has said why; its pod has gone")
         lost, dead = Standing.LOST_IN_ERROR, str(ClientState.ERROR)
-        return Instance(ordinal, name, lost, dead, None, past.digest, past.nonce, False, past.account, error)
+        asks = past.shutdown_requested
+        return Instance(ordinal, name, lost, dead, None, past.digest, past.nonce, False, past.account, error, asks)
     # What crashed was made from something else, or somebody has said: go on.
     account = Account(0, past.account.last) if outdated else past.account
     created = str(ClientState.CREATED)

@@ -10,7 +10,7 @@ from streams_operator.plan.backoff import BETWEEN_ENDS, forgotten_at
 from streams_operator.plan.case import Case
 from streams_operator.plan.instances import Instance
 from streams_operator.plan.rolling import Rolling, rolling
-from streams_operator.plan.standing import Standing
+from streams_operator.plan.standing import Standing, failing
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +66,18 @@ def _due(case: Case, instance: Instance) -> tuple[float | None, str]:
     """From when its pod is to be made, or removed and made again; None: not at all, as things are."""
     pod, now = instance.pod, case.now
     other = pod is not None and pod.digest != case.digest
+    news = "version" if other else "restartNonce"
     match instance.standing:
         case Standing.ABSENT:
             return instance.account.until or now, ""
         case Standing.ERROR if instance.outdated:
-            return (
-                now,
-                "ended in ERROR; there is a new version" if other else "ended in ERROR; there is a new restartNonce",
-            )
+            return now, f"ended in ERROR; there is a new {news}"
         case Standing.CRASHED:
             return now if instance.outdated else instance.account.until or now, "crashed; it is made again"
         case Standing.DONE if pod is not None:
             return now if other else pod.created_at + BETWEEN_ENDS, "ended in order, unasked; it is made again"
-        case Standing.NEW if other:
-            return now, "never ran; there is a new version"
+        case Standing.FAILING | Standing.NEW if pod is not None and not failing(pod) and instance.outdated:
+            what = "was to end with the application" if pod.told else "never ran"
+            return now, f"{what}; there is a new {news}"
         case _:
             return None, ""

@@ -41,11 +41,11 @@ def desired_parts(
 
 
 def desired_pods(
-    case: Case, application: StreamsApplication, digest: str, create: Sequence[Instance]
+    case: Case, application: StreamsApplication, digest: str, create: Sequence[Instance], told: str | None
 ) -> Iterator[dict[str, Any]]:
-    """The pods to be made."""
+    """The pods to be made; `told`: what they find in their told files."""
     for each in create:
-        yield pod(case.identity, application, each.ordinal, digest, case.observed.defaults)
+        yield pod(case.identity, application, each.ordinal, digest, case.observed.defaults, told)
 
 
 def outlived(case: Case) -> Iterator[Removal]:

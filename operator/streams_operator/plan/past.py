@@ -41,6 +41,7 @@ class PastInstance:
     nonce: int
     error: tuple[str, str] | None
     account: Account
+    shutdown_requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ def _instance(entry: Json) -> PastInstance:
             else None,
             until=seconds_of(entry.get("backoffUntil")),
         ),
+        shutdown_requested=entry.get("shutdownRequested") is True,
     )
 
 

@@ -40,12 +40,19 @@ def standing(pod: PodSeen) -> Standing:
     if ended(pod):
         # A pod that was evicted may end in order; its node did not keep it, so it counts as lost.
         return Standing.DONE if pod.exit_code == 0 and pod.phase != "Failed" else Standing.CRASHED
+    if doomed(pod) and pod.state is not None:
+        return Standing.FAILING
     return Standing.NEW if pod.state is None and pod.started_at is None else Standing.LIVE
 
 
 def failing(pod: PodSeen) -> bool:
     """Whether its client has met an error that nobody may restart it after."""
     return not pod.restartable or pod.state in _FAILED
+
+
+def doomed(pod: PodSeen) -> bool:
+    """Whether its client is on its way to ERROR: by its own failure, or because it is told to end."""
+    return failing(pod) or pod.told
 
 
 def in_error(pod: PodSeen) -> bool:

@@ -66,6 +66,8 @@ def instance(each: Instance, account: InstanceAccount | None, now: float) -> dic
             entry["lag"] = account.lag
     if pod is not None and each.standing is Standing.NEW and pod.reason:
         entry["reason"] = pod.reason
+    if each.shutdown_requested:
+        entry["shutdownRequested"] = True
     if each.error is not None:
         entry["error"] = {"class": each.error[0], "message": clipped(each.error[1], _ERROR_LENGTH)}
     if crashes.last is not None:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from streams_operator import names
 from streams_operator.model import Defaults
 from streams_operator.plan.objects.document import image
 from streams_operator.plan.objects.identity import Identity
+from streams_operator.plan.objects.query_secrets import query_secrets
 from streams_runtime.api import StreamsApplication
 
 _USER = 10001
 RESERVED = ("POD_NAME", "POD_NAMESPACE", "POD_UID", "STREAMSAPP_SERVICE", "STREAMSAPP_GRACE_SECONDS")
 """Environment variables that the operator sets; a template may not."""
+_TOLD = {
+    "path": names.TOLD_FILE,
+    "fieldRef": {"fieldPath": f"metadata.annotations['{names.ANNOTATION_SHUTDOWN}']"},
+}
 
 
 def pod(
-    identity: Identity, application: StreamsApplication, ordinal: int, digest: str, defaults: Defaults
+    identity: Identity,
+    application: StreamsApplication,
+    ordinal: int,
+    digest: str,
+    defaults: Defaults,
+    told: str | None = None,
 ) -> dict[str, Any]:
-    """The pod of one ordinal, as `digest` stands for it."""
+    """The pod of one ordinal, as `digest` stands for it. `told`: what it finds in its told file, from the start."""
     name, template = names.pod(identity.name, ordinal), application.spec.template
     metadata = identity.metadata(name)
     metadata["labels"][names.LABEL_ORDINAL] = str(ordinal)
@@ -26,6 +37,7 @@ def pod(
         **template.annotations,
         names.ANNOTATION_SPEC: digest,
         names.ANNOTATION_NONCE: str(application.spec.restart_nonce),
+        **({} if told is None else {names.ANNOTATION_SHUTDOWN: told}),
     }
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
@@ -58,6 +70,7 @@ def pod(
 
 def _container(identity: Identity, application: StreamsApplication, defaults: Defaults) -> dict[str, Any]:
     template = application.spec.template
+    get = partial(_get, tls=application.spec.queries.tls is not None)
     container: dict[str, Any] = {
         "name": names.CONTAINER,
         "image": image(application, defaults),
@@ -72,14 +85,14 @@ def _container(identity: Identity, application: StreamsApplication, defaults: De
             *(_given(each.model_dump(mode="json")) for each in template.env),
         ],
         "ports": [{"name": "queries", "containerPort": names.QUERY_PORT, "protocol": "TCP"}],
-        "startupProbe": {"httpGet": _get("/healthz"), "periodSeconds": 2, "failureThreshold": 90},
+        "startupProbe": {"httpGet": get("/healthz"), "periodSeconds": 2, "failureThreshold": 90},
         "livenessProbe": {
-            "httpGet": _get("/healthz"),
+            "httpGet": get("/healthz"),
             "periodSeconds": 10,
             "timeoutSeconds": 5,
             "failureThreshold": 6,
         },
-        "readinessProbe": {"httpGet": _get("/readyz"), "periodSeconds": 2},
+        "readinessProbe": {"httpGet": get("/readyz"), "periodSeconds": 2},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -97,11 +110,14 @@ def _container(identity: Identity, application: StreamsApplication, defaults: De
 
 def _volumes(identity: Identity, application: StreamsApplication, ordinal: int, digest: str) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [
-        {"name": "application", "configMap": {"name": names.config(identity.name, digest)}}
+        {"name": "application", "configMap": {"name": names.config(identity.name, digest)}},
+        {"name": "told", "downwardAPI": {"items": [_TOLD]}},
     ]
     secret = application.spec.kafka.secret_ref
     if secret is not None:
         volumes.append({"name": "kafka", "secret": {"secretName": secret.name, "defaultMode": 0o440}})
+    for volume, _ in query_secrets(application.spec.queries):
+        volumes.append(volume)
     if application.spec.state.storage is not None:
         volumes.append({"name": "state", "persistentVolumeClaim": {"claimName": names.claim(identity.name, ordinal)}})
     else:
@@ -111,9 +127,13 @@ def _volumes(identity: Identity, application: StreamsApplication, ordinal: int, 
 
 
 def _mounts(application: StreamsApplication) -> list[dict[str, Any]]:
-    mounts: list[dict[str, Any]] = [{"name": "application", "mountPath": names.CONFIG_MOUNT, "readOnly": True}]
+    mounts: list[dict[str, Any]] = [
+        {"name": "application", "mountPath": names.CONFIG_MOUNT, "readOnly": True},
+        {"name": "told", "mountPath": names.TOLD_MOUNT, "readOnly": True},
+    ]
     if application.spec.kafka.secret_ref is not None:
         mounts.append({"name": "kafka", "mountPath": names.SECRET_MOUNT, "readOnly": True})
+    mounts += [mount for _, mount in query_secrets(application.spec.queries)]
     return [*mounts, {"name": "state", "mountPath": names.STATE_MOUNT}, {"name": "tmp", "mountPath": "/tmp"}]
 
 
@@ -121,8 +141,8 @@ def _from_field(name: str, path: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-def _get(path: str) -> dict[str, Any]:
-    return {"path": path, "port": "queries"}
+def _get(path: str, tls: bool) -> dict[str, Any]:
+    return {"path": path, "port": "queries", **({"scheme": "HTTPS"} if tls else {})}
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:
