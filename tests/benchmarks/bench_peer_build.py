@@ -1,4 +1,4 @@
-"""The peer's jars and classes in the cache: fetched and compiled once, whole or not at all."""
+"""Programs on Kafka Streams in the cache: jars fetched and classes compiled once, whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from streams_runtime.jvm.java import find_java
 
 PEER_SOURCE = Path(__file__).parent / "peers" / "kafka-streams"
 BUILD_TIMEOUT_S = 600.0
-INSTALL_JDK = "install a JDK (Debian: apt-get install openjdk-17-jdk-headless), or use --skip-peer"
-INSTALL_MAVEN = "install Maven (Debian: apt-get install maven), or use --skip-peer"
+INSTALL_JDK = "install a JDK (Debian: apt-get install openjdk-17-jdk-headless)"
+INSTALL_MAVEN = "install Maven (Debian: apt-get install maven)"
 
 
 @dataclass(frozen=True, slots=True)
 class PeerBuild:
-    """Where the peer's classes and jars are."""
+    """Where a program's classes and jars are."""
 
     libs: Path
     classes: Path
@@ -33,15 +33,15 @@ class PeerBuild:
 
 
 def build_peer(cache: Path, source: Path = PEER_SOURCE) -> PeerBuild:
-    """The built peer, from the cache when it is there.
+    """The program that the .java files of `source` make with the peer's jars, from the cache when it is there.
 
-    Jars are kept under the hash of pom.xml, classes under that of pom.xml and Peer.java. Raises
-    EnvironmentException when Maven or javac is missing or fails.
+    Jars are kept under the hash of pom.xml, classes under that of pom.xml and the sources, so that every program runs
+    on the same Kafka Streams. Raises EnvironmentException when Maven or javac is missing or fails.
     """
-    pom, java = source / "pom.xml", source / "Peer.java"
+    pom, java = PEER_SOURCE / "pom.xml", sorted(source.glob("*.java"))
     folder = cache / "kafka-streams-peer"
     libs = folder / f"libs-{_digest(pom)}"
-    classes = folder / f"classes-{_digest(pom, java)}"
+    classes = folder / f"classes-{_digest(pom, *java)}"
     _whole(libs, lambda target: _fetch(pom, target))
     _whole(classes, lambda target: _compile(java, libs, target))
     return PeerBuild(libs, classes)
@@ -78,16 +78,16 @@ def _fetch(pom: Path, target: Path) -> None:
     _call([maven, "-B", "-q", "-f", str(pom), *goal], target)
 
 
-def _compile(java: Path, libs: Path, target: Path) -> None:
+def _compile(java: Sequence[Path], libs: Path, target: Path) -> None:
     javac = _find("javac", INSTALL_JDK)
-    _call([javac, "-cp", f"{libs}/*", "-d", str(target), str(java)], target)
+    _call([javac, "-cp", f"{libs}/*", "-d", str(target), *map(str, java)], target)
 
 
 def _find(command: str, remedy: str) -> str:
     """A tool from the folder of the Java in use, else from the PATH."""
     found = shutil.which(command, path=find_java().parent) or shutil.which(command)
     if found is None:
-        raise EnvironmentException(f"{command} was not found, and the Kafka Streams peer needs it; {remedy}")
+        raise EnvironmentException(f"{command} was not found, and programs on Kafka Streams need it; {remedy}")
     return found
 
 
@@ -103,6 +103,6 @@ def _call(command: list[str], target: Path) -> None:
     if result.returncode != 0 or not any(target.iterdir()):
         tail = "\n".join((result.stdout + result.stderr).splitlines()[-10:])
         raise EnvironmentException(
-            f"the Kafka Streams peer could not be built: exit code {result.returncode} of {command}\n"
-            f"{tail}\nRepair that (the first build needs the network), or leave the peer out with --skip-peer"
+            f"a program on Kafka Streams could not be built: exit code {result.returncode} of {command}\n"
+            f"{tail}\nRepair that; the first build needs the network"
         )

@@ -29,7 +29,7 @@ from bench_verify import WrongResultError
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from streams_runtime.errors import StreamsException
+from streams_runtime.errors import EnvironmentException, StreamsException
 from streams_runtime.jvm.jars import cache_folder
 from streams_runtime.jvm.java import find_java
 
@@ -96,7 +96,10 @@ def _sides(cluster: Cluster, jobs: tuple[Job, ...], skip_peer: bool, skip_ours: 
     sides: dict[tuple[str, Job], Sequence[Measure]] = {}
     if not skip_peer:
         _say("Kafka Streams: jars and classes from the cache, or fetched and compiled into it")
-        java, build = find_java(), build_peer(cache_folder())
+        try:
+            java, build = find_java(), build_peer(cache_folder())
+        except EnvironmentException as lacking:
+            raise EnvironmentException(f"{lacking}. Or leave Kafka Streams out with --skip-peer") from lacking
         for job in jobs:
             peers = [Peer(cluster, java, build, threads, config) for threads in PEER_THREADS[job]]
             sides["peer", job] = [peer.measure for peer in peers]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 
@@ -37,12 +36,16 @@ def _no_java() -> str | None:
     return None
 
 
-def _no_program(*names: str) -> Callable[[], str | None]:
-    def missing() -> str | None:
-        absent = [name for name in names if shutil.which(name) is None]
-        return f"not on PATH: {', '.join(absent)}" if absent else None
+def _no_oracle() -> str | None:
+    from oracle_jvm import built
 
-    return missing
+    from streams_runtime.errors import EnvironmentException
+
+    try:
+        built()
+    except EnvironmentException as missing:
+        return str(missing)
+    return None
 
 
 def _no_api_server() -> str | None:
@@ -67,7 +70,7 @@ def _no_node() -> str | None:
 
 NEEDS: Mapping[str, tuple[Callable[[], str | None], ...]] = {
     "integration": (_no_java, _no_jvm),
-    "oracle": (_no_java, _no_program("mvn")),
+    "oracle": (_no_java, _no_jvm, _no_oracle),
     "cluster": (_no_api_server,),
     "e2e": (_no_node,),
 }
