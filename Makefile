@@ -18,7 +18,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit lint format bench-quick test-e2e test-idle crd lock clean
+.PHONY: help install jvm demo test test-unit lint format bench-quick test-e2e test-idle soak crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -26,6 +26,7 @@ help:
 	@echo "make test-unit    the tests that need neither a broker nor Spark"
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
+	@echo "make soak         200 kills at random moments under exactly once"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
 	@echo "make bench-quick  speed beside Kafka Streams, in under five minutes"
@@ -77,6 +78,9 @@ test-e2e: install
 
 test-idle: install
 	@STREAMSAPP_TEST_IDLE=1 $(PYTHON) -m pytest tests/cluster/test_operator_idle.py
+
+soak: install
+	@STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random
 
 lint: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check
