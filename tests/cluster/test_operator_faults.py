@@ -13,6 +13,8 @@ from operator_kit import OperatorProcess, operator
 from operator_stage import Stage, open_stage
 from waiting import eventually
 
+from streams_operator.kinds import WATCHED
+
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 
 _HAND_OVER = 30.0  # seconds, as promised
@@ -121,6 +123,8 @@ def test_cut_and_refused_watches_are_begun_again(stage: Stage, faulty_api: Fault
         stage.apply(replicas=2)
         stage.reaches("RUNNING", "2/2")
         for status in (410, 500, None):
+            # After a fault they come back one by one, each after its own pause.
+            eventually(lambda: faulty_api.watches(stage.namespace) >= len(WATCHED), "all watches are open")
             faulty_api.fail(status, verb="watch", path=stage.namespace, times=5)
             assert faulty_api.cut_watches(stage.namespace) > 0
             before = stage.uids()

@@ -102,6 +102,14 @@ def test_topics_are_looked_at_again_when_a_pod_ends_because_of_them() -> None:
     assert plan(observed(manual(), pods, topics=replace(SOME, checked_at=START + 2), now=START + 3)).kafka is None
 
 
+def test_the_second_in_which_a_pod_ended_may_have_been_that_of_the_last_look() -> None:
+    end = ("MissingInternalTopicException", "gone")
+    pods = [running(0, digest_of(manual()), phase="Failed", exit_code=70, error=end, ended_at=START + 1)]
+    looked = replace(observed(manual(), pods).topics, checked_at=START + 1.4)
+    assert plan(observed(manual(), pods, topics=looked, now=START + 2)).kafka == KafkaWork("check")
+    assert plan(observed(manual(), pods, topics=replace(looked, checked_at=START + 2), now=START + 2.5)).kafka is None
+
+
 def test_a_new_nonce_is_one_init() -> None:
     assert plan(observed(manual(1), topics=NONE)).kafka == KafkaWork("init", 1)
     assert plan(observed(manual(1), topics=NONE, status=DONE)).kafka is None

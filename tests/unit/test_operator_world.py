@@ -73,7 +73,7 @@ def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) 
     return world
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(script, kills)
 def test_the_end_is_the_same_wherever_the_operator_is_killed(
     steps: list[tuple[str, int]], killed_after: list[int]
@@ -81,7 +81,7 @@ def test_the_end_is_the_same_wherever_the_operator_is_killed(
     assert lived(steps, killed_after, patient=True).end_state() == lived(steps, [], patient=True).end_state()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(script, kills)
 def test_things_that_happen_at_once_end_with_the_pods_that_were_asked_for(
     steps: list[tuple[str, int]], killed_after: list[int]
@@ -96,7 +96,7 @@ def test_things_that_happen_at_once_end_with_the_pods_that_were_asked_for(
             assert pod.digest == world.digest or "ERROR" in entries.values()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(script, kills)
 def test_a_settled_application_is_left_alone(steps: list[tuple[str, int]], killed_after: list[int]) -> None:
     world = lived(steps, killed_after, patient=False)
@@ -106,7 +106,7 @@ def test_a_settled_application_is_left_alone(steps: list[tuple[str, int]], kille
     assert (world.writes, len(world.events)) == (written, told)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(script, kills, st.booleans(), st.sampled_from(["Retain", "Delete"]))
 def test_deletion_always_ends(
     steps: list[tuple[str, int]], killed_after: list[int], brokers_up: bool, policy: str
@@ -122,7 +122,7 @@ def test_deletion_always_ends(
     assert world.on_brokers == (set() if policy == "Delete" and brokers_up else set(TOPICS))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(kills, st.lists(st.sampled_from(["down", "up", "lose", "nonce", "restart"]), max_size=8))
 def test_manual_set_up_calls_init_once_for_each_nonce_and_makes_nothing_else(
     killed_after: list[int], steps: list[str]

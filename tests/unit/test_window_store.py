@@ -124,7 +124,7 @@ RECORDS = {
 KINDS = st.sampled_from([WindowStore, SessionStore])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.data(), KINDS, st.integers(1, 8))
 def test_any_fetch_after_any_writes_and_reopenings_agrees_with_a_dict(
     data: st.DataObject, kind: type[SegmentedStore], per_write: int

@@ -9,6 +9,8 @@ from streams_operator.model import InitResult, KafkaWork, TopicsSeen
 from streams_operator.plan.case import Case
 from streams_operator.plan.words import listed
 
+WHOLE_SECOND = 1.0
+"""Seconds by which something happened later than the API server's times say, at most: they have no fractions."""
 LOOK_AGAIN = 10.0
 """Seconds between two looks at the brokers while something is missing."""
 LOOK_WHEN_READY = 300.0
@@ -112,7 +114,9 @@ def _look_at(case: Case, seen: TopicsSeen | None) -> float:
     if not seen.ready:
         return seen.checked_at + LOOK_AGAIN
     for pod in case.own:
-        if pod.error is not None and pod.error[0] in _ABOUT_TOPICS and (pod.ended_at or 0.0) > seen.checked_at:
+        # The second in which it ended may have been the one of the look.
+        since = (pod.ended_at or 0.0) + WHOLE_SECOND
+        if pod.error is not None and pod.error[0] in _ABOUT_TOPICS and since > seen.checked_at:
             return case.now
     return seen.checked_at + LOOK_WHEN_READY
 
