@@ -40,3 +40,6 @@ def test_whatever_goes_on_a_close_ends_in_time_and_leaves_no_thread_file_consume
     failed = accounts["in an error, by its listener"]
     assert failed["moves"][-2:] == ["PENDING_ERROR", "ERROR"]
     assert failed["answers"] == [False], "a no-op, which does not wait either"
+    orphaned = accounts["when the thread that restores dies"]
+    assert orphaned["moves"][-2:] == ["PENDING_ERROR", "ERROR"]
+    assert orphaned["error"] == repr(OSError("the user's listener fails"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clients import client, make_topics, send
+from faults import Faults
 from topic_apps import TopicApp, delete
 from waiting import eventually
 
@@ -25,8 +25,6 @@ from streams_runtime.kafka.properties import client_properties
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionResponse
 from streams_runtime.query.handles import StoreQueryParameters
 from streams_runtime.states import ClientState, ThreadState
-from streams_runtime.tasks.batches import Batches
-from streams_runtime.topics.application import ApplicationTopics
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark"), pytest.mark.timeout(600)]
 
@@ -73,24 +71,6 @@ def tasks_by_thread(made: StreamsClient) -> list[int]:
 
 def member_names(made: StreamsClient) -> list[str]:
     return sorted(each.client_id for each in made.admin.group_members(made.topology.application_id))
-
-
-class Faults:
-    """Raises what it was given in the next batch with records, once."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.next: BaseException | None = None
-        self.raised = Counter[str]()
-        inner = Batches.work_on
-
-        def work_on(batches: Batches, batch: Any) -> None:
-            if batch is not None and self.next is not None:
-                error, self.next = self.next, None
-                self.raised[type(error).__name__] += 1
-                raise error
-            inner(batches, batch)
-
-        monkeypatch.setattr(Batches, "work_on", work_on)
 
 
 def test_a_thread_is_replaced_under_its_name_and_threads_come_and_go_without_losing_or_doubling_a_record(
@@ -228,16 +208,61 @@ def test_a_handler_tells_missing_topics_apart_and_one_that_fails_ends_the_client
     run("i-0", note)
     app.make_users_topics(admin)
     run("i-1", note)
-    # Internal topics that are deleted between two runs are not made again: the next start ends in ERROR.
-    ApplicationTopics(app.resource).init()
-    delete(admin, [app.changelog])
     last = run("i-2", fail)
     kinds = [MissingSourceTopicException, MissingInternalTopicException, MissingInternalTopicException]
     assert [type(each) for each in seen] == kinds
     assert app.changelog in str(seen[2])
-    assert app.present(admin) == {app.repartition}
+    assert app.present(admin) == set()
     account: Any = last.describe()["error"]
     assert account["class"] == "MissingInternalTopicException"
     assert app.changelog in account["message"]
     assert "handler failed on it with KeyError: 'no plan for this'" in account["message"]
+    admin.close()
+
+
+def test_internal_topics_deleted_between_two_runs_end_the_next_one_in_error_and_are_not_made_again(
+    broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    """With manual set-up: the first run made them itself, by init(), and was closed in order."""
+    admin = Admin(client_properties(broker.bootstrap_servers, {}))
+    app = TopicApp(namespace, admin.address, setup="manual")
+    app.make_users_topics(admin)
+    seen: list[BaseException] = []
+
+    def note(error: BaseException) -> UncaughtExceptionResponse:
+        seen.append(error)
+        return UncaughtExceptionResponse.SHUTDOWN_CLIENT
+
+    def restarted() -> Any:
+        topology, setup = str(app.topology_spec), {"setup": "manual"}
+        return client(admin.address, app.resource.application_id, topology, tmp_path, internalTopics=setup)
+
+    def order(*users: str) -> None:
+        send(admin.address, app.source, [(None, {"user": user, "amount": 1.0}) for user in users])
+
+    with restarted() as made:
+        made.set_uncaught_exception_handler(note)
+        made.init()
+        made.start()
+        order("ada", "bob", "ada")
+        eventually(lambda: tried(made) == {"ada": 2, "bob": 1}, "the orders are counted", LONG)
+        assert made.close(60)
+        assert (made.state, seen) == (ClientState.NOT_RUNNING, [])
+    left = {*app.internal}
+    for lost in (app.changelog, app.repartition):
+        delete(admin, [lost])
+        left.discard(lost)
+        order("cid")
+        with restarted() as made:
+            made.set_uncaught_exception_handler(note)
+            made.start()
+            assert made.wait_for(ClientState.ERROR, timeout=LONG), made.state
+            assert isinstance(made.error, MissingInternalTopicException), made.error
+            assert lost in str(made.error)
+            assert seen == [made.error]
+            assert [state for state, _ in made.transitions] == [
+                *(ClientState.CREATED, ClientState.REBALANCING, ClientState.PENDING_ERROR, ClientState.ERROR)
+            ]
+        seen.clear()
+        assert app.present(admin) == left
     admin.close()

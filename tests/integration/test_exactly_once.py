@@ -6,6 +6,8 @@ import dataclasses
 import logging
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from away import standing_still
 from clients import client, make_topics, run_until_done, send, until_done
 from confluent_kafka import Producer
 from instances import write_application
@@ -21,6 +24,8 @@ from waiting import DEADLINE, eventually
 
 from streams_runtime import threads
 from streams_runtime.client import StreamsClient
+from streams_runtime.errors import InvalidStateStoreException
+from streams_runtime.kafka.broker import EmbeddedBroker
 from streams_runtime.kafka.foreign import QuietLog
 from streams_runtime.kafka.partitioner import partition_for
 from streams_runtime.kafka.transactions import TransactionalProducer
@@ -149,3 +154,103 @@ def test_a_run_until_caught_up_ends_when_all_that_is_committed_is_processed(
     assert done.returncode == 0, done.stdout + done.stderr
     assert copies(bootstrap, n) == Counter(range(300))
     assert totals(bootstrap, n) == expected_totals(range(300))
+
+
+class Gate:
+    """Holds a thread up before a step of a transaction: the next one, or the one after that, once it is shut."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *steps: str) -> None:
+        self._shut_at = ""
+        self._passing = 0
+        self._reached = threading.Event()
+        self._opened = threading.Event()
+        for step in steps:
+            self._watch(monkeypatch, step)
+
+    def shut(self, step: str, passing: int) -> None:
+        self._reached.clear()
+        self._opened.clear()
+        self._passing, self._shut_at = passing, step
+
+    def wait(self) -> None:
+        assert self._reached.wait(DEADLINE), f"{self._shut_at} comes"
+
+    def open(self) -> None:
+        self._opened.set()
+
+    def _watch(self, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+        inner = getattr(TransactionalProducer, step)
+
+        def held_up(producer: TransactionalProducer, *args: Any) -> Any:
+            if self._shut_at == step and self._passing:
+                self._passing -= 1
+            elif self._shut_at == step:
+                self._shut_at = ""
+                self._reached.set()
+                assert self._opened.wait(DEADLINE)
+            return inner(producer, *args)
+
+        monkeypatch.setattr(TransactionalProducer, step, held_up)
+
+
+@contextmanager
+def stopping(broker: EmbeddedBroker) -> Iterator[None]:
+    broker.stop()
+    yield
+    broker.start()
+
+
+@pytest.mark.timeout(300)
+def test_a_broker_that_is_away_for_longer_than_a_transaction_may_take_costs_no_record_and_doubles_none(
+    namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of a batch, at each step of its transaction: standing still, so that requests lie in the broker's
+    socket meanwhile and are answered late; and stopped, so that they are refused.
+    """
+    seconds, n = 1.5, namespace
+    # The first transaction that follows records copies them, the second one adds them up.
+    moments = [("flush", 1), ("add_offsets", 0), ("commit", 1)]
+    # How often brokers look for transactions that took too long; ten seconds otherwise.
+    config = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+    short = {"config": {"transaction.timeout.ms": int(seconds * 1000)}}
+    gate = Gate(monkeypatch, "flush", "add_offsets", "commit")
+    with (
+        EmbeddedBroker(tmp_path / "broker", config=config) as own,
+        client(own.bootstrap_servers, n, topology(n), tmp_path / "state", processing=ONCE, kafka=short) as made,
+    ):
+        bootstrap = own.bootstrap_servers
+        make_order_topics(bootstrap, n)
+        send(bootstrap, f"{n}-orders", orders(range(40)))
+        run_until_done(made, [f"{n}-orders", f"{n}-by-user-repartition"])
+        sent = 40
+
+        def is_right() -> bool:
+            assert made.state is not ClientState.ERROR, made.error
+            try:
+                return contents(made, "totals") == expected_totals(range(sent))
+            except InvalidStateStoreException:  # its tasks are being revived
+                return False
+
+        eventually(is_right, "the store is right before all that")
+        for stopped, step, passing in [(False, *moment) for moment in moments] + [(True, "flush", 0)]:
+            what = f"{'stopped' if stopped else 'standing still'} before {step} {passing}"
+            gate.shut(step, passing)
+            send(bootstrap, f"{n}-orders", orders(range(sent, sent + 40)))
+            sent += 40
+            gate.wait()
+            with stopping(own) if stopped else standing_still(own):
+                gate.open()
+                over = time.monotonic() + 2 * seconds
+                eventually(lambda over=over: time.monotonic() > over, "the transaction's time is over")  # type: ignore[misc]
+            eventually(is_right, f"the store is right, after {what}")
+            until_done(made, [f"{n}-orders", f"{n}-by-user-repartition"])
+            assert copies(bootstrap, n) == Counter(range(sent)), what
+            assert totals(bootstrap, n) == expected_totals(range(sent)), what
+        send(bootstrap, f"{n}-orders", orders(range(sent, sent + 40)))
+        sent += 40
+        eventually(is_right, "it goes on")
+        until_done(made, [f"{n}-orders", f"{n}-by-user-repartition"])
+        assert made.close(60)
+        assert copies(bootstrap, n) == Counter(range(sent))
+        assert totals(bootstrap, n) == expected_totals(range(sent))
+    assert [state for state, _ in made.transitions][-2:] == [ClientState.PENDING_SHUTDOWN, ClientState.NOT_RUNNING]

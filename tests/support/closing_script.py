@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -97,6 +98,7 @@ steps:
             "state": str(self.client.state),
             "moves": [str(state) for state, _ in self.client.transitions],
             "answers": self.answers,
+            "error": repr(self.client.error),
             "left": {what: left for what, left in self.found.items() if left},
         }
         print(json.dumps(account), flush=True)
@@ -143,6 +145,7 @@ def answers(url: str) -> bool:
 
 
 def main(bootstrap: str, prefix: str, root: Path) -> None:
+    gc.disable()  # nothing is left to it
     open_session("what Spark keeps for the life of a process").stop()
     names = [f"{prefix}-{name}" for name in ("a", "slow", "bad")]
     make_topics(bootstrap, **{f"{name}-orders": 2 for name in names})
@@ -182,6 +185,11 @@ def main(bootstrap: str, prefix: str, root: Path) -> None:
     it.client.start()
     it.report()
 
+    it = Closing("when the thread that restores dies", bootstrap, f"{prefix}-a", root / "5")
+    it.restoring.begin = fail
+    it.client.start()
+    it.report()
+
     it = Closing("in a batch of Spark", bootstrap, f"{prefix}-slow", root / "2", SLOW)
     it.client.start()
     it.running()
@@ -206,6 +214,10 @@ def main(bootstrap: str, prefix: str, root: Path) -> None:
             it.report()
         finally:
             os.kill(broker.pid, signal.SIGCONT)
+
+
+def fail() -> None:
+    raise OSError("the user's listener fails")
 
 
 def busy() -> bool:

@@ -249,6 +249,46 @@ def test_a_removal_that_waits_is_freed_when_the_thread_fails(reader: FakeReader,
     assert not removal.is_alive()
 
 
+def test_a_removal_does_not_wait_for_a_thread_that_has_failed_and_is_not_gone_yet(
+    reader: FakeReader, updater: StateUpdater
+) -> None:
+    leave = threading.Event()
+
+    def linger() -> None:
+        updater._run()
+        leave.wait(PATIENCE)
+
+    def answer(self: FakeReader) -> set[TopicPartition]:
+        raise ProcessorStateException("disk full")
+
+    reader.answer = answer
+    updater._thread = threading.Thread(target=linger, daemon=True)
+    updater.start()
+    add(updater, A)
+    with pytest.raises(ProcessorStateException, match="disk full"):
+        eventually(updater.completed)
+    removal = threading.Thread(target=updater.remove, args=({A},), daemon=True)
+    removal.start()
+    removal.join(PATIENCE / 2)
+    freed = not removal.is_alive()
+    leave.set()
+    assert freed
+
+
+def test_a_listener_that_fails_at_the_end_keeps_nothing_of_the_reader_from_being_freed(
+    reader: FakeReader, updater: StateUpdater, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clear() -> None:
+        raise OSError("the user's listener fails")
+
+    monkeypatch.setattr(reader, "clear", clear)
+    updater.start()
+    updater.stop()
+    assert reader.freed
+    with pytest.raises(OSError, match="the user's listener fails"):
+        updater.completed()
+
+
 def test_a_broker_that_is_away_is_asked_again_and_said_to_be_away(
     reader: FakeReader, updater: StateUpdater, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -110,15 +110,20 @@ class Answers:
         refused: dict[K, KafkaError] = {}
         for key, future in ask().items():
             try:
-                done[key] = future.result(timeout=self.timeout + _GRACE)
-            except FutureTimeout as failure:
-                raise self.translated(KafkaError(KafkaError._TIMED_OUT), doing) from failure
-            except KafkaException as failure:
+                # Not raised here: its trace would hold on to the future and to the client, beyond the client's close.
+                failure = future.exception(timeout=self.timeout + _GRACE)
+            except FutureTimeout as late:
+                raise self.translated(KafkaError(KafkaError._TIMED_OUT), doing) from late
+            if failure is None:
+                done[key] = future.result()
+            elif isinstance(failure, KafkaException):
                 error = error_of(failure)
                 # Negative codes are librdkafka's own: it did not get as far as an answer.
                 if error is None or (error.code() < 0 and error.code() not in _ANSWERED):
                     raise self.translated(failure, doing) from failure
                 refused[key] = error
+            else:
+                raise failure
         return done, refused
 
     def all(self, ask: Question[K, V], doing: str, absent: frozenset[int] = frozenset()) -> dict[K, V]:

@@ -171,7 +171,6 @@ class EmbeddedBroker:
 
     def _wait_until_ready(self, process: TiedProcess) -> None:
         end = time.monotonic() + self._timeout
-        admin: Admin | None = None
         while not process.wait(_TICK):
             if time.monotonic() > end:
                 raise EnvironmentException(
@@ -182,8 +181,8 @@ class EmbeddedBroker:
             if not _accepts(self.port):
                 continue
             # A broker answers only once it may lead partitions, so an answer means that it is ready.
-            admin = admin or Admin({"bootstrap.servers": self.bootstrap_servers}, timeout=5.0)
-            with contextlib.suppress(BrokerNotAvailableException):
+            admin = Admin({"bootstrap.servers": self.bootstrap_servers}, timeout=5.0)
+            with contextlib.closing(admin), contextlib.suppress(BrokerNotAvailableException):
                 if admin.wait_for_broker(lambda _: None, lambda: process.wait(0), timeout=1.0):
                     return
         raise EnvironmentException(self.why_it_ended())

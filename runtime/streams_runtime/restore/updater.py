@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from typing import Protocol
 
 from streams_runtime.errors import BrokerNotAvailableException
@@ -80,7 +81,7 @@ class StateUpdater:
             self._gone |= set(partitions)
             self._completed -= set(partitions)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._gone or not self._thread.is_alive())
+            self._changed.wait_for(lambda: not self._gone or self._failure or not self._thread.is_alive())
             self._completed -= set(partitions)
 
     @property
@@ -110,12 +111,11 @@ class StateUpdater:
     def _run(self) -> None:
         try:
             reader, free = self._make_reader()
-            try:
+            with ExitStack() as resources:
+                resources.callback(free)
+                resources.callback(reader.clear)  # which tells the user's listener, and may fail by it
                 while self._take_orders(reader):
                     self._turn(reader)
-            finally:
-                reader.clear()
-                free()
         except BaseException as error:
             with self._changed:
                 self._failure = error
