@@ -1,7 +1,8 @@
 """Random lives of one real client on a broker of its own: every machine moves by its table, and every record counts.
 
-`unit/test_life_properties.py` is the same with threads that are played. The seed of a life is printed when it fails;
-STREAMSAPP_TEST_SEED repeats it, and STREAMSAPP_TEST_STEPS makes lives longer.
+`unit/test_life_properties.py` is the same with threads that are played. `make test` lives the same life each time, so
+that it judges the change and not the dice; `make soak` takes another seed (STREAMSAPP_TEST_SEED) and more steps
+(STREAMSAPP_TEST_STEPS). The seed is printed when a life fails.
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ class Life:
 def test_a_random_life_moves_by_the_tables_and_counts_every_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seed = int(os.environ.get("STREAMSAPP_TEST_SEED") or random.randrange(10**6))
+    seed = int(os.environ.get("STREAMSAPP_TEST_SEED", "550268"))
     print(f"STREAMSAPP_TEST_SEED={seed}")  # shown when the test fails
     dice, history, faults = random.Random(seed), History(monkeypatch), Faults(monkeypatch)
     processing = {"streamThreads": 2, "onUncaughtException": "replaceThread"}
