@@ -31,8 +31,13 @@ def decode_pair(value: bytes) -> tuple[int, int]:
 
 
 def decode_lines(lines: Iterable[bytes | str]) -> Totals:
-    """Lines `{"key": "u1", "value": {"total": 7, "n": 2}}`: a store read through the HTTP server."""
-    entries = (orjson.loads(line) for line in lines if line)
+    """Lines `{"key": "u1", "value": {"total": 7, "n": 2}}`: a store read through the HTTP server.
+
+    Raises ValueError when the line is missing that says that the answer is whole.
+    """
+    *entries, last = (orjson.loads(line) for line in lines if line)
+    if last != {"complete": {"records": len(entries)}}:
+        raise ValueError(f"the answer of {len(entries)} records is not whole: {last}")
     return {entry["key"].encode(): (entry["value"]["total"], entry["value"]["n"]) for entry in entries}
 
 

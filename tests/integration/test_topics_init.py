@@ -151,16 +151,16 @@ def test_when_the_broker_refuses_one_topic_init_leaves_none(broker: Any, namespa
 def test_concurrent_inits_of_several_clients_all_succeed(app: TopicApp, admin: Admin, tmp_path: Path) -> None:
     together = threading.Barrier(4)
 
-    def init(number: int) -> ClientState:
-        made = streams_client(app, tmp_path, f"i-{number}")
+    def init(made: StreamsClient) -> ClientState:
         together.wait(DEADLINE)
         made.init()
         made.close()
         return made.state
 
     for _ in range(3):
+        clients = [streams_client(app, tmp_path, f"i-{number}") for number in range(4)]
         with ThreadPoolExecutor(4) as pool:
-            assert set(pool.map(init, range(4))) == {ClientState.NOT_RUNNING}
+            assert set(pool.map(init, clients)) == {ClientState.NOT_RUNNING}
         assert app.present(admin) == set(app.internal)
         delete(admin, app.internal)
 
