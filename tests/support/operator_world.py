@@ -165,6 +165,9 @@ class World:
         self.resource["spec"].update(spec)
         self.resource["metadata"]["generation"] += 1
         self._topics = None  # it is about another application, perhaps
+        for name in self._in_error.keys() - self.pods.keys():
+            if self.spec.get("suspend") or int(name.removeprefix(f"{NAME}-")) >= self.spec["replicas"]:
+                del self._in_error[name]  # as for a pod that is removed then: see _remove
 
     def crash(self, name: str, code: int = 137) -> None:
         """The pod's process ends as nobody wanted it to."""

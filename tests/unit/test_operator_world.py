@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from operator_world import NAME, TOPICS, World
 
@@ -75,6 +75,7 @@ def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) 
 
 @settings(max_examples=15, deadline=None)
 @given(script, kills)
+@example([("fail", 0), ("remove", 0), ("suspend", 0), ("resume", 0)], [])
 def test_the_end_is_the_same_wherever_the_operator_is_killed(
     steps: list[tuple[str, int]], killed_after: list[int]
 ) -> None:
