@@ -28,12 +28,12 @@ from streams_runtime.query.parameters import (
     parse_key,
 )
 from streams_runtime.query.schemas import WindowedRecord
-from streams_runtime.query.sessions import ReadOnlySessionStore
+from streams_runtime.query.sessions import ReadOnlySessionStore, session_windowed
 from streams_runtime.query.times import parse_time
 from streams_runtime.query.views import Entry, Queryable, StoreCodec, StoreType
-from streams_runtime.query.windowed import Window, first_ms, last_ms, later, moment
-from streams_runtime.query.windows import ReadOnlyWindowStore
-from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key
+from streams_runtime.query.windowed import Window, first_ms, last_ms, later
+from streams_runtime.query.windows import ReadOnlyWindowStore, windowed
+from streams_runtime.state.window_keys import LATEST
 
 
 def window_routes(queryable: Queryable) -> APIRouter:
@@ -146,16 +146,12 @@ def _many(
 
 def window_shown(codec: StoreCodec, entry: Entry) -> Mapping[str, object]:
     """One window as a line has it."""
-    key, ms, _ = split_window_key(entry[0])
-    start = moment(ms)
-    bounds = Window(start, later(start, codec.window_size or timedelta()))
-    return _windowed(codec.key.decode(key), bounds, codec.decode_value(entry[1]))
+    return _windowed(*windowed(codec, entry[0]), codec.decode_value(entry[1]))
 
 
 def session_shown(codec: StoreCodec, entry: Entry) -> Mapping[str, object]:
     """One session as a line has it."""
-    key, start, end = split_session_key(entry[0])
-    return _windowed(codec.key.decode(key), Window(moment(start), moment(end)), codec.decode_value(entry[1]))
+    return _windowed(*session_windowed(codec, entry[0]), codec.decode_value(entry[1]))
 
 
 def _windowed(key: object, window: Window, value: object) -> dict[str, Any]:

@@ -117,5 +117,10 @@ class ReadOnlySessionStore:
         return KeyValueIterator(entries, self._windowed, self._codec.decode_value)
 
     def _windowed(self, data: bytes) -> Windowed:
-        key, start, end = split_session_key(data)
-        return Windowed(self._codec.key.decode(key), Window(moment(start), moment(end)))
+        return session_windowed(self._codec, data)
+
+
+def session_windowed(codec: StoreCodec, data: bytes) -> Windowed:
+    """The key and the session that a changelog key of a session store stands for."""
+    key, start, end = split_session_key(data)
+    return Windowed(codec.key.decode(key), Window(moment(start), moment(end)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import overload
 
 from streams_runtime.query.composite import CompositeSegments
@@ -40,7 +41,6 @@ class ReadOnlyWindowStore:
             raise ValueError("a window store's codec needs the size of its windows")
         self._store = store
         self._codec = codec
-        self._size = codec.window_size
 
     @overload
     def fetch(self, key: object, time: Moment, /) -> object: ...
@@ -121,9 +121,14 @@ class ReadOnlyWindowStore:
         return KeyValueIterator(entries, self._windowed, self._codec.decode_value)
 
     def _windowed(self, data: bytes) -> Windowed:
-        key, ms, _ = split_window_key(data)
-        start = moment(ms)
-        return Windowed(self._codec.key.decode(key), Window(start, later(start, self._size)))
+        return windowed(self._codec, data)
+
+
+def windowed(codec: StoreCodec, data: bytes) -> Windowed:
+    """The key and the window that a changelog key of a window store stands for."""
+    key, ms, _ = split_window_key(data)
+    start = moment(ms)
+    return Windowed(codec.key.decode(key), Window(start, later(start, codec.window_size or timedelta())))
 
 
 def _start(data: bytes) -> object:
