@@ -18,12 +18,13 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit lint format bench-quick test-e2e test-idle soak crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts lint format bench-quick test-e2e test-idle soak crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
 	@echo "make test         every test that this machine can run; names the others and why"
-	@echo "make test-unit    the tests that need neither a broker nor Spark"
+	@echo "make test-unit    the tests that need neither a broker nor Spark, nor servers and processes of their own"
+	@echo "make test-parts   single parts with real servers, processes and disks; neither a broker nor Spark"
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, and a long random life"
@@ -71,7 +72,10 @@ test: install
 	@$(PYTHON) -m pytest
 
 test-unit: $(PROJECT_STAMP)
-	@$(PYTHON) -m pytest -n auto tests/unit
+	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit
+
+test-parts: $(PROJECT_STAMP)
+	@$(PYTHON) -m pytest -n auto --dist loadfile tests/parts
 
 test-e2e: install
 	@$(PYTHON) -m pytest tests/e2e

@@ -178,7 +178,7 @@ class World:
         """The pod's client ends in ERROR."""
         if self._runs(name):
             self._end(name, "Failed", 70, state="ERROR", restartable=False, error=("LockException", "held"))
-            self._in_error[name] = (self.pods[name].digest, self.nonce)
+            self._in_error[name] = (self.pods[name].digest, self._answers_to(name))
 
     def ask(self, name: str) -> None:
         """The pod's client ends in ERROR and asks for the end of all."""
@@ -325,7 +325,7 @@ class World:
         self._asked.pop(name, None)
         uid, told = next(self._uids), names.ANNOTATION_SHUTDOWN in metadata["annotations"]
         if told:
-            assert (made_from, self.nonce) in self._asked.values(), f"{name} was told unasked"
+            assert (made_from, self.nonce) in self._requests, f"{name} was told unasked"
             self._told[uid] = self.nonce
         self.pods[name] = PodSeen(
             name=name,
@@ -342,8 +342,9 @@ class World:
         pod = self.pods[name]
         assert pod.uid == uid
         assert not pod.told, f"{name} was told twice"
-        assert (pod.digest, self.nonce) in self._asked.values(), f"{name} was told unasked"
-        self._told[uid] = self.nonce
+        answering = self._answers_to(name)
+        assert (pod.digest, answering) in self._requests, f"{name} was told unasked"
+        self._told[uid] = answering
         self.pods[name] = replace(pod, told=True)
 
     def _remove(self, kind: str, name: str, uid: str) -> None:
@@ -365,9 +366,26 @@ class World:
             elif pod.state is not None and pod.exit_code is None:
                 self._may_roll(pod)
         else:
-            self._asked.pop(name, None)
             self._in_error.pop(name, None)  # whoever asks for fewer pods, and for more again, has asked
         self.pods[name] = replace(pod, deleting=True, ready=False)
+
+    def _answers_to(self, name: str) -> int:
+        """The restartNonce that a pod has answered to: what it was made with, or was on record as running under.
+
+        One that ends before the operator has seen a new number is among those that the number is for.
+        """
+        return max([self.pods[name].nonce, *(each["restartNonce"] for each in self._records if each["name"] == name)])
+
+    @property
+    def _requests(self) -> set[tuple[str, int]]:
+        """The versions and numbers whose end was asked for, by pods that can be seen or are on record for it."""
+        known = self.pods.keys() | {each["name"] for each in self._records if each.get("shutdownRequested")}
+        return {asked for name, asked in self._asked.items() if name in known}
+
+    @property
+    def _records(self) -> Sequence[Json]:
+        found: Sequence[Json] = self.status.get("instances", ())
+        return found
 
     def _may_replace(self, name: str, made_from: str) -> None:
         if name in self._in_error:

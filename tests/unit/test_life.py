@@ -94,7 +94,10 @@ def test_a_close_without_a_limit_from_a_listener_returns_at_once_and_ends_the_cl
     stage.life.set_state_listener(lambda new, _old: answers.append(stage.life.close(None)) if new is at else None)
     stage.made_stubborn = True  # as a thread is that waits for its own listener
     stage.start()
-    assert answers == [False]
+    if stage.made:
+        assert answers == [False]
+    else:  # closed before its first thread, it may have ended by the time of the answer
+        assert len(answers) == 1
     for each in stage.made:
         eventually(lambda each=each: each.asked_to_stop, "it is closed")  # type: ignore[misc]
         each.end()

@@ -84,6 +84,8 @@ def test_the_end_is_the_same_wherever_the_operator_is_killed(
 
 @settings(max_examples=15, deadline=None)
 @given(script, kills)
+@example([("nonce", 0), ("fail", 0)], [17])
+@example([("suspend", 0), ("ask", 2), ("resume", 0)], [17])
 def test_things_that_happen_at_once_end_with_the_pods_that_were_asked_for(
     steps: list[tuple[str, int]], killed_after: list[int]
 ) -> None:

@@ -1,17 +1,17 @@
 """The six exceptions (KIP-216): every client state, every state of the store, every method, on real stores.
 
-The tables are written out here, not derived: `.` answered, S StreamsNotStarted, B StreamsRebalancing,
-M StateStoreMigrated, N StateStoreNotAvailable, U UnknownStateStore, P InvalidStateStorePartition.
+The tables stand in support/query_cells.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from query_cells import ARRIVING, ENDING, HELD, LOOKUP, PLACES, STARTED
 from query_methods import METHODS, Method
-from query_stage import SPECS, STORES, Place, QueryStage, query_stage
+from query_stage import SPECS, STORES, Place, QueryStage
 
 from streams_runtime.errors import (
     FatalStateStoreException,
@@ -38,44 +38,6 @@ LETTERS = {
     UnknownStateStoreException: "U",
     InvalidStateStorePartitionException: "P",
 }
-PLACES = (
-    Place.ACTIVE, Place.CLOSED, Place.REOPENED, Place.RESTORING, Place.ASSIGNED, Place.STANDBY, Place.ELSEWHERE,
-)  # fmt: skip
-STARTED = [state for state in ClientState if state is not ClientState.CREATED]
-
-# What `store()` meets; a column for each of PLACES, which partition 1 is in. The others are active.
-LOOKUP = {
-    # (stale, partition asked for): state: row
-    (False, 1): {"CREATED": "SSSSSSS", "REBALANCING": "BBBBBBB", "RUNNING": ".M.BBPP"},
-    (False, None): {"CREATED": "SSSSSSS", "REBALANCING": "BBBBBBB", "RUNNING": ".M.BB.."},
-    (True, 1): {"CREATED": "SSSSSSS", "REBALANCING": ".B..B.B", "RUNNING": ".M..B.P"},
-    (True, None): {"CREATED": "SSSSSSS", "REBALANCING": ".B..B..", "RUNNING": ".M..B.."},
-}
-# What a method meets whose handle was made while partition 1 was active; also every method of an iterator from then.
-HELD = {
-    False: {"REBALANCING": "BBBBBBB", "RUNNING": ".MMMMMM"},
-    True: {"REBALANCING": ".BB.B.B", "RUNNING": ".MM.M.M"},
-}
-# What a method meets whose handle was made while partition 1 was elsewhere; (stale, asks for a key of partition 1).
-ARRIVING = {
-    (False, True): {"REBALANCING": "BBBBBBB", "RUNNING": ".M.BBPP"},
-    (False, False): {"REBALANCING": "BBBBBBB", "RUNNING": ".M.BB.."},
-    (True, True): {"REBALANCING": ".B..B.B", "RUNNING": ".M..B.P"},
-    (True, False): {"REBALANCING": ".B..B..", "RUNNING": ".M..B.."},
-}
-ENDING = dict.fromkeys(("PENDING_SHUTDOWN", "NOT_RUNNING", "PENDING_ERROR", "ERROR"), "NNNNNNN")
-
-
-@pytest.fixture(scope="module")
-def shared_stage() -> Iterator[QueryStage]:
-    with query_stage() as made:
-        yield made
-
-
-@pytest.fixture
-def stage(shared_stage: QueryStage) -> QueryStage:
-    shared_stage.reset()
-    return shared_stage
 
 
 def opened(stage: QueryStage, store: str, partition: int | None = None, stale: bool = False) -> Any:

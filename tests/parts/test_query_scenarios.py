@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from query_stage import (
     QueryStage,
     counts,
     key_in,
-    query_stage,
     sessions,
     windows,
 )
@@ -32,18 +30,6 @@ from streams_runtime.query.handles import StoreQueryParameters, open_store
 from streams_runtime.states import ClientState
 
 CONTENTS: dict[str, Any] = dict(zip(STORES, (counts(), windows(), sessions()), strict=True))
-
-
-@pytest.fixture(scope="module")
-def shared_stage() -> Iterator[QueryStage]:
-    with query_stage() as made:
-        yield made
-
-
-@pytest.fixture
-def stage(shared_stage: QueryStage) -> QueryStage:
-    shared_stage.reset()
-    return shared_stage
 
 
 def opened(stage: QueryStage, store: str, partition: int | None = None, stale: bool = False) -> Any:

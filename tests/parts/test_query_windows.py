@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -25,7 +25,6 @@ from query_stage import (
     QueryStage,
     key_in,
     ms,
-    query_stage,
     sessions,
     value_of,
     windows,
@@ -47,18 +46,6 @@ from streams_runtime.state.window_keys import LATEST, window_key
 from streams_runtime.states import ClientState
 
 MICROSECOND = timedelta(microseconds=1)
-
-
-@pytest.fixture(scope="module")
-def shared_stage() -> Iterator[QueryStage]:
-    with query_stage() as made:
-        yield made
-
-
-@pytest.fixture
-def stage(shared_stage: QueryStage) -> QueryStage:
-    shared_stage.reset()
-    return shared_stage
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from killed_writer import killed_while_writing
 from state_kit import contents, memory_folder
 
 from streams_runtime.kafka.types import TopicPartition
@@ -42,26 +40,9 @@ def folder() -> Iterator[Path]:
         yield made / "totals"
 
 
-def killed_while_writing(folder: Path, batches: int, moment: float) -> int:
-    """Let a process write so many batches, kill it at a moment of the next (0 to 1); the last offset it reported."""
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        try:
-            reported = int(writer.stdout.readline().split()[1])
-            since = time.monotonic()
-            for _ in range(batches):
-                reported = int(writer.stdout.readline())
-            a_batch = (time.monotonic() - since) / batches
-            time.sleep(moment * a_batch)  # not a wait: the moment of the next batch at which the blow falls
-        finally:
-            writer.kill()
-        rest = [line for line in writer.stdout if line.endswith("\n")]
-    return int(rest[-1]) if rest else reported
-
-
 def test_data_and_offset_agree_after_a_kill_in_the_middle_of_writes(folder: Path) -> None:
     for round_ in range(ROUNDS):
-        reported = killed_while_writing(folder, batches=10, moment=(round_ + 0.5) / ROUNDS)
+        reported = killed_while_writing(WRITER, folder, batches=10, moment=(round_ + 0.5) / ROUNDS)
         store = KeyValueStore("totals", TopicPartition("t", 0), folder)
         try:
             found, offset = contents(store), store.offset()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from killed_writer import killed_while_writing
 from state_kit import memory_folder
 
 from streams_runtime.kafka.types import TopicPartition
@@ -45,26 +43,9 @@ def folder() -> Iterator[Path]:
         yield made / "windows"
 
 
-def killed_while_writing(folder: Path, batches: int, moment: float) -> int:
-    """Let a process write so many batches, kill it at a moment of the next (0 to 1); the last offset it reported."""
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        try:
-            reported = int(writer.stdout.readline().split()[1])
-            since = time.monotonic()
-            for _ in range(batches):
-                reported = int(writer.stdout.readline())
-            a_batch = (time.monotonic() - since) / batches
-            time.sleep(moment * a_batch)  # not a wait: the moment of the next batch at which the blow falls
-        finally:
-            writer.kill()
-        rest = [line for line in writer.stdout if line.endswith("\n")]
-    return int(rest[-1]) if rest else reported
-
-
 def test_a_kill_in_the_middle_of_writes_and_drops_leaves_what_was_written_and_nothing_else(folder: Path) -> None:
     for round_ in range(ROUNDS):
-        reported = killed_while_writing(folder, batches=12, moment=(round_ + 0.5) / ROUNDS)
+        reported = killed_while_writing(WRITER, folder, batches=12, moment=(round_ + 0.5) / ROUNDS)
         store = WindowStore("w", TopicPartition("t", 0), folder, RETENTION, INTERVAL)
         try:
             offset, stream_time, segments = store.offset(), store.stream_time, store.segments

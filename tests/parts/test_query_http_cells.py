@@ -6,7 +6,7 @@ The tables are those of the handles (test_query_every_cell): a request is a look
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +14,7 @@ from urllib.parse import quote
 import asgi
 import pytest
 from prometheus_client import CollectorRegistry
+from query_cells import ENDING, HELD, LOOKUP, PLACES, STARTED
 from query_methods import KEY, METHODS
 from query_stage import (
     KEY_VALUE,
@@ -26,9 +27,7 @@ from query_stage import (
     Place,
     QueryStage,
     ms,
-    query_stage,
 )
-from test_query_every_cell import ENDING, HELD, LOOKUP, PLACES, STARTED
 
 from streams_runtime.query import records
 from streams_runtime.query.app import create_app
@@ -92,18 +91,6 @@ TARGETS = {
     },
 }
 THERE = "http://there:2"
-
-
-@pytest.fixture(scope="module")
-def shared_stage() -> Iterator[QueryStage]:
-    with query_stage() as made:
-        yield made
-
-
-@pytest.fixture
-def stage(shared_stage: QueryStage) -> QueryStage:
-    shared_stage.reset()
-    return shared_stage
 
 
 @pytest.fixture(scope="module")
