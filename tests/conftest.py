@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["e2e_fixtures", "kube_fixtures", "not_run", "pytester"]
+pytest_plugins = ["e2e_fixtures", "kube_fixtures", "not_run", "pytester", "query_fixtures"]
 
 BOOTSTRAP_VARIABLE = "STREAMSAPP_TEST_BOOTSTRAP"
 """The address of a broker to test against; without it a run starts its own."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
+from full_application import FULL
 from kube_cluster import Cluster
-from test_api_models import FULL
 from waiting import eventually
 
 from streams_runtime.api import load_application, parse_application

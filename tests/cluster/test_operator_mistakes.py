@@ -15,7 +15,7 @@ import pytest
 from kube_cluster import Cluster
 from operator_kit import IMAGE, Object, connection, operator, resource
 from operator_stage import Stage, open_stage
-from test_api_mistakes import REFUSED
+from refused_applications import REFUSED
 from waiting import eventually
 
 from streams_operator.kinds import APPLICATION

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from restore_heard import Heard
 from state_kit import contents, key_value_store, memory_folder
 
-from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.listener import NullListener
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.state.rocksdb import write_sst
@@ -39,25 +39,6 @@ class Change:
 
     def timestamp(self) -> tuple[int, int]:
         return (1, self.time)
-
-
-@dataclass
-class Heard:
-    """A listener that writes down what it hears."""
-
-    calls: list[tuple[object, ...]] = field(default_factory=list)
-
-    def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
-        self.calls.append(("start", str(partition), store, start, end))
-
-    def on_batch_restored(self, partition: TopicPartition, store: str, batch_end: int, records: int) -> None:
-        self.calls.append(("batch", str(partition), store, batch_end, records))
-
-    def on_restore_end(self, partition: TopicPartition, store: str, total: int) -> None:
-        self.calls.append(("end", str(partition), store, total))
-
-    def on_restore_suspended(self, partition: TopicPartition, store: str, total: int) -> None:
-        self.calls.append(("suspended", str(partition), store, total))
 
 
 @pytest.fixture

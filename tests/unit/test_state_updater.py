@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from test_restorer import Heard
+from restore_heard import Heard
 from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
