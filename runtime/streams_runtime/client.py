@@ -26,6 +26,7 @@ from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.restore.updaters import Updaters
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.task_folders import StateCleaner
 from streams_runtime.states import ClientState, StateListener
 from streams_runtime.tasks.intake import IntakeLimits
 from streams_runtime.tasks.processor import Counters
@@ -90,6 +91,12 @@ class StreamsClient:
             once,
         )
         self.standbys = self._make_standbys(processing.standby_replicas)
+        self._cleaner = StateCleaner(
+            f"{settings.instance}-CleanupThread",
+            self.directory.tasks,
+            application.spec.state.cleanup_delay.total_seconds(),
+            lambda: self.state is ClientState.RUNNING,  # in a rebalance tasks may be on their way back
+        )
         self._inspection = ClientInspection(
             self, self.topology, self.engine, self.admin, self._progress, standby_progress
         )
@@ -326,6 +333,7 @@ class StreamsClient:
         self.url = f"{self._scheme}://{self._settings.advertised or f'{self._settings.host}:{port}'}"
         self._address = self.url.removeprefix("http://")  # as the group tells it: without a scheme it is http
         self.directory.acquire()
+        self._cleaner.start()
         if self.standbys is not None:
             self.standbys.start()
 
@@ -344,7 +352,14 @@ class StreamsClient:
 
     def _free(self) -> None:
         stop_standbys = () if self.standbys is None else (self.standbys.stop,)
-        for free in (*stop_standbys, self.engine.close, self.directory.release, self.admin.close, self._server.stop):
+        for free in (
+            self._cleaner.stop,
+            *stop_standbys,
+            self.engine.close,
+            self.directory.release,
+            self.admin.close,
+            self._server.stop,
+        ):
             try:
                 free()
             except Exception as error:

@@ -74,7 +74,8 @@ def client(
     bootstrap: str,
     name: str,
     topology: str,
-    state: Path,
+    folder: Path,
+    /,
     instance: str = "i-0",
     standby_listener: StandbyUpdateListener | None = None,
     **spec: Any,
@@ -86,7 +87,7 @@ def client(
         "metadata": {"name": "test"},
         "spec": {"applicationId": name, **spec, "topology": yaml.safe_load(topology)},
     }
-    settings = InstanceSettings(f"{name}-{instance}", bootstrap, state)
+    settings = InstanceSettings(f"{name}-{instance}", bootstrap, folder)
     made = StreamsClient(parse_application(document), settings, standby_listener=standby_listener)
     try:
         yield made

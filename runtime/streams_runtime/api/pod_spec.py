@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic import Field
 
 from streams_runtime.api.base import Model
-from streams_runtime.api.values import Property, Quantity
+from streams_runtime.api.values import Duration, Property, Quantity, format_duration
+
+_CLEANUP_DELAY = timedelta(minutes=10)  # state.cleanup.delay.ms of Kafka Streams
 
 
 class StorageSpec(Model):
@@ -23,6 +26,12 @@ class StateSpec(Model):
     storage: StorageSpec | None = Field(
         default=None,
         description="Absent: an emptyDir; stores are then restored from Kafka whenever a pod is replaced.",
+    )
+    cleanup_delay: Duration = Field(
+        default=_CLEANUP_DELAY,
+        description="How long an instance keeps the stores of a task that went elsewhere; back in time, the task"
+        " restores only what is missing.",
+        json_schema_extra={"default": format_duration(_CLEANUP_DELAY)},
     )
     rocksdb: dict[str, Property] = Field(default_factory=dict, description="RocksDB options.")
 

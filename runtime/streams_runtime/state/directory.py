@@ -16,6 +16,7 @@ from types import TracebackType
 
 from streams_runtime.errors import LockException, ProcessorStateException
 from streams_runtime.state.damage import DAMAGED
+from streams_runtime.state.task_folders import TaskFolders
 from streams_runtime.topology.plan import TaskId
 
 _LOGGER = logging.getLogger("streams_runtime.state")
@@ -42,6 +43,8 @@ class StateDirectory:
         self._owner = owner
         self._now = now
         self._lock_fd: int | None = None
+        self.tasks = TaskFolders(self._root)
+        """Which tasks' folders are in use; whoever opens a task's stores says so there."""
         self.quarantined = 0
         """How many damaged stores were set aside since this object was made."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import ExitStack
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.restorer import StateRestorer
@@ -24,6 +25,7 @@ class Task:
         self.stores: dict[str, AnyStore] = {}
         self._machine = StateMachine(TASK, f"task {id}")
         self._unrestored: set[TopicPartition] = set()
+        self._closing = ExitStack()
 
     @property
     def state(self) -> TaskState:
@@ -43,7 +45,11 @@ class Task:
         Raises:
             ProcessorStateException: a store can't be opened; none is left open.
         """
-        self.stores = open_stores(self.sub, self.id, directory)
+        with ExitStack() as undo:
+            undo.enter_context(directory.tasks.used(self.id))
+            self.stores = open_stores(self.sub, self.id, directory)
+            undo.callback(close_stores, self.stores)
+            self._closing = undo.pop_all()
         self._unrestored = set(self.changelogs)
         self._machine.move(TaskState.RESTORING)
         sources = {spec.name: spec.source_changelog for spec in self.sub.stores}
@@ -85,4 +91,4 @@ class Task:
         if self.state in (TaskState.RUNNING, TaskState.RESTORING):
             self._machine.move(TaskState.SUSPENDED)
         self._machine.move(TaskState.CLOSED)
-        close_stores(self.stores)
+        self._closing.close()
