@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import asgi
 import pytest
+import yaml
+from helm import CHART, helm
 from kube_cluster import Cluster
 from prometheus_client import CollectorRegistry
+from query_fakes import client_with
 from waiting import eventually
 
 from streams_runtime.api.queries_spec import KubernetesAccess, QueriesSpec, QueryAccess
@@ -21,9 +23,6 @@ from streams_runtime.kubernetes.query_guard import pod_guard
 from streams_runtime.query import reviews
 from streams_runtime.query.access import Gate
 from streams_runtime.query.app import create_app
-
-sys.path.append(str(Path(__file__).parent.parent / "unit"))
-from query_fakes import client_with
 
 pytestmark = pytest.mark.cluster
 
@@ -53,14 +52,27 @@ def pod_access(api_server: Cluster, kube_namespace: str, tmp_path: Path) -> ApiA
     return ApiAccess(api_server.url, tmp_path / "token", Path(authority))
 
 
-@pytest.fixture
-def delegator(api_server: Cluster, kube_namespace: str) -> Iterator[None]:
-    """The right to have tokens reviewed, as an administrator gives it."""
-    account = f"--serviceaccount={kube_namespace}:{POD_ACCOUNT}"
-    command = ("create", "clusterrolebinding", kube_namespace, "--clusterrole=system:auth-delegator", account)
-    api_server.kubectl(*command)
+@pytest.fixture(params=["administrator", "chart"])
+def delegator(request: pytest.FixtureRequest, api_server: Cluster, kube_namespace: str) -> Iterator[None]:
+    """The right to have tokens reviewed, as an administrator gives it to an account, or the chart to a namespace."""
+    if request.param == "administrator":
+        account = f"--serviceaccount={kube_namespace}:{POD_ACCOUNT}"
+        command = ("create", "clusterrolebinding", kube_namespace, "--clusterrole=system:auth-delegator", account)
+        api_server.kubectl(*command)
+        yield
+        api_server.kubectl("delete", "clusterrolebinding", kube_namespace)
+        return
+    options = (
+        "--kube-version=1.34.4",
+        "--show-only=templates/rbac.yaml",
+        f"--set=rbac.tokenReviewNamespaces={{{kube_namespace}}}",
+    )
+    made = yaml.safe_load_all(helm("template", kube_namespace, str(CHART), *options, namespaces).stdout)
+    given = [each for each in made if each and each["metadata"]["name"].endswith("-token-reviews")]
+    api_server.apply(*given)
     yield
-    api_server.kubectl("delete", "clusterrolebinding", kube_namespace)
+    for each in given:
+        api_server.kubectl("delete", each["kind"], each["metadata"]["name"])
 
 
 def token_of(cluster: Cluster, namespace: str, account: str, *options: str) -> str:

@@ -80,7 +80,8 @@ def _refusal(answer: httpx.Response) -> str:
         return (
             "the token can't be reviewed: this pod's account may not create tokenreviews; an administrator binds it to"
             " the ClusterRole system:auth-delegator (kubectl create clusterrolebinding NAME"
-            " --clusterrole=system:auth-delegator --serviceaccount=NAMESPACE:ACCOUNT), then retry"
+            " --clusterrole=system:auth-delegator --serviceaccount=NAMESPACE:ACCOUNT, or the operator's chart with"
+            " rbac.tokenReviewNamespaces), then retry"
         )
     said = " ".join(answer.text.split())[:200]
     return f"the token can't be reviewed: the API server answered {answer.status_code}: {said}; retry"
