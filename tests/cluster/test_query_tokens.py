@@ -67,7 +67,7 @@ def delegator(request: pytest.FixtureRequest, api_server: Cluster, kube_namespac
         "--show-only=templates/rbac.yaml",
         f"--set=rbac.tokenReviewNamespaces={{{kube_namespace}}}",
     )
-    made = yaml.safe_load_all(helm("template", kube_namespace, str(CHART), *options, namespaces).stdout)
+    made = yaml.safe_load_all(helm("template", kube_namespace, str(CHART), *options).stdout)
     given = [each for each in made if each and each["metadata"]["name"].endswith("-token-reviews")]
     api_server.apply(*given)
     yield

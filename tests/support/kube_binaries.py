@@ -6,6 +6,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -30,12 +31,27 @@ class GoModule:
 
     folder: Path
     packages: Mapping[str, str]
+    version_of: str = ""
+    version_in: tuple[str, ...] = ()
+    """Variables that the linker sets to the version of the module `version_of`, as its own releases have it."""
 
     @property
     def key(self) -> str:
         """Changes with whatever the build depends on, but not with the compiler."""
         content = b"".join((self.folder / name).read_bytes() for name in ("go.mod", "go.sum"))
-        return hashlib.sha256(content + repr(sorted(self.packages.items())).encode()).hexdigest()[:16]
+        return hashlib.sha256(content + repr((sorted(self.packages.items()), self.linking)).encode()).hexdigest()[:16]
+
+    @property
+    def linking(self) -> str:
+        """What the linker is told: no debug tables, and the version, which a plain build leaves at v0.0.0."""
+        return " ".join(["-s -w", *(f"-X {variable}={self._version}" for variable in self.version_in)])
+
+    @property
+    def _version(self) -> str:
+        required = rf"^(?:require)?\s+{re.escape(self.version_of)} (v\S+)"
+        found = re.search(required, (self.folder / "go.mod").read_text(), re.MULTILINE)
+        assert found is not None, f"{self.folder}/go.mod does not require {self.version_of}"
+        return found[1]
 
 
 KUBERNETES = GoModule(
@@ -51,6 +67,9 @@ KUBERNETES = GoModule(
             "kubectl",
         )
     },
+    "k8s.io/kubernetes",
+    # What the API server says of itself (Helm compares it with the chart's kubeVersion), and what its clients say.
+    ("k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"),
 )
 HELM = GoModule(_TOOLS / "helm", {"helm": "helm.sh/helm/v3/cmd/helm"})
 COREDNS = GoModule(_TOOLS / "coredns", {"coredns": "github.com/coredns/coredns"})
@@ -156,7 +175,8 @@ def _build(module: GoModule) -> None:
         part = place.with_name(place.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        command = ["nice", "go", "build", "-trimpath", "-ldflags=-s -w", "-o", f"{part}/", *module.packages.values()]
+        build = ("nice", "go", "build", "-trimpath", f"-ldflags={module.linking}")
+        command = [*build, "-o", f"{part}/", *module.packages.values()]
         print(f"building {', '.join(module.packages)}; once, it takes minutes", flush=True)
         done = subprocess.run(
             command,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -89,6 +90,13 @@ def test_another_go_mod_is_another_build(places: Path, tmp_path: Path):
         (tmp_path / "go.sum").write_text("")
         keys.add(kube_binaries.GoModule(tmp_path, {"x": "example.org/x"}).key)
     assert len(keys) == 2
+
+
+def test_what_is_built_says_the_version_that_go_mod_names():
+    linking = kube_binaries.KUBERNETES.linking
+    required = re.search(r"k8s\.io/kubernetes (v1\.\S+)", (kube_binaries.KUBERNETES.folder / "go.mod").read_text())
+    assert required is not None
+    assert f"-X k8s.io/component-base/version.gitVersion={required[1]} " in linking
 
 
 def test_installing_without_root_says_what_is_missing(places: Path, monkeypatch: pytest.MonkeyPatch):
