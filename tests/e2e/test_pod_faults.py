@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from clients import last_values, make_topics, read, send
-from e2e_kit import PATIENCE, Application, kill_process
+from e2e_kit import PATIENCE, Application, kill_process, states_of
 from kube_kafka import KafkaInCluster
 from waiting import eventually
 
@@ -91,7 +92,7 @@ def test_a_killed_pod_comes_back_with_its_volume_and_restores_only_the_tail(
 
 
 def test_a_pod_that_can_t_read_its_state_ends_in_error_and_stays_until_somebody_says_so(
-    application: Make, kafka_in_cluster: KafkaInCluster, node_namespace: str
+    application: Make, kafka_in_cluster: KafkaInCluster, node_namespace: str, tmp_path: Path
 ):
     address, users = kafka_in_cluster.outside, 50
     make_topics(address, **{f"{node_namespace}-orders": 2, f"{node_namespace}-totals": 2})
@@ -101,8 +102,10 @@ def test_a_pod_that_can_t_read_its_state_ends_in_error_and_stays_until_somebody_
     orders(address, node_namespace, users, 1)
     expect(address, node_namespace, users, 1)
     app.kubectl("exec", "barred-1", "--", "sh", "-c", "chmod 000 /var/lib/streams/*")
-    kill_process(app, "barred-1")
-    app.reaches("ERROR", "1/2")
+    with states_of(app, "barred-1", tmp_path) as states:
+        kill_process(app, "barred-1")
+        app.reaches("ERROR", "1/2")
+        eventually(lambda: states()[-2:] == ["PENDING_ERROR", "ERROR"], f"both states were seen: {states()}")
     pod = app.pod("barred-1")
     conditions = {each["type"]: each for each in pod["status"]["conditions"]}
     assert conditions["streamsoperator.io/Running"]["reason"] == "ERROR"

@@ -100,6 +100,18 @@ def test_the_last_word_does_not_wait_for_its_turn(stage: Stage) -> None:
     assert [state for _, state, _ in stage.sent] == ["CREATED", "NOT_RUNNING"]
 
 
+def test_what_is_owed_is_seen_in_its_order_whatever_the_client_is_by_then(stage: Stage) -> None:
+    stage.at(0)
+    failure = Failure("LockException", "in use")
+    stage.view = ClientView(ClientState.ERROR, failure=failure)
+    for state in (ClientState.REBALANCING, ClientState.PENDING_ERROR):
+        stage.reporter.owe(conditions(ClientView(state, failure=failure)))
+    stage.at(0.1)
+    assert [state for _, state, _ in stage.sent] == ["CREATED", "REBALANCING", "PENDING_ERROR"]
+    assert stage.reporter.finish()
+    assert [state for _, state, _ in stage.sent][2:] == ["PENDING_ERROR", "ERROR"]
+
+
 # --- over HTTP
 
 

@@ -121,6 +121,7 @@ def test_an_error_is_the_last_word_and_the_exit_code(tmp_path: Path) -> None:
         eventually(lambda: pod.client.state is ClientState.RUNNING, "RUNNING")
         pod.client.fail(reaches=ClientState.ERROR)
         assert pod.end() == (EXIT_ERROR, True)
+        assert server.states[-2:] == ["PENDING_ERROR", "ERROR"], "both are seen, however short the first was"
         last = server.patches[-1].conditions
     assert (last["Running"]["reason"], last["Restartable"]["status"]) == ("ERROR", "False")
     assert pod.termination == {"state": "ERROR", "class": "ProducerException", "message": "the broker refused them"}

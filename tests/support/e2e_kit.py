@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from helm import CHART, helm
+from kube_binaries import program
 from kube_cluster import Cluster
 from kube_node import Node
 from kube_sources import docker_and_kind, given
@@ -127,6 +130,21 @@ class Application:
         printed = self.kubectl("get", _KINDS, "--output=name").split()
         short = {f"{name.split('/')[0].split('.')[0]}/{name.split('/')[1]}" for name in printed}
         return short - _OF_EVERY_NAMESPACE
+
+
+@contextmanager
+def states_of(application: Application, pod: str, folder: Path) -> Iterator[Callable[[], list[str]]]:
+    """What the pods of that name have said that their client's state is, each once, from the block's beginning on."""
+    log = folder / f"states-of-{pod}"
+    path = '{.status.conditions[?(@.type=="streamsoperator.io/Running")].reason}{"\\n"}'
+    command = [program("kubectl"), f"--kubeconfig={application.cluster.kubeconfig}", "get", "pod", pod, "--watch"]
+    options = [f"--namespace={application.namespace}", f"--output=jsonpath={path}"]
+    with log.open("w") as file, subprocess.Popen([*command, *options], stdout=file) as watching:
+        try:
+            eventually(lambda: log.read_text() != "", "the watch has begun")
+            yield lambda: [state for state, _ in groupby(filter(None, log.read_text().splitlines()))]
+        finally:
+            watching.terminate()
 
 
 def kill_process(application: Application, pod: str) -> None:

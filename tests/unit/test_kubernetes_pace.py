@@ -38,6 +38,15 @@ def test_a_change_waits_half_a_second_after_the_report_before() -> None:
     assert due_at(RUNNING, Reported().accepted(restoring(0), 10)) == 10 + BETWEEN
 
 
+def test_what_is_owed_waits_for_an_outage_only() -> None:
+    reported = Reported().accepted(restoring(0), 10)
+    due = due_at(RUNNING, reported, owed=True)
+    assert due is not None
+    assert due <= 10
+    assert due_at(RUNNING, reported.failed(20, 0.5), owed=True) == 20 + 0.5
+    assert due_at(restoring(0), reported, owed=True) is None
+
+
 def test_a_new_count_alone_waits_five_seconds() -> None:
     assert due_at(restoring(6), Reported().accepted(restoring(7), 10)) == 10 + BETWEEN_COUNTS
 

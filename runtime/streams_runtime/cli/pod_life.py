@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from streams_runtime.cli.process import last_word
@@ -13,13 +14,16 @@ from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import told
 from streams_runtime.kubernetes.api import PodStatusApi
-from streams_runtime.kubernetes.conditions import conditions
+from streams_runtime.kubernetes.conditions import ClientView, conditions
 from streams_runtime.kubernetes.reporter import Reporter
 from streams_runtime.kubernetes.view import RecordsLeft, view_of
 from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, ClientState
 
 EXIT_LATE = 75
 """The client did not close in time. Counts as a crash."""
+
+_LISTENER_SECONDS = 1.0
+"""For the state's listener, which may be called a moment after the state is there."""
 
 _LOGGER = logging.getLogger("streams_runtime.pod")
 
@@ -44,12 +48,14 @@ class Life:
         self._termination = termination
         self._told = ToldFile(told_file)
         self._note = ""
-        self._reporter = Reporter(api, lambda: conditions(view_of(client, lambda: left.total, self._note)))
+        self._left = left
+        self._failing = threading.Event()
+        self._reporter = Reporter(api, lambda: conditions(self._view()))
 
     def live(self) -> tuple[int, bool]:
         """The exit code, and whether the process can end in an orderly way: not while threads are stuck."""
         client = self._client
-        client.set_state_listener(lambda _new, _old: self._reporter.wake())
+        client.set_state_listener(self._moved)
         self._reporter.start()
         if not self._stop.is_set():
             client.start()
@@ -59,11 +65,24 @@ class Life:
                 self._close()
                 break
         state, error = client.state, client.error
+        if error is not None:
+            self._failing.wait(_LISTENER_SECONDS)
         write_termination(self._termination, last_word(state, error, client.shutdown_requested), self._note)
         self._reporter.finish()
         if error is not None:
             _LOGGER.error("%s: %s: %s", state, type(error).__name__, told(error))
         return exit_code(state), not self._note
+
+    def _view(self) -> ClientView:
+        return view_of(self._client, lambda: self._left.total, self._note)
+
+    def _moved(self, new: ClientState, _old: ClientState) -> None:
+        """Freeing everything may take a moment only, and PENDING_ERROR is to be seen before ERROR all the same."""
+        if new is ClientState.PENDING_ERROR:
+            self._reporter.owe(conditions(replace(self._view(), state=new)))
+            self._failing.set()
+        else:
+            self._reporter.wake()
 
     def _close(self) -> None:
         """End the client within the time that is left; say so where that fails."""

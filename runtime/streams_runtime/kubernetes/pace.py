@@ -48,10 +48,15 @@ class Reported:
         return replace(self, failures=min(self.failures + 1, 16), not_before=moment)
 
 
-def due_at(wanted: Sequence[Condition], reported: Reported) -> float | None:
-    """When `wanted` is to be sent; None: it need not be, the API server has it."""
+def due_at(wanted: Sequence[Condition], reported: Reported, owed: bool = False) -> float | None:
+    """When `wanted` is to be sent; None: it need not be, the API server has it.
+
+    `owed`: somebody has to see it, however soon something else follows; it waits for nothing but an outage.
+    """
     if reported.conditions == tuple(wanted):
         return None
+    if owed:
+        return reported.not_before
     between = BETWEEN_COUNTS if _only_counts_differ(wanted, reported.conditions) else BETWEEN
     return max(reported.at + between, reported.not_before)
 

@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -53,6 +54,7 @@ class Reporter:
         self._complaint = ""
         self._changed = threading.Condition()
         self._woken = False
+        self._owed: deque[tuple[Condition, ...]] = deque()
         self._last_at: float | None = None  # when the last word may be tried no longer
         self._thread = threading.Thread(target=self._run, name="pod-conditions", daemon=True)
 
@@ -65,6 +67,11 @@ class Reporter:
         with self._changed:
             self._woken = True
             self._changed.notify_all()
+
+    def owe(self, conditions: tuple[Condition, ...]) -> None:
+        """Send these before anything newer, however soon the client is different; returns at once, from any thread."""
+        self._owed.append(conditions)
+        self.wake()
 
     def finish(self, seconds: float = LAST_WORD_SECONDS) -> bool:
         """Send what `look` gives now, and stop. False when that was not accepted within `seconds`. Call it once."""
@@ -94,8 +101,13 @@ class Reporter:
 
     def _turn(self) -> bool:
         """Send if it is time, then wait for the next time; True when the last word has been given or given up."""
-        wanted, now, last_at = self._look(), self._clock(), self._last_at
-        due = due_at(wanted, self._reported)
+        now, last_at = self._clock(), self._last_at
+        owed = self._owed[0] if self._owed else None
+        wanted = self._look() if owed is None else owed
+        due = due_at(wanted, self._reported, owed is not None)
+        if owed is not None and due is None:
+            self._owed.popleft()
+            return False
         if last_at is not None:
             if due is None or now >= last_at:
                 return True
