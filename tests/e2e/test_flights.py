@@ -7,12 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clients import last_values
 from demo_parts.checks import check_once
 from demo_parts.second_opinion import SecondOpinion, flights_zip
-from e2e_kit import PATIENCE, Application
+from e2e_kit import PATIENCE, Application, forwarded
 from kube_kafka import KafkaInCluster
 from waiting import eventually
 
@@ -27,14 +28,23 @@ SINKS = {"carrier-totals": "carrier", "origin-totals": "origin"}
 INTERNAL = {"flights-by-carrier-changelog", "flights-by-origin-changelog", "flights-origin-repartition"}
 
 
-def produce_flights(address: str) -> int:
-    command = [str(Path(sys.executable).with_name("streamsapp")), "produce", "flights", str(flights_zip())]
-    options = ["--key", "carrier", "--null", "NA", "--partitions", str(PARTITIONS), "--output", "json"]
-    done = subprocess.run(
-        [*command, *options, "--bootstrap-servers", address], capture_output=True, text=True, timeout=300, check=False
-    )
+def streamsapp(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("streamsapp")), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def produce_flights(address: str) -> int:
+    options = ("--key", "carrier", "--null", "NA", "--partitions", str(PARTITIONS), "--output", "json")
+    done = streamsapp("produce", "flights", str(flights_zip()), *options, "--bootstrap-servers", address)
     return int(json.loads(done.stdout.splitlines()[-1])["records"])
+
+
+def query(*arguments: str) -> list[Any]:
+    """What `streamsapp query` prints, line by line."""
+    done = streamsapp("query", *arguments)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_flights_from_apply_to_delete(
@@ -62,6 +72,12 @@ def test_flights_from_apply_to_delete(
     header, line = flights.kubectl("get", "streamsapps").splitlines()
     assert header.split() == ["NAME", "STATE", "READY", "TASKS", "RESTORING", "LAG", "SETUP", "AGE"]
     assert line.split()[:-1] == ["flights", "RUNNING", "2/2", "8", "0", "0", "Ready"]
+
+    with forwarded(flights, "flights-0", tmp_path) as url:
+        queried = {row["key"]: row["value"] for row in query("by-carrier", "all", "--relay", "--url", url)}
+        assert queried == last_values(address, "carrier-totals")
+        (row,) = query("by-carrier", "get", "UA", "--relay", "--url", url)
+        assert row == {"key": "UA", "value": queried["UA"]}
 
     flights.kubectl("delete", "streamsapp", "flights", "--timeout=180s", timeout=200)
     eventually(lambda: flights.left() == {"service/kafka"}, f"nothing else is left: {flights.left()}")

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from query_fakes import KEYS, FakeView, Pair
 from typer.testing import CliRunner, Result
 
 from streams_runtime.cli.query import app
 from streams_runtime.states import ClientState
-
-sys.path.append(str(Path(__file__).parent))
-from query_fakes import KEYS, FakeView, Pair
 
 
 @pytest.fixture(scope="module")

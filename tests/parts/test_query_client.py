@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import pytest
+from query_fakes import KEYS, FakeView, Pair, entries_of
 
 from streams_runtime.errors import (
     ConfigException,
@@ -27,9 +26,6 @@ from streams_runtime.query.handles import KeyValue
 from streams_runtime.query.problems import InstanceNotReachableException, InvalidQueryException
 from streams_runtime.query.views import Owner
 from streams_runtime.states import ClientState
-
-sys.path.append(str(Path(__file__).parent))
-from query_fakes import KEYS, FakeView, Pair, entries_of
 
 RECORDS = sorted((KeyValue(key, {"n": number}) for number, key in enumerate(KEYS)), key=lambda r: r.key.encode())
 ASKED: dict[str, Callable[[StreamsQueryClient], object]] = {

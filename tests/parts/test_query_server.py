@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import socket
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import pytest
+from query_fakes import FakeClient, FakeView, client_with
 from waiting import eventually
 
 from streams_runtime.errors import EnvironmentException, IllegalStateException
@@ -21,9 +20,6 @@ from streams_runtime.query.handles import open_composite
 from streams_runtime.query.routes_key_value import shown
 from streams_runtime.query.server import QueryServer
 from streams_runtime.query.views import StoreCodec
-
-sys.path.append(str(Path(__file__).parent))
-from query_fakes import FakeClient, FakeView, client_with
 
 STORE_THREADS = 40  # that Starlette reads stores with
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import ssl
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from certificates import self_signed
+from query_fakes import KEYS, FakeClient, client_with, key_in
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
 from waiting import eventually
@@ -28,9 +28,6 @@ from streams_runtime.query.problems import InstanceNotReachableException, QueryN
 from streams_runtime.query.server import QueryServer
 from streams_runtime.query.tls import Certificate, TlsFiles
 from streams_runtime.query.views import Owner
-
-sys.path.append(str(Path(__file__).parent))
-from query_fakes import KEYS, FakeClient, client_with, key_in
 
 pytestmark = pytest.mark.skipif(
     shutil.which("openssl") is None, reason="no openssl program on PATH to make certificates"

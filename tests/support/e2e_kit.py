@@ -18,6 +18,7 @@ from helm import CHART, helm
 from kube_binaries import program
 from kube_cluster import Cluster
 from kube_node import Node
+from kube_process import accepts, free_port, running
 from kube_sources import docker_and_kind, given
 from waiting import eventually
 
@@ -130,6 +131,16 @@ class Application:
         printed = self.kubectl("get", _KINDS, "--output=name").split()
         short = {f"{name.split('/')[0].split('.')[0]}/{name.split('/')[1]}" for name in printed}
         return short - _OF_EVERY_NAMESPACE
+
+
+@contextmanager
+def forwarded(application: Application, pod: str, folder: Path) -> Iterator[str]:
+    """The URL of a pod's queries on this machine, by kubectl port-forward; no other pod can be reached from here."""
+    port = free_port()
+    command = [program("kubectl"), f"--kubeconfig={application.cluster.kubeconfig}", "port-forward", f"pod/{pod}"]
+    ready = lambda: accepts(port)  # noqa: E731
+    with running([*command, f"--namespace={application.namespace}", f"{port}:8080"], folder, ready, "port-forward"):
+        yield f"http://localhost:{port}"
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from kube_binaries import program
 from kube_cluster import Cluster
 from kube_pods import pod
-from kube_process import LOOPBACK, free_port, running, temporary_folder
+from kube_process import LOOPBACK, accepts, free_port, running, temporary_folder
 
 from streams_runtime.kafka.broker_config import as_properties_file, server_properties
 
@@ -71,7 +70,7 @@ def kafka_pod(cluster: Cluster, image: str) -> Iterator[KafkaInCluster]:
         with temporary_folder("kafka") as folder:
             forward = ["port-forward", f"--namespace={NAMESPACE}", f"pod/{NAME}", str(port)]
             command = [program("kubectl"), f"--kubeconfig={cluster.kubeconfig}", *forward]
-            with running(command, folder, lambda: _accepts(port), "port-forward"):
+            with running(command, folder, lambda: accepts(port), "port-forward"):
                 yield KafkaInCluster(cluster, f"{_ADDRESS}:{_PORT}", f"{LOOPBACK}:{port}")
     finally:
         cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
@@ -117,11 +116,3 @@ def _properties(port: int) -> dict[str, str]:
         "listener.security.protocol.map": "PODS:PLAINTEXT,OUTSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "PODS",
     }
-
-
-def _accepts(port: int) -> bool:
-    try:
-        with socket.create_connection((LOOPBACK, port), timeout=1.0):
-            return True
-    except OSError:
-        return False

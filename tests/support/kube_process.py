@@ -27,6 +27,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def accepts(port: int) -> bool:
+    """Whether something listens at this port of the loopback address."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
 @contextmanager
 def temporary_folder(what: str) -> Iterator[Path]:
     """A folder that is gone afterwards, whatever programs still write into it."""

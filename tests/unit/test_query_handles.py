@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from query_fakes import KEYS, FakeClient, FakeView, client_with, entries_of, key_in
 
 from streams_runtime.errors import (
     IllegalStateException,
@@ -23,9 +22,6 @@ from streams_runtime.errors import (
 )
 from streams_runtime.query.handles import KeyValue, ReadOnlyKeyValueStore, StoreQueryParameters, open_store
 from streams_runtime.states import ClientState
-
-sys.path.append(str(Path(__file__).parent))
-from query_fakes import KEYS, FakeClient, FakeView, client_with, entries_of, key_in
 
 STARTED = [state for state in ClientState if state is not ClientState.CREATED]
 RECORDS = sorted((KeyValue(key, {"n": number}) for number, key in enumerate(KEYS)), key=lambda r: r.key.encode())

@@ -23,6 +23,7 @@ STEPS = {
     "UnknownStateStoreException": Next.GIVE_UP,
     "InvalidStateStorePartitionException": Next.REDISCOVER,
     "BrokerNotAvailableException": Next.RETRY,
+    "InstanceNotReachableException": Next.REDISCOVER,
     "InvalidQueryException": Next.GIVE_UP,
     "StoreTypeMismatch": Next.GIVE_UP,
     "NotSupportedException": Next.GIVE_UP,

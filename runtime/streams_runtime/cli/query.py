@@ -16,6 +16,7 @@ from streams_runtime.cli.query_asking import (
     CaFile,
     Errors,
     Partition,
+    Relay,
     Reverse,
     Stale,
     Timeout,
@@ -41,7 +42,7 @@ def store(
 
 
 @app.command("get", context_settings=KEYS_MAY_BEGIN_WITH_A_DASH)
-def get(
+def get(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     context: typer.Context,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The key as text, in the store's key format.")],
     url: Url = DEFAULT_URL,
@@ -50,9 +51,10 @@ def get(
     stale: Stale = False,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print the key and its value; the value is null where the store has no such key."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         print_record(client.record(context.obj, key, stale=stale))
 
 
@@ -69,9 +71,10 @@ def key_range(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     partition: Partition = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print the records from FROM to TO, in the order of the keys' bytes."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         found = client.range(context.obj, from_key, to_key, reverse=reverse, stale=stale, partition=partition)
         print_records(found)
 
@@ -87,9 +90,10 @@ def all_records(  # noqa: PLR0913, PLR0917 - each is an option of the command li
     partition: Partition = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print every record, in the order of the keys' bytes."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         print_records(client.all(context.obj, reverse=reverse, stale=stale, partition=partition))
 
 
@@ -104,9 +108,10 @@ def prefix(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     partition: Partition = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print the records whose keys begin with PREFIX, in the order of the keys' bytes."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         print_records(client.prefix_scan(context.obj, prefix, stale=stale, partition=partition))
 
 
@@ -123,9 +128,10 @@ def count(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     partition: Partition = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print how many records the store has over all instances."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         counted = client.approximate_num_entries if approximate else client.count
         print_document({"count": counted(context.obj, stale=stale, partition=partition)})
 

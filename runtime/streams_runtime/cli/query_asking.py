@@ -52,6 +52,10 @@ CaFile = Annotated[
         envvar="STREAMSAPP_CA_FILE", help="Authorities (PEM) of the instances' certificates. Default: the machine's."
     ),
 ]
+Relay = Annotated[
+    bool,
+    typer.Option("--relay", help="Reach every instance through the one at --url, as kubectl port-forward asks for."),
+]
 Stale = Annotated[bool, typer.Option("--stale", help="Also read copies that may lag behind (standbys, restoring).")]
 Reverse = Annotated[bool, typer.Option("--reverse", help="From the last to the first.")]
 Partition = Annotated[int | None, typer.Option(help="Only this partition.", min=0)]
@@ -66,13 +70,14 @@ class Asking:
     timeout: float
     token_file: Path | None
     ca_file: Path | None
+    relay: bool = False
 
     @contextmanager
     def client(self) -> Iterator[StreamsQueryClient]:
         """A client; an error ends the command with its message and exit code."""
         credentials = QueryCredentials(token_file=self.token_file, ca_file=self.ca_file)
         try:
-            with StreamsQueryClient(self.url, self.timeout, credentials=credentials) as client:
+            with StreamsQueryClient(self.url, self.timeout, credentials=credentials, relay=self.relay) as client:
                 yield client
         except (StreamsException, ValueError) as error:
             sys.stdout.flush()

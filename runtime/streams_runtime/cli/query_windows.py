@@ -15,6 +15,7 @@ from streams_runtime.cli.query_asking import (
     CaFile,
     Errors,
     Partition,
+    Relay,
     Reverse,
     Stale,
     Timeout,
@@ -54,9 +55,10 @@ def window(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     stale: Stale = False,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print the value of the key's window that begins at TIME; null where there is none."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         print_record(client.window(context.obj, key, parse_time("TIME", time), stale=stale))
 
 
@@ -75,9 +77,10 @@ def windows(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     partition: Partition = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print the windows that start between two times, by key and then by time."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         keys = _keys(key, from_key, to_key)
         times = _moment("--from-time", from_time), _moment("--to-time", to_time)
         print_records(client.windows(context.obj, *keys, *times, reverse=reverse, stale=stale, partition=partition))
@@ -94,9 +97,10 @@ def session(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     stale: Stale = False,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print the value of the key's session from START to END; null where there is none."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         bounds = parse_time("START", start), parse_time("END", end)
         print_record(client.session(context.obj, key, *bounds, stale=stale))
 
@@ -116,9 +120,10 @@ def sessions(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     partition: Partition = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    relay: Relay = False,
 ) -> None:
     """Print the sessions that end at --from-time or later and start by --to-time, by key and then by end."""
-    with Asking(url, output, timeout, token_file, ca_file).client() as client:
+    with Asking(url, output, timeout, token_file, ca_file, relay).client() as client:
         keys = _keys(key, from_key, to_key)
         times = _moment("--from-time", from_time), _moment("--to-time", to_time)
         print_records(client.sessions(context.obj, *keys, *times, reverse=reverse, stale=stale, partition=partition))

@@ -43,6 +43,10 @@ class Misdirected(Exception):
         super().__init__(str(error))
 
 
+class BrokenOff(Exception):
+    """An answer that has begun can't be ended: the connection is cut off, so the reader sees that it is not whole."""
+
+
 @contextmanager
 def naming_the_owner(queryable: Queryable, store: str, partitions: Collection[int]) -> Iterator[None]:
     """Let a partition that is not here, or no longer, be told together with who has it.

@@ -19,12 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streams_runtime.errors import StateStoreNotAvailableException, StreamsException
 from streams_runtime.query import problems
 from streams_runtime.query.access import Gate
-from streams_runtime.query.answers import Misdirected, json_answer, problem_answer
+from streams_runtime.query.answers import BrokenOff, Misdirected, json_answer, problem_answer
 from streams_runtime.query.docs_page import docs_page
 from streams_runtime.query.openapi import openapi_of
 from streams_runtime.query.parameters import known_parameters
 from streams_runtime.query.routes_key_value import key_value_routes
 from streams_runtime.query.routes_operations import operation_routes
+from streams_runtime.query.routes_relay import relay_routes
 from streams_runtime.query.routes_stores import store_routes
 from streams_runtime.query.routes_windows import session_routes, window_routes
 from streams_runtime.query.views import Queryable
@@ -51,6 +52,7 @@ def create_app(queryable: Queryable, registry: CollectorRegistry, gate: Gate | N
     stores = (store_routes, key_value_routes, window_routes, session_routes)
     for router in (routes(queryable) for routes in stores):
         app.include_router(router, dependencies=[*guard, Depends(known_parameters)])
+    app.include_router(relay_routes(queryable), dependencies=guard)
     _describe(app)
     return app
 
@@ -134,6 +136,8 @@ class _LastResort:
                     "this instance closed before it had the answer; do not retry here, ask another instance"
                 )
                 await problem_answer(problems.problem_of(closing))(scope, receive, send)
+        except BrokenOff as error:
+            _log.warning("query.broken-off", path=scope.get("path"), reason=str(error))
         except Exception:
             if started:
                 raise  # the connection is cut off, so the reader sees that the answer is not whole

@@ -28,7 +28,7 @@ class StreamsQueryClient:
     put together from all partitions, each exactly once. Keys are given as text in the store's key format, or as int,
     float, bytes or a JSON object; values come as JSON tells them (bytes in base64). Times are aware datetimes.
     `stale=True` also reads copies that may lag behind, standbys and stores that are being restored; `partition` reads
-    that one alone. Usable from several threads, and in `with`.
+    that one alone. `relay=True` reaches all instances through the one at `url`. Usable from several threads, in `with`.
 
     Every method may raise the exceptions of KIP-216. Retryable ones, a partition that moved and an instance that went
     away are tried again until `deadline` seconds have passed, after pauses that `jitter` (0 to 1) spreads; fatal ones
@@ -45,8 +45,9 @@ class StreamsQueryClient:
         sleep: Callable[[float], None] = time.sleep,
         credentials: QueryCredentials = QueryCredentials(),  # noqa: B008 - frozen
         jitter: Callable[[], float] = random.random,
+        relay: bool = False,
     ) -> None:
-        self._requests = Requests(url, credentials, clock)
+        self._requests = Requests(url, credentials, clock, relay)
         self._asker = Asker(url, self._requests, deadline, clock, sleep, jitter)
 
     def get(self, store: str, key: object, *, stale: bool = False) -> object:

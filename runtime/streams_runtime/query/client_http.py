@@ -16,9 +16,11 @@ import orjson
 from streams_runtime.errors import ConfigException
 from streams_runtime.query.problems import MEDIA_TYPE as PROBLEM_TYPE
 from streams_runtime.query.problems import InstanceNotReachableException, exception_of
+from streams_runtime.query.relay import RELAY
 from streams_runtime.query.routing import Failure
 
 _CONNECT_SECONDS: Final = 2.0  # instances are near; a dead one must not use up the deadline
+_ONE_WAY: Final = ". Where only the first instance can be reached (kubectl port-forward), ask through it (--relay)"
 _ANSWER_SECONDS: Final = 10.0  # even the last try may take so long: a count walks over the whole store
 
 
@@ -67,9 +69,13 @@ class Requests:
     """
 
     def __init__(
-        self, first_url: str, credentials: QueryCredentials, clock: Callable[[], float] = time.monotonic
+        self,
+        first_url: str,
+        credentials: QueryCredentials,
+        clock: Callable[[], float] = time.monotonic,
+        relay: bool = False,
     ) -> None:
-        """Connects to nothing.
+        """Connects to nothing. With `relay` all instances but the first are asked through that one.
 
         Raises:
             ConfigException: `first_url` is none, or the authorities can't be read.
@@ -82,6 +88,8 @@ class Requests:
         self._secret = credentials.token is not None or credentials.token_file is not None
         self._encrypted = first_url.startswith("https://")
         self._clock = clock
+        self._first = first_url.rstrip("/")
+        self._relay = relay
         # Instances are asked directly: a proxy of the environment is not meant for them.
         self._http = httpx.Client(
             verify=_believed(credentials.ca_file), trust_env=False, limits=httpx.Limits(max_connections=None)
@@ -112,7 +120,7 @@ class Requests:
         headers = self._credentials.headers()
         try:
             request = self._http.build_request(
-                "GET", url + path, params=parameters or None, headers=headers, timeout=timeout
+                "GET", self._way_to(url) + path, params=parameters or None, headers=headers, timeout=timeout
             )
             response = self._http.send(request, stream=True)
             if response.status_code == 200:
@@ -122,10 +130,16 @@ class Requests:
             finally:
                 response.close()
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise Failed(Failure(_unreachable(url, error), url)) from error
+            near = self._relay or url == self._first
+            raise Failed(Failure(_unreachable(url, error, "" if near else _ONE_WAY), url)) from error
         failure = _failure(url, response)
         self.reached = self.reached or not isinstance(failure.error, InstanceNotReachableException)
         raise Failed(failure)
+
+    def _way_to(self, url: str) -> str:
+        if not self._relay or url == self._first:
+            return url
+        return f"{self._first}{RELAY}/{url.partition('://')[2]}"
 
     def close(self) -> None:
         """Close the connections. May be called twice."""
@@ -164,8 +178,8 @@ def _stranger(url: str, response: httpx.Response) -> InstanceNotReachableExcepti
     )
 
 
-def _unreachable(url: str, error: Exception) -> InstanceNotReachableException:
-    text = f"no instance answers at {url} ({error}); check that it runs and that the URL is right"
+def _unreachable(url: str, error: Exception, more: str = "") -> InstanceNotReachableException:
+    text = f"no instance answers at {url} ({error}); check that it runs and that the URL is right{more}"
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         text = (
             f"the certificate of the instance at {url} is not believed ({error}); give the authority's certificate"

@@ -52,6 +52,7 @@ class _Answers:
 
 
 ANSWERS: Final = _Answers("application/json", several=False)
+RELAYED: Final[Responses] = {200: {"description": "What the other instance answered."}, **_problems()}
 LINES: Final = _Answers(records.MEDIA_TYPE, several=True)
 
 

@@ -77,6 +77,7 @@ KINDS: Final[Mapping[type[StreamsException], Kind]] = {
     BrokerNotAvailableException: Kind(503, "retryable", "retry", _RETRY_AFTER),
     InvalidQueryException: Kind(400, "fatal", "fix-the-query"),
     StoreTypeMismatch: Kind(400, "fatal", "fix-the-query"),
+    InstanceNotReachableException: Kind(502, "fatal", "rediscover"),
     NotSupportedException: Kind(501, "fatal", "do-not-retry"),
     QueryNotAuthenticatedException: Kind(401, "fatal", "authenticate"),
     QueryForbiddenException: Kind(403, "fatal", "do-not-retry"),

@@ -1,0 +1,97 @@
+"""Queries that one instance passes on to another, for callers who reach only one (kubectl port-forward, an ingress)."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Annotated, Final
+
+import httpx
+from anyio import to_thread
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import StreamingResponse
+
+from streams_runtime.errors import NotSupportedException
+from streams_runtime.query.answers import BrokenOff
+from streams_runtime.query.handles import check_name
+from streams_runtime.query.openapi import RELAYED
+from streams_runtime.query.parameters import StoreName
+from streams_runtime.query.problems import InstanceNotReachableException
+from streams_runtime.query.relay import RELAY
+from streams_runtime.query.views import Queryable
+
+_TIMEOUT: Final = httpx.Timeout(60.0, connect=2.0)  # a count may walk over a whole store
+_PASSED_ON: Final = ("Authorization", "Accept")
+_PASSED_BACK: Final = ("Content-Type", "Retry-After", "Location", "WWW-Authenticate")
+_PLAIN: Final = "http://"
+
+Rest = Annotated[str, Path(description="The rest of the endpoint's path, with its parameters.")]
+Address = Annotated[str, Path(description="host:port of an instance that has a partition of the store.")]
+
+
+def relay_routes(queryable: Queryable) -> APIRouter:
+    """`/relay/{address}/stores/{store}/…`: what that instance answers to the rest of the path.
+
+    Only instances of this application that have a partition of the store are asked, so that nobody reaches anything
+    else by it. The caller's token goes on: the other instance asks for it as this one does.
+    """
+    router = APIRouter(prefix=RELAY, tags=["stores"])
+
+    @router.get(
+        "/{address}/stores/{store}/{rest:text}",
+        responses=RELAYED,
+        summary="The same query, answered by another instance",
+    )
+    async def relay(request: Request, address: Address, store: StoreName, rest: Rest) -> Response:  # noqa: ARG001
+        check_name(queryable, store)
+        # The group is asked, which may take a moment.
+        owners = await to_thread.run_sync(queryable.owners, store)
+        url = next((each.url for each in owners.values() if each.url.partition("://")[2] == address), None)
+        if url is None:
+            raise InstanceNotReachableException(
+                f"no instance at {address} has a partition of store {store!r} by what the group knows; look for its"
+                " owners again"
+            )
+        if not url.startswith(_PLAIN):
+            raise NotSupportedException(
+                f"queries are not relayed to instances with TLS, such as {url}, yet; ask that instance itself"
+            )
+        return await _answer_of(url, request)
+
+    return router
+
+
+async def _answer_of(url: str, request: Request) -> Response:
+    """The other instance's answer, passed on while it comes in; one that breaks off breaks off here too."""
+    async with AsyncExitStack() as opened:
+        # No certificates are read: it is HTTP. No proxy: instances are near.
+        client = httpx.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False, timeout=_TIMEOUT)
+        await opened.enter_async_context(client)
+        headers = {name: value for name in _PASSED_ON if (value := request.headers.get(name))}
+        try:
+            answer = await opened.enter_async_context(client.stream("GET", url + _target(request), headers=headers))
+        except httpx.TransportError as error:
+            raise InstanceNotReachableException(
+                f"the instance at {url} does not answer ({error}); it may be gone"
+            ) from None
+        kept = opened.pop_all()
+    passed = {name: value for name in _PASSED_BACK if (value := answer.headers.get(name))}
+    return StreamingResponse(_body(answer, kept), answer.status_code, passed)
+
+
+async def _body(answer: httpx.Response, kept: AsyncExitStack) -> AsyncIterator[bytes]:
+    async with kept:
+        try:
+            async for part in answer.aiter_bytes():
+                yield part
+        except httpx.TransportError as error:
+            raise BrokenOff(f"the instance at {answer.url.netloc.decode()} broke off: {error}") from error
+
+
+def _target(request: Request) -> str:
+    """The path at the other instance and the query, escaped as they came."""
+    raw: bytes = request.scope["raw_path"]
+    query: bytes = request.scope["query_string"]
+    path = b"/" + raw.split(b"/", 3)[3]
+    return (path + (b"?" + query if query else b"")).decode("ascii")

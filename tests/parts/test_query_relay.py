@@ -1,0 +1,185 @@
+"""Queries that go to every instance through one of them: the same answers, the same failures, nothing else reached."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import httpx
+import pytest
+from query_fakes import KEYS, FakeView, Pair, entries_of, key_in
+from waiting import eventually
+
+from streams_runtime.errors import StateStoreNotAvailableException, StreamsException
+from streams_runtime.query.client import QueryCredentials, StreamsQueryClient
+from streams_runtime.query.problems import InstanceNotReachableException
+from streams_runtime.query.views import Owner
+from streams_runtime.states import ClientState
+
+ASKED: dict[str, Callable[[StreamsQueryClient], object]] = {
+    "get": lambda client: [client.get("counts", key) for key in KEYS],
+    "range": lambda client: list(client.range("counts", "A", "Z")),
+    "all": lambda client: list(client.all("counts", reverse=True)),
+    "count": lambda client: client.count("counts"),
+}
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Pair]:
+    pair = Pair()
+    yield pair
+    pair.stop()
+
+
+@pytest.fixture
+def pair(servers: Pair) -> Pair:
+    servers.reset()
+    return servers
+
+
+@contextmanager
+def through_the_first(pair: Pair, deadline: float = 4.0, token: str | None = None) -> Iterator[StreamsQueryClient]:
+    """A client that may not ask any other instance than the first."""
+
+    def reaches_the_first_only(request: httpx.Request) -> None:
+        assert str(request.url).startswith(pair.first.url), f"{request.url} was asked"
+
+    credentials = QueryCredentials(token=token)
+    with StreamsQueryClient(pair.first.url, deadline, credentials=credentials, relay=True) as client:
+        client._requests._http.event_hooks["request"].append(reaches_the_first_only)
+        yield client
+
+
+@contextmanager
+def owner(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """The URL of a server that stands for an instance and answers as the test likes."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def lead(pair: Pair, url: str) -> None:
+    """Partition 1 is at this URL, by what the first instance knows."""
+    pair.first.known_owners = {**pair.first.known_owners, 1: Owner("flights-1", url)}
+
+
+@pytest.mark.parametrize("method", ASKED)
+def test_one_instance_gives_the_answers_of_all(pair: Pair, method: str) -> None:
+    with StreamsQueryClient(pair.second.url) as direct, through_the_first(pair) as relayed:
+        assert ASKED[method](relayed) == ASKED[method](direct)
+
+
+def test_a_partition_that_moves_is_followed(pair: Pair) -> None:
+    pair.second.local.clear()
+    timer = threading.Timer(0.3, lambda: pair.second.local.update({1: FakeView(1, entries_of(1))}))
+    timer.start()
+    with through_the_first(pair) as client:
+        assert client.count("counts") == len(KEYS)
+    timer.join()
+
+
+def test_a_failure_of_the_other_instance_is_raised_as_its_own_class(pair: Pair) -> None:
+    pair.second.state = ClientState.ERROR
+    with through_the_first(pair) as client, pytest.raises(StateStoreNotAvailableException, match="ERROR"):
+        client.get("counts", key_in(1))
+
+
+def test_an_instance_that_is_gone_is_looked_for_until_the_deadline(pair: Pair) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        gone = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    lead(pair, gone)
+    with through_the_first(pair, deadline=0.5) as client:
+        with pytest.raises(InstanceNotReachableException, match=f"{gone} does not answer"):
+            client.count("counts")
+        pair.reset()
+        assert client.count("counts") == len(KEYS)
+
+
+def test_token_path_and_parameters_arrive_as_they_were_sent(pair: Pair) -> None:
+    came: list[tuple[str, str | None]] = []
+
+    def record(request: BaseHTTPRequestHandler) -> None:
+        came.append((request.path, request.headers["Authorization"]))
+        request.send_response(503)
+        request.end_headers()
+
+    with owner(record) as url:
+        lead(pair, url)
+        with through_the_first(pair, deadline=0.2, token="hush") as client, pytest.raises(StreamsException):
+            client.range("counts", "a/../b%2F\n?", "Zürich", partition=1)
+    path = "/stores/counts/range?from=a%2F..%2Fb%252F%0A%3F&to=Z%C3%BCrich&keyBytes=true&partition=1"
+    assert came[0] == (path, "Bearer hush")
+
+
+def test_an_answer_that_breaks_off_there_is_no_whole_answer_here(pair: Pair) -> None:
+    def break_off(request: BaseHTTPRequestHandler) -> None:
+        request.protocol_version = "HTTP/1.1"
+        request.send_response(200)
+        request.send_header("Content-Type", "application/x-ndjson")
+        request.send_header("Transfer-Encoding", "chunked")
+        request.end_headers()
+        line = b'{"key":"UA","value":1,"keyBytes":"VUE="}\n'
+        request.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+
+    with owner(break_off) as url:
+        lead(pair, url)
+        with (
+            through_the_first(pair) as client,
+            pytest.raises(InstanceNotReachableException, match="in the middle of its answer"),
+        ):
+            list(client.all("counts", partition=1))
+
+
+def test_only_instances_that_have_partitions_of_the_store_are_asked(pair: Pair) -> None:
+    asked: list[str] = []
+    with owner(lambda request: asked.append(request.path)) as url:
+        stranger = url.removeprefix("http://")
+        answer = httpx.get(f"{pair.first.url}/relay/{stranger}/stores/counts/count")
+        assert (answer.status_code, answer.json()["title"], answer.json()["remedy"]) == (
+            502,
+            "InstanceNotReachableException",
+            "rediscover",
+        )
+        assert f"no instance at {stranger} has a partition of store 'counts'" in answer.json()["detail"]
+        second = pair.second.url.removeprefix("http://")
+        assert httpx.get(f"{pair.first.url}/relay/{second}/stores/nothing/count").status_code == 404
+        assert httpx.get(f"{pair.first.url}/relay/{second}/state").status_code == 404
+    assert asked == []
+
+
+def test_an_instance_with_tls_is_refused_by_name(pair: Pair) -> None:
+    lead(pair, "https://flights-1:8080")
+    answer = httpx.get(f"{pair.first.url}/relay/flights-1:8080/stores/counts/count")
+    assert (answer.status_code, answer.json()["title"]) == (501, "NotSupportedException")
+
+
+def test_a_reader_that_goes_away_frees_the_other_instances_iterator(pair: Pair) -> None:
+    view = pair.second.local[1] = FakeView(1, {b"%06d" % number: b'"' + b"x" * 1000 + b'"' for number in range(5000)})
+    with through_the_first(pair) as client:
+        records = client.all("counts", partition=1)
+        next(iter(records))
+        records.close()
+        eventually(lambda: all(scan.closed for scan in view.scans), "the store's iterator is closed")
+
+
+def test_who_can_not_reach_another_instance_is_told_of_the_relay(pair: Pair) -> None:
+    lead(pair, "http://flights-1.invalid:8080")
+    told = pytest.raises(InstanceNotReachableException, match=r"ask through it \(--relay\)")
+    with StreamsQueryClient(pair.first.url, deadline=0.1) as client, told:
+        client.get("counts", key_in(1))
