@@ -45,12 +45,18 @@ spec:
       - {name: all, merge: [paid, back]}
       - {name: by-user, from: all, keyBy: user}
       - {name: totals, from: by-user, aggregate: {total: sum(cents), n: count(*)}, store: totals}
+      - {name: often, from: by-user, window: {tumbling: {size: 1m, grace: 10s}, retention: 1d},
+         aggregate: {n: count(*)}, store: often}
+      - {name: overlapping, from: by-user, window: {hopping: {size: 1m, advance: 10s}}, aggregate: {n: count(*)},
+         store: overlapping}
+      - {name: spans, from: often, where: n > 1, select: {n: n, of: _window_start, to: _window_end}}
       - {name: mean, from: totals, where: n > 1, select: {value: total / n}}
       - {name: named, from: users, where: name is not null}
     sinks:
       - {from: mean, topic: means, key: {format: string}, value: {format: double}}
       - {from: mean, topic: means}
       - {from: named, topic: named}
+      - {from: spans, topic: spans}
   template:
     resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 2Gi, cpu: 2}}
     env: [{name: A, value: b}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]

@@ -11,10 +11,12 @@ from streams_runtime.api.pod_spec import StateSpec
 from streams_runtime.api.topology_spec import TopologySpec
 from streams_runtime.errors import Mistake
 
-_NO_WINDOWS = "leave it out; without windows a time can be part of the key (keyBy: date_trunc('minute', ts))"
+_NO_SUCH_WINDOW = "use tumbling or hopping"
 
 NOT_YET_FIELDS: dict[tuple[str, str], str] = {
-    ("StepSpec", "window"): _NO_WINDOWS,
+    ("WindowSpec", "sliding"): _NO_SUCH_WINDOW,
+    ("WindowSpec", "session"): _NO_SUCH_WINDOW,
+    ("WindowSpec", "late"): "leave it out; late records are counted",
     ("StepSpec", "join"): "leave it out; merge with an aggregate brings the records of two streams together",
     ("StepSpec", "suppress"): "leave it out; every change of an aggregate is passed on",
     ("StepSpec", "flatMap"): "leave it out; where, select, keyBy, merge and aggregate are there",

@@ -8,6 +8,7 @@ from streams_runtime.api.ddl import name_problems, parse_schema
 from streams_runtime.api.parts import Part, Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.topology_spec import FormatSpec, SourceSpec, StepSpec
+from streams_runtime.api.window_checks import window_mistakes
 from streams_runtime.errors import Mistake
 
 
@@ -86,6 +87,8 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
             yield Mistake(under(path, "merge", index), f"{name!r} is listed twice", "list each input once")
     if step.aggregate is not None and step.store is None:
         yield Mistake(under(path, "store"), "is missing", f"name the store of this aggregate, such as {step.name!r}")
+    if step.window is not None:
+        yield from window_mistakes(step.window, under(path, "window"), step.aggregate is not None)
     if step.aggregate is None and step.store is not None:
         yield Mistake(
             under(path, "store"),

@@ -16,7 +16,8 @@ from streams_runtime.api.topology_spec import FormatSpec, SourceSpec, StepSpec
 # What a record has beside its value. After an aggregate a row stands for many records; only these two remain.
 _ALWAYS = (("_key", None), ("_timestamp", "TIMESTAMP"))
 _OF_A_RECORD = (("_topic", "STRING"), ("_partition", "INT"), ("_offset", "BIGINT"), ("_headers", None))
-METADATA_NAMES = tuple(name for name, _ in (*_ALWAYS, *_OF_A_RECORD))
+_OF_A_WINDOW = (("_window_start", "TIMESTAMP"), ("_window_end", "TIMESTAMP"))
+METADATA_NAMES = tuple(name for name, _ in (*_ALWAYS, *_OF_A_RECORD, *_OF_A_WINDOW))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Stream:
     """The output of a source or step.
 
     `columns` is None where they are not known. `unkeyed` names the sources without a declared key that no
-    keyBy follows; empty means keyed. With `aggregated` a row is no longer one record.
+    keyBy follows; empty means keyed. With `aggregated` a row is no longer one record; with `windowed` it is one window.
     """
 
     columns: Columns | None
@@ -32,6 +33,7 @@ class Stream:
     unkeyed: tuple[str, ...]
     table: bool
     aggregated: bool
+    windowed: bool = False
 
     @property
     def visible(self) -> Columns | None:
@@ -39,6 +41,7 @@ class Stream:
         if self.columns is None:
             return None
         metadata = _ALWAYS if self.aggregated else (*_ALWAYS, *_OF_A_RECORD)
+        metadata = (*metadata, *_OF_A_WINDOW) if self.windowed else metadata
         typed = (Column(name, self.key if name == "_key" else _typed(ddl)) for name, ddl in metadata)
         return Columns((*self.columns.all, *typed))
 
@@ -101,7 +104,7 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
     before = streams.get(inputs[0], UNKNOWN) if inputs else UNKNOWN
     if step.aggregate is not None:
         columns = _aggregated_columns(step.aggregate, before.visible)
-        return Stream(columns, before.key, (), table=True, aggregated=True)
+        return Stream(columns, before.key, (), table=True, aggregated=True, windowed=step.window is not None)
     if step.key_by is not None:
         return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=())
     if step.select is not None:

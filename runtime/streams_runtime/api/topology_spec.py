@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from streams_runtime.api.base import Model
+from streams_runtime.api.windows_spec import WindowSpec
 
 FormatName = Literal["string", "bytes", "long", "int", "double", "json"]
 
@@ -81,6 +82,11 @@ class StepSpec(Model):
         default=None,
         min_length=1,
         description="For each key: column name to count(*), count(x), sum(x), min(x), max(x) or avg(x).",
+    )
+    window: WindowSpec | None = Field(
+        default=None,
+        description="With aggregate: aggregate the records of each window by themselves. Expressions behind it see"
+        " _window_start and _window_end.",
     )
     store: str | None = Field(
         default=None,

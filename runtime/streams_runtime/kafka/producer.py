@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams_runtime.errors import ProducerException, StreamsException
 from streams_runtime.kafka.foreign import QuietLog, error_of, reason_of
+from streams_runtime.kafka.partitioner import partition_for
 
+T = TypeVar("T")
 Headers = list[tuple[str, str | bytes | None]]
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
@@ -47,6 +49,7 @@ _TICK = 0.2
 _PATIENCE = 10.0
 # Seconds that close() has to hand over the reports of what it discards.
 _CLOSE_TIMEOUT = 5.0
+_METADATA_SECONDS = 5.0
 _FAILURES_SHOWN = 3
 
 
@@ -74,6 +77,7 @@ class BatchProducer:
         self._failure: KafkaError | None = None
         self._waiting_since = 0.0
         self._closed = False
+        self._partitions: dict[str, int] = {}
         self._config: dict[str, Any] = {
             **_DEFAULTS,
             **properties,
@@ -92,12 +96,14 @@ class BatchProducer:
         timestamps: Sequence[int],
         partition: int | None = None,
         headers: Sequence[Headers | None] | None = None,
+        placed_by: Sequence[bytes | None] | None = None,
     ) -> None:
         """Hands records over; they are written for certain only when `flush` returns.
 
         Record i is (`keys[i]`, `values[i]`, `timestamps[i]`, `headers[i]`); a value None is a tombstone;
         timestamps are milliseconds since 1970, UTC. Without `partition` the key decides, as it does in the
-        Java client; records without a key are spread at random.
+        Java client; records without a key are spread at random. `placed_by` are the keys that decide in place of the
+        records' own: a windowed key lies where the key in it does (Kafka Streams' WindowedStreamPartitioner).
 
         Timestamp 0 is written as 1, because librdkafka takes 0 for "now".
 
@@ -109,10 +115,11 @@ class BatchProducer:
             raise ValueError(f"{rows} keys, {len(values)} values and {len(timestamps)} timestamps are not one batch")
         times = _sendable(topic, timestamps)
         where = -1 if partition is None else partition
+        places = repeat(where) if placed_by is None else self._places(topic, placed_by)
         self._waiting_since = time.monotonic()
         produce = self._producer.produce
-        rows_of_batch = zip(keys, values, times, headers or repeat(None), strict=False)
-        for row, (key, value, timestamp, header) in enumerate(rows_of_batch):
+        rows_of_batch = zip(keys, values, times, headers or repeat(None), places, strict=False)
+        for row, (key, value, timestamp, header, where) in enumerate(rows_of_batch):
             try:
                 try:
                     produce(topic, value, key, where, None, None, timestamp, header)
@@ -143,6 +150,27 @@ class BatchProducer:
             self._closed = True
             self._discard()
 
+    def _places(self, topic: str, keys: Sequence[bytes | None]) -> list[int]:
+        if topic not in self._partitions:
+            self._partitions[topic] = self._partitions_of(topic)
+        count = self._partitions[topic]
+        place = {key: -1 if key is None else partition_for(key, count) for key in set(keys)}
+        return [place[key] for key in keys]
+
+    def _partitions_of(self, topic: str) -> int:
+        """Waits for a broker that is away, as sending does."""
+        while True:
+            try:
+                found = self._heard(lambda seconds: self._producer.list_topics(topic, seconds), _METADATA_SECONDS)
+            except StreamsException:
+                self._wait_or_stop(0)
+                continue
+            description = found.topics[topic]
+            if description.error is None:
+                return len(description.partitions)
+            text = f"topic {topic} can't be written: {reason_of(description.error)}"
+            raise self._judged(description.error, text)
+
     def _made(self) -> Producer:
         return Producer(self._config, logger=QuietLog())
 
@@ -155,7 +183,7 @@ class BatchProducer:
     def _free(self) -> None:
         self._producer.close()
 
-    def _heard(self, listen: Callable[[float], int], seconds: float) -> int:
+    def _heard(self, listen: Callable[[float], T], seconds: float) -> T:
         """Take in what librdkafka reports meanwhile; a producer that has failed for good raises here."""
         try:
             return listen(seconds)

@@ -102,10 +102,11 @@ class TransactionalProducer(BatchProducer):
         timestamps: Sequence[int],
         partition: int | None = None,
         headers: Sequence[Headers | None] | None = None,
+        placed_by: Sequence[bytes | None] | None = None,
     ) -> None:
         """As BatchProducer; of a transaction that has failed, `add_offsets` says why."""
         try:
-            super().send(topic, keys, values, timestamps, partition, headers)
+            super().send(topic, keys, values, timestamps, partition, headers, placed_by)
         except UntoldException as failure:
             self._untold = failure
 

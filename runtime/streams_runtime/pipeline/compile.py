@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -14,6 +14,7 @@ from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.formats import ddl_of, format_of
 from streams_runtime.pipeline.nodes import (
+    OUT_WINDOW,
     applied,
     check_aggregates,
     check_select,
@@ -25,6 +26,7 @@ from streams_runtime.pipeline.nodes import (
 )
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.source import RAW_SCHEMA
+from streams_runtime.pipeline.windows import in_windows
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
@@ -93,6 +95,15 @@ class Compiler:
         """The state of an aggregate node."""
         return self._aggregates[node]
 
+    def grouped(self, node: AggregateNode, rows: DataFrame, late: Observation) -> tuple[DataFrame, str, Sequence[str]]:
+        """What `partials` makes a batch's contribution from: the rows, the node's field, and what divides a key's rows.
+
+        Of windows, how often a record came too late is left in `late`.
+        """
+        if node.windows is None:
+            return rows, node.path, ()
+        return in_windows(rows, node.windows, self._several_topics(node), late), node.path, (OUT_WINDOW,)
+
     def key_format(self, node: str) -> Format:
         """The format of the keys of the rows that a node gives."""
         return format_of(self._outputs[node].schema["_key"].dataType)
@@ -138,6 +149,15 @@ class Compiler:
                 found.append(Outlet(node, frames[node.input]))
         return found
 
+    def _several_topics(self, node: Node) -> bool:
+        """Whether records of more than one topic reach the node; then offsets are no order."""
+        found, waiting = 0, [node]
+        while waiting:
+            inputs = inputs_of(waiting.pop())
+            found += not inputs
+            waiting += [self._topology.node(name) for name in inputs]
+        return found > 1
+
     def _analysed(self, node: Node) -> DataFrame:
         match node:
             case SourceNode() | TableSourceNode() | RepartitionSourceNode():
@@ -164,14 +184,17 @@ class Compiler:
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:
         state = AggregateState(node.aggregates)
-        check_aggregates(state, self._outputs[node.input])
-        found = partials(state, self._outputs[node.input], node.path)
+        rows = self._outputs[node.input]
+        check_aggregates(state, rows)
+        found = partials(state, *self.grouped(node, rows, Observation()))
         schema = to_arrow_schema(found.schema)
         state.bind(schema)
         self._aggregates[node.name] = state
         empty = schema.empty_table()
         finished = state.finish(empty)
-        return self._spark.createDataFrame(table_rows(empty["_key"], empty["_partition"], empty["_time"], finished))
+        nothing = empty["_time"]
+        windows = None if node.windows is None else (nothing, nothing)
+        return self._spark.createDataFrame(table_rows(empty["_key"], empty["_partition"], nothing, finished, windows))
 
     def _decoder_of(self, node: Source) -> Decoder:
         if isinstance(node, RepartitionSourceNode):

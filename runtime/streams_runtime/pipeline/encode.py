@@ -30,6 +30,12 @@ def encoded(column: pa.ChunkedArray | pa.Array) -> Bytes:
     raise AssertionError(f"no format for {kind}: the compiler lets no such column through")
 
 
+def windowed_keys(keys: Bytes, starts: pa.ChunkedArray | pa.Array) -> Bytes:
+    """Keys of windows as Kafka's TimeWindowedSerializer writes them: the key's bytes, then 8 of the start in ms."""
+    times = _numbers(starts, ">i8")
+    return [None if key is None or time is None else key + time for key, time in zip(keys, times, strict=True)]
+
+
 def _numbers(column: pa.ChunkedArray | pa.Array, big_endian: str) -> Bytes:
     width = int(big_endian[-1])
     values = column.fill_null(0).to_numpy()

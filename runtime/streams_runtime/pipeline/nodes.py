@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation
@@ -15,8 +15,11 @@ from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.topology.plan import KeyByNode, MergeNode, SinkNode, TransformNode
 
-HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD})
+WINDOW_START, WINDOW_END = "_window_start", "_window_end"  # of the rows of a windowed aggregate
+HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD, WINDOW_START, WINDOW_END})
 OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"
+OUT_WINDOW = "_window"  # start of a row's window, ms
+OUT_RECORDS = "_records"  # how many records a partial aggregate stands for
 
 
 def value_columns(frame: DataFrame) -> list[str]:
@@ -91,15 +94,20 @@ def _merged(node: MergeNode, frames: list[DataFrame]) -> DataFrame:
     return merged
 
 
-def partials(state: AggregateState, rows: DataFrame, path: str) -> DataFrame:
-    """The batch's contribution to each key: `_partition`, `_key`, the state columns, `_time` (ms, latest)."""
+def partials(state: AggregateState, rows: DataFrame, path: str, within: Sequence[str] = ()) -> DataFrame:
+    """The batch's contribution to each key: `_partition`, `_key`, the state columns, `_time` (ms, latest).
+
+    Of `rows` only those that are usable; `within` names columns that divide a key's records, which are given too.
+    """
     columns = []
     for column in state.columns:
         with refusing(column.path):
             columns.append(F.expr(column.expression).alias(column.name))
     with refusing(path):
-        grouped = rows.where(usable()).groupBy("_partition", "_key")
-        return grouped.agg(*columns, F.unix_millis(F.max("_timestamp")).alias(OUT_TIME))
+        grouped = rows.where(usable()).groupBy("_partition", "_key", *within)
+        latest = F.unix_millis(F.max("_timestamp")).alias(OUT_TIME)
+        records = [F.count(F.lit(1)).alias(OUT_RECORDS)] if within else []
+        return grouped.agg(*columns, latest, *records)
 
 
 def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
@@ -130,10 +138,15 @@ def counting_dropped(rows: DataFrame, observation: Observation) -> DataFrame:
 
 
 def written(frame: DataFrame, value_format: str) -> DataFrame:
-    """Rows as they go to a topic: `_key`, `_value` (JSON text, or the one column), `_time` (ms), `_headers`."""
+    """Rows as they go to a topic: `_key`, `_value` (JSON text, or the one column), `_time` (ms), `_headers`.
+
+    Rows that are windows have `_window`, its start in ms, too.
+    """
     names = value_columns(frame)
     value = F.col(VALUE) if value_format != "json" else write_json([F.col(f"`{name}`") for name in names])
+    window = [F.unix_millis(WINDOW_START).alias(OUT_WINDOW)] if WINDOW_START in frame.columns else []
     return frame.select(
+        *window,
         F.col("_key").alias(OUT_KEY),
         F.when(~F.col(NULL_VALUE), value).alias(OUT_VALUE),
         F.unix_millis("_timestamp").alias(OUT_TIME),
@@ -166,19 +179,34 @@ def sink_format(node: SinkNode, frame: DataFrame) -> str:
     return declared
 
 
-def table_rows(keys: pa.Array, partitions: pa.Array, timestamps: pa.Array, columns: pa.Table) -> pa.Table:
-    """New rows of a table as the next stage reads them: metadata, `_null`, then the table's columns."""
+def table_rows(
+    keys: pa.Array,
+    partitions: pa.Array,
+    timestamps: pa.Array,
+    columns: pa.Table,
+    windows: tuple[pa.Array, pa.Array] | None = None,
+) -> pa.Table:
+    """New rows of a table as the next stage reads them: metadata, `_null`, then the table's columns.
+
+    `windows` are starts and ends (ms) where each row is one window.
+    """
     rows = len(partitions)
     metadata = {
         "_key": keys,
-        "_timestamp": timestamps.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
+        "_timestamp": _times(timestamps),
         "_topic": pa.nulls(rows, pa.string()),
         "_partition": partitions,
         "_offset": pa.nulls(rows, pa.int64()),
         "_headers": pa.nulls(rows, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         NULL_VALUE: pa.repeat(False, rows),
     }
+    if windows is not None:
+        metadata |= {WINDOW_START: _times(windows[0]), WINDOW_END: _times(windows[1])}
     return pa.table(metadata | {name: columns[name] for name in columns.column_names})
+
+
+def _times(milliseconds: pa.Array) -> pa.Array:
+    return milliseconds.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
 
 
 def _columns(frame: DataFrame) -> str:

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation
 
 from streams_runtime.kafka.producer import Headers
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler, Outlet
 from streams_runtime.pipeline.decode import RECORD, Account, account_of, counted
-from streams_runtime.pipeline.encode import Bytes, encoded
+from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
 from streams_runtime.pipeline.nodes import (
     OUT_KEY,
+    OUT_RECORDS,
     OUT_TIME,
     OUT_VALUE,
+    OUT_WINDOW,
     counting_dropped,
     partials,
     table_rows,
@@ -38,7 +41,10 @@ from streams_runtime.topology.plan import (
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Records for one topic, in order. `headers` is None where no record has any. Timestamps in ms."""
+    """Records for one topic, in order. `headers` is None where no record has any. Timestamps in ms.
+
+    `placed_by`: the keys that decide the partition where the records' own do not: those within windowed keys.
+    """
 
     topic: str
     internal: bool
@@ -46,6 +52,7 @@ class Emission:
     values: Bytes
     timestamps: list[int]
     headers: list[Headers | None] | None = None
+    placed_by: Bytes | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -56,7 +63,8 @@ class Keyed:
     """Rows of a batch for one store: which task's partition, which key, when. `columns` is the rest.
 
     For an aggregate, each (partition, key) once, `columns` its state; for a table source, rows in offset order,
-    `columns` the value's bytes.
+    `columns` the value's bytes. With windows each (partition, key, start) once: `starts` in ms, and how many `records`
+    of the batch each row stands for.
     """
 
     node: AggregateNode | TableSourceNode
@@ -64,6 +72,23 @@ class Keyed:
     keys: pa.ChunkedArray
     timestamps: pa.ChunkedArray
     columns: pa.Table
+    starts: pa.ChunkedArray | None = None
+    records: pa.ChunkedArray | None = None
+
+    def filter(self, mask: pa.ChunkedArray) -> Keyed:
+        """The rows for which `mask` is true."""
+        starts, records = (None if each is None else each.filter(mask) for each in (self.starts, self.records))
+        partitions, keys, timestamps = (each.filter(mask) for each in (self.partitions, self.keys, self.timestamps))
+        return Keyed(self.node, partitions, keys, timestamps, self.columns.filter(mask), starts, records)
+
+    @property
+    def windows(self) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
+        """Starts and ends of the rows' windows (ms); None where a row is none."""
+        if self.starts is None:
+            return None
+        assert isinstance(self.node, AggregateNode)
+        assert self.node.windows is not None
+        return self.starts, pc.add(self.starts, self.node.windows.size)
 
 
 @dataclass(slots=True)
@@ -72,6 +97,7 @@ class StageResult:
 
     accounts: dict[str, Account] = field(default_factory=dict)
     dropped: int = 0
+    late: int = 0
     emissions: list[Emission] = field(default_factory=list)
     keyed: list[Keyed] = field(default_factory=list)
 
@@ -142,7 +168,7 @@ class SubTopologyRunner:
         direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
         emissions = self._direct(direct, rows, finished) if direct else []
         if len(direct) < len(consumers):
-            table = table_rows(rows.keys, rows.partitions, rows.timestamps, finished)
+            table = table_rows(rows.keys, rows.partitions, rows.timestamps, finished, rows.windows)
             for outlet in self._compiler.table_outlets(self._sub, node.name, table):
                 if outlet.node not in direct:
                     assert isinstance(outlet.node, SinkNode)
@@ -162,11 +188,12 @@ class SubTopologyRunner:
     def _collect(self, outlet: Outlet, result: StageResult) -> None:
         match outlet.node:
             case AggregateNode() as node:
-                dropped = Observation()
+                dropped, late = Observation(), Observation()
                 rows = counting_dropped(outlet.rows, dropped)
                 state = self._compiler.aggregate(node.name)
-                table = partials(state, rows, node.path).toArrow()
+                table = partials(state, *self._compiler.grouped(node, rows, late)).toArrow()
                 result.dropped += dropped.get["dropped"]
+                result.late += 0 if node.windows is None else late.get["late"]
                 result.keyed.append(_keyed(node, table, [column.name for column in state.columns]))
             case TableSourceNode() as node:
                 keyed = outlet.rows.where("_key is not null").selectExpr(
@@ -189,13 +216,16 @@ class SubTopologyRunner:
         value_format = "json" if isinstance(node, RepartitionSinkNode) else self._compiler.value_format(node)
         table = written(rows, value_format).toArrow()
         headers = table["_headers"]
+        starts = table[OUT_WINDOW] if OUT_WINDOW in table.column_names else None
+        keys = encoded(table[OUT_KEY])
         return Emission(
             node.topic,
             internal,
-            encoded(table[OUT_KEY]),
+            keys if starts is None else windowed_keys(keys, starts),
             encoded(table[OUT_VALUE]),
             table[OUT_TIME].to_pylist(),
             None if headers.null_count == len(headers) else _headers(headers),
+            None if starts is None else keys,
         )
 
     def _direct(self, sinks: Sequence[SinkNode], rows: Keyed, finished: pa.Table) -> list[Emission]:
@@ -205,12 +235,16 @@ class SubTopologyRunner:
         for sink in sinks:
             json = self._compiler.value_format(sink) == "json"
             values: Bytes = list(json_rows(finished)) if json else encoded(finished.column(0))
-            emissions.append(Emission(sink.topic, False, keys, values, timestamps))
+            whole = keys if rows.starts is None else windowed_keys(keys, rows.starts)
+            placed_by = None if rows.starts is None else keys
+            emissions.append(Emission(sink.topic, False, whole, values, timestamps, placed_by=placed_by))
         return emissions
 
 
 def _keyed(node: AggregateNode | TableSourceNode, table: pa.Table, columns: list[str]) -> Keyed:
-    return Keyed(node, table["_partition"], table[OUT_KEY], table[OUT_TIME], table.select(columns))
+    names = table.column_names
+    starts, records = (table[name] if name in names else None for name in (OUT_WINDOW, OUT_RECORDS))
+    return Keyed(node, table["_partition"], table[OUT_KEY], table[OUT_TIME], table.select(columns), starts, records)
 
 
 def _headers(column: pa.ChunkedArray) -> list[Headers | None]:

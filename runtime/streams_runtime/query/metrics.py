@@ -27,6 +27,10 @@ _COUNTERS: Final = {  # key in the description's counters: (metric, help); prome
         "dropped_records",
         "Records that were skipped (Kafka Streams: dropped-records-total).",
     ),
+    "late_records": (
+        "late_records",
+        "Times that a record met a window that had closed (Kafka Streams counts them in dropped-records-total).",
+    ),
     "restored_records": ("restore", "Records restored into stores (Kafka Streams: restore-total)."),
     "batches": ("batches", "Batches that were committed."),
     "deserialization_errors": ("deserialization_errors", "Records that could not be read with their format."),

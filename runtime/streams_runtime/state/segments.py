@@ -21,6 +21,7 @@ from streams_runtime.state.database import DATA, OFFSETS, Database, Pair, databa
 NO_TIME = -1
 """The stream time of a store that has seen no record, as in Kafka Streams."""
 _STREAM_TIME = b"stream-time"
+_LATEST = b"latest-timestamp"
 _LAYOUT = b"layout"
 _PREFIX = "segment."
 
@@ -68,8 +69,11 @@ class SegmentedDatabase(Database):
 
     def stream_time(self) -> int:
         """The largest time that was written, NO_TIME when there is none."""
-        value = self._read(lambda: self._offsets.get(_STREAM_TIME))
-        return NO_TIME if value is None else int.from_bytes(cast(bytes, value), "big", signed=True)
+        return self._time(_STREAM_TIME)
+
+    def latest_timestamp(self) -> int:
+        """The largest timestamp that was written, NO_TIME when there is none."""
+        return self._time(_LATEST)
 
     def get(self, segment: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """Values of `keys` in one segment, in their order; None where there is none."""
@@ -87,8 +91,8 @@ class SegmentedDatabase(Database):
         """
         return self._scan(lambda: self._family(segment), start, end, reverse)
 
-    def write(self, changes: Mapping[int, Sequence[Change]], stream_time: int, offset: int | None) -> None:
-        """Put (or, for None, delete) pairs in their segments, set stream time and offset, in one atomic write.
+    def write(self, changes: Mapping[int, Sequence[Change]], stream_time: int, latest: int, offset: int | None) -> None:
+        """Put (or, for None, delete) pairs in their segments, set both times and the offset, in one atomic write.
 
         Segments that are not there are made; `offset` None leaves the recorded one as it is.
         """
@@ -102,7 +106,8 @@ class SegmentedDatabase(Database):
                         batch.delete(key, handle)
                     else:
                         batch.put(key, value, handle)
-            batch.put(_STREAM_TIME, stream_time.to_bytes(8, "big", signed=True), self._offsets_handle)
+            for name, time in ((_STREAM_TIME, stream_time), (_LATEST, latest)):
+                batch.put(name, time.to_bytes(8, "big", signed=True), self._offsets_handle)
             self._put_offset(batch, offset)
             self._db.write(batch)
 
@@ -134,6 +139,10 @@ class SegmentedDatabase(Database):
             self._chunk(lambda number=number: self._family(number), None, None, False, False, limit=1)  # type: ignore[misc]
             for number in self._segments
         )
+
+    def _time(self, name: bytes) -> int:
+        value = self._read(lambda: self._offsets.get(name))
+        return NO_TIME if value is None else int.from_bytes(cast(bytes, value), "big", signed=True)
 
     def _family(self, segment: int) -> Rdict | None:
         found = self._segments.get(segment)

@@ -33,6 +33,7 @@ class SegmentedStore(LocalStore):
     _keys: KeySchema
     _stamped: bool  # whether values lie in the store with their timestamps
     _stream_time: int
+    _latest: int
     _database: SegmentedDatabase
 
     def __init__(
@@ -49,6 +50,15 @@ class SegmentedStore(LocalStore):
     def stream_time(self) -> int:
         """The largest time that was written (ms); -1 when there is none."""
         return self._stream_time
+
+    @property
+    def latest_timestamp(self) -> int:
+        """The largest timestamp (ms) of all records that were written, -1 when there is none.
+
+        A windowed aggregate writes the largest time of a window's records: this is how far its own stream time has
+        come, also after a restoration.
+        """
+        return self._latest
 
     @property
     def segments(self) -> tuple[int, ...]:
@@ -115,8 +125,9 @@ class SegmentedStore(LocalStore):
                 changes[segment].append((key, value))
             else:
                 self.expired_records += 1
-        self._database.write(changes, stream_time, offset)
-        self._stream_time = stream_time
+        latest = max(self._latest, max(updates.timestamps, default=NO_TIME))
+        self._database.write(changes, stream_time, latest, offset)
+        self._stream_time, self._latest = stream_time, latest
         if any(segment < first_live for segment in self._database.segments):
             self._database.drop_before(first_live)
 
@@ -146,7 +157,7 @@ class SegmentedStore(LocalStore):
             )
             self.wipe()
             return
-        self._stream_time = self._database.stream_time()
+        self._stream_time, self._latest = self._database.stream_time(), self._database.latest_timestamp()
         self._database.drop_before(self._first_live(self._stream_time))
 
     def _value(self, stored: bytes) -> bytes:

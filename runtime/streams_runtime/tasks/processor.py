@@ -18,7 +18,8 @@ from streams_runtime.pipeline.decode import Account
 from streams_runtime.pipeline.diagnose import reason
 from streams_runtime.pipeline.runner import Emission, Keyed, StageResult, SubTopologyRunner
 from streams_runtime.pipeline.source import BatchInput
-from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.state.store import Updates
+from streams_runtime.state.stores import AnyStore
 from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.updates import merged, table_updates
 from streams_runtime.topology.plan import AggregateNode, SubTopology, TableSourceNode
@@ -42,6 +43,7 @@ class Counters:
     records_processed: int = 0
     batches: int = 0
     records_dropped: int = 0
+    late_records: int = 0
     deserialization_errors: int = 0
     dead_letters: int = 0
 
@@ -53,7 +55,7 @@ class Held:
     `offset` is the changelog offset that comes next afterwards; None: where the changelog ends once all is produced.
     """
 
-    store: KeyValueStore
+    store: AnyStore
     updates: Updates
     offset: int | None
 
@@ -114,6 +116,7 @@ class BatchProcessor:
         outcome.offsets = ends
         self._counters.records_processed += result.records
         self._counters.records_dropped += result.dropped
+        self._counters.late_records += result.late
         self._counters.deserialization_errors += result.broken
         self._counters.dead_letters += sum(len(each) for each in letters)
         return outcome
@@ -129,8 +132,11 @@ class BatchProcessor:
     ) -> None:
         if len(keyed.keys) == 0:
             return
-        stores = {partition: task.key_value_store(node.store) for partition, task in tasks.items()}
+        stores = {partition: task.stores[node.store] for partition, task in tasks.items()}
         new = merged(self._compiler.aggregate(node.name), keyed, stores)
+        self._counters.late_records += new.late
+        if not new.updates:
+            return
         for partition, updates in new.updates.items():
             store = stores[partition]
             producer.send(store.changelog.topic, updates.keys, updates.values, updates.timestamps, partition)
@@ -189,7 +195,8 @@ class BatchProcessor:
 
 
 def _send(producer: BatchProducer, emission: Emission) -> None:
-    producer.send(emission.topic, emission.keys, emission.values, emission.timestamps, headers=emission.headers)
+    records = (emission.keys, emission.values, emission.timestamps)
+    producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
 
 
 def _held_table(

@@ -13,7 +13,11 @@ from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.state.store import Updates
+from streams_runtime.state.stores import AnyStore
+from streams_runtime.state.window_keys import window_key
+from streams_runtime.state.windows import WindowStore
+from streams_runtime.topology.plan import AggregateNode
 
 _NO_TIME = (-1).to_bytes(8, "big", signed=True)
 
@@ -25,16 +29,23 @@ class Merged:
     updates: Mapping[int, Updates]
     rows: Keyed
     finished: pa.Table
+    late: int = 0
 
 
-def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, KeyValueStore]) -> Merged:
+def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) -> Merged:
     """Merge a batch's partial aggregates into the stores' contents; writes nothing.
+
+    Of windows those are left out that were closed before the batch: their records came too late.
 
     Raises:
         StreamsException: a total left its range.
         ProcessorStateException: a store can't be read.
     """
-    keys = pa.chunked_array([pa.array(encoded(keyed.keys), pa.binary())])
+    keyed, late = _without_closed(keyed, stores)
+    whole = encoded(keyed.keys)
+    if keyed.starts is not None:
+        whole = [key and window_key(key, start) for key, start in zip(whole, keyed.starts.to_pylist(), strict=True)]
+    keys = pa.chunked_array([pa.array(whole, pa.binary())])
     order = pc.sort_indices(
         pa.table({"partition": keyed.partitions, "key": keys}),
         sort_keys=[("partition", "ascending"), ("key", "ascending")],
@@ -52,8 +63,26 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, KeyValueSto
     values = state.encode(new)
     time_list: list[int] = times.tolist()
     updates = {p: Updates(key_bytes[part], values[part], time_list[part]) for p, part in slices.items()}
-    rows = Keyed(keyed.node, pa.array(partitions), keyed.keys.take(order), pa.array(times), new)
-    return Merged(updates, rows, state.finish(new))
+    starts = None if keyed.starts is None else keyed.starts.take(order)
+    rows = Keyed(keyed.node, pa.array(partitions), keyed.keys.take(order), pa.array(times), new, starts)
+    return Merged(updates, rows, state.finish(new), late)
+
+
+def _without_closed(keyed: Keyed, stores: Mapping[int, AnyStore]) -> tuple[Keyed, int]:
+    """The rows whose windows were open when the batch began, and how many records the others stand for.
+
+    The batch's own records were judged by those before them in the batch (pipeline.windows); stream time before the
+    batch is the same for all of them, so that it keeps a window's rows or leaves them all out.
+    """
+    node = keyed.node
+    if keyed.starts is None or not isinstance(node, AggregateNode) or node.windows is None:
+        return keyed, 0
+    times = {partition: store.latest_timestamp for partition, store in stores.items() if isinstance(store, WindowStore)}
+    before = pa.array([times[partition] for partition in keyed.partitions.to_pylist()], pa.int64())
+    is_open = pc.greater(pc.add(keyed.starts, node.windows.size + node.windows.grace), before)
+    assert keyed.records is not None
+    late = pc.sum(keyed.records.filter(pc.invert(is_open))).as_py() or 0
+    return keyed.filter(is_open), late
 
 
 def table_updates(keyed: Keyed) -> dict[int, Updates]:
@@ -79,5 +108,5 @@ def table_updates(keyed: Keyed) -> dict[int, Updates]:
 def _slices(partitions: np.ndarray[tuple[int], np.dtype[np.int32]]) -> dict[int, slice]:
     """Where each partition's rows are, in rows sorted by partition."""
     found, starts = np.unique(partitions, return_index=True)
-    ends = [*starts[1:].tolist(), len(partitions)]
+    ends = [*starts[1:].tolist(), len(partitions)][: len(found)]
     return {int(p): slice(start, end) for p, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.aggregates import parse_aggregate
@@ -11,6 +12,7 @@ from streams_runtime.api.names import changelog_topic, repartition_topic
 from streams_runtime.api.paths import under
 from streams_runtime.api.sql import SqlSyntaxError
 from streams_runtime.api.topology_spec import FormatSpec, SinkSpec, SourceSpec, StepSpec
+from streams_runtime.api.windows_spec import WindowSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
@@ -24,11 +26,14 @@ from streams_runtime.topology.plan import (
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
+    StoreKind,
     StoreSpec,
     SubTopology,
     TableSourceNode,
+    TimeWindows,
     Topology,
     TransformNode,
+    Windowing,
     inputs_of,
     needed_by,
 )
@@ -87,7 +92,8 @@ def _step(step: StepSpec, path: str, rename: Mapping[str, str]) -> Node:
         return KeyByNode(step.name, before, step.key_by, path)
     if step.aggregate is not None:
         columns = tuple(_aggregate(name, text, path) for name, text in step.aggregate.items())
-        return AggregateNode(step.name, before, columns, step.store or "", path)
+        windows = None if step.window is None else _windows(step.window, path)
+        return AggregateNode(step.name, before, columns, step.store or "", path, windows)
     select = tuple(step.select.items()) if step.select is not None else None
     return TransformNode(step.name, before, step.where, select, path)
 
@@ -99,6 +105,22 @@ def _aggregate(column: str, text: str, path: str) -> Aggregate:
     except SqlSyntaxError as error:
         raise TopologyException(f"{field}: {error}") from error
     return Aggregate(column, call.function, call.argument, field)
+
+
+def _windows(window: WindowSpec, path: str) -> TimeWindows:
+    if window.tumbling is not None:
+        size = advance = _ms(window.tumbling.size)
+        grace = _ms(window.tumbling.grace)
+    elif window.hopping is not None:
+        hopping = window.hopping
+        size, advance, grace = _ms(hopping.size), _ms(hopping.advance), _ms(hopping.grace)
+    else:
+        raise TopologyException(f"{under(path, 'window')}: no kind of window")
+    return TimeWindows(size, advance, grace, size + grace if window.retention is None else _ms(window.retention))
+
+
+def _ms(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
 
 
 def _sink(sink: SinkSpec, path: str, rename: Mapping[str, str], taken: set[str]) -> Node:
@@ -169,7 +191,9 @@ def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubT
             stores.append(StoreSpec(node.store, "key-value", node.topic, source_changelog=True, node=node.name))
         if isinstance(node, AggregateNode):
             topic = changelog_topic(application_id, node.store)
-            stores.append(StoreSpec(node.store, "key-value", topic, source_changelog=False, node=node.name))
+            kept = None if node.windows is None else Windowing(node.windows.retention, node.windows.size)
+            kind: StoreKind = "key-value" if kept is None else "window"
+            stores.append(StoreSpec(node.store, kind, topic, False, node.name, kept))
     return SubTopology(
         id=index,
         nodes=tuple(nodes),

@@ -16,6 +16,7 @@ from streams_runtime.topology.plan import (
     SourceNode,
     SubTopology,
     TableSourceNode,
+    TimeWindows,
     Topology,
     TransformNode,
     inputs_of,
@@ -150,9 +151,16 @@ def _does(node: Node) -> str:
             return f"keyBy {node.key}"
         case AggregateNode():
             calls = (f"{each.column} = {each.function}({each.argument or '*'})" for each in node.aggregates)
-            return f"aggregate {', '.join(calls)}"
+            return f"aggregate {', '.join(calls)}{_windows(node.windows)}"
         case _:
             return _PLAIN[type(node)]
+
+
+def _windows(windows: TimeWindows | None) -> str:
+    if windows is None:
+        return ""
+    kind = f"{windows.size} ms" if windows.advance == windows.size else f"{windows.size} ms every {windows.advance} ms"
+    return f" in windows of {kind}, grace {windows.grace} ms"
 
 
 def _all_topics(topology: Topology) -> list[str]:

@@ -107,14 +107,28 @@ class MergeNode:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeWindows:
+    """Windows [start, start + `size`) that begin at every multiple of `advance` since 1970. All in ms.
+
+    A window is closed once stream time has reached its end and `grace`. `retention` is that of its store.
+    """
+
+    size: int
+    advance: int
+    grace: int
+    retention: int
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateNode:
-    """A running aggregate of each key, kept in `store`; its output is a table."""
+    """A running aggregate of each key, or of each key's windows, kept in `store`; its output is a table."""
 
     name: str
     input: str
     aggregates: tuple[Aggregate, ...]
     store: str
     path: str
+    windows: TimeWindows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +338,17 @@ class Topology:
                 return sub
         read = (topic for sub in self.subtopologies for topic in sub.source_topics)
         raise TopologyException(f"no sub-topology reads the topic {topic!r}; they read {_listed(read)}")
+
+    @property
+    def windowed(self) -> frozenset[str]:
+        """Nodes whose rows are windows: windowed aggregates, and transforms after them."""
+        found: set[str] = set()
+        for node in self.nodes:
+            if (isinstance(node, AggregateNode) and node.windows is not None) or (
+                isinstance(node, TransformNode) and node.input in found
+            ):
+                found.add(node.name)
+        return frozenset(found)
 
     @property
     def tables(self) -> frozenset[str]:

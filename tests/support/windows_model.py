@@ -1,0 +1,41 @@
+"""Windowed aggregation record by record, as KStreamWindowAggregate does it: what every batch has to agree with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from streams_runtime.topology.plan import TimeWindows
+
+Window = tuple[int, str, int]
+"""Partition, key and start."""
+
+
+@dataclass
+class WindowsModel:
+    """Sums and counts by window. Times in ms."""
+
+    windows: TimeWindows
+    found: dict[Window, tuple[int, int, int]] = field(default_factory=dict)
+    """Of each window the sum, the count, and the largest time."""
+    late: int = 0
+    stream_time: dict[int, int] = field(default_factory=lambda: defaultdict(lambda: -1))
+
+    def process(self, partition: int, key: str, time: int, amount: int) -> None:
+        """One record, after all that were processed before."""
+        self.stream_time[partition] = max(self.stream_time[partition], time)
+        for start in self.starts(time):
+            if start + self.windows.size + self.windows.grace <= self.stream_time[partition]:
+                self.late += 1
+                continue
+            total, count, latest = self.found.get((partition, key, start), (0, 0, -1))
+            self.found[partition, key, start] = (total + amount, count + 1, max(latest, time))
+
+    def starts(self, time: int) -> Iterator[int]:
+        """TimeWindows.windowsFor."""
+        size, advance = self.windows.size, self.windows.advance
+        start = max(0, time - size + advance) // advance * advance
+        while start <= time:
+            yield start
+            start += advance
