@@ -340,17 +340,6 @@ class Topology:
         raise TopologyException(f"no sub-topology reads the topic {topic!r}; they read {_listed(read)}")
 
     @property
-    def windowed(self) -> frozenset[str]:
-        """Nodes whose rows are windows: windowed aggregates, and transforms after them."""
-        found: set[str] = set()
-        for node in self.nodes:
-            if (isinstance(node, AggregateNode) and node.windows is not None) or (
-                isinstance(node, TransformNode) and node.input in found
-            ):
-                found.add(node.name)
-        return frozenset(found)
-
-    @property
     def tables(self) -> frozenset[str]:
         """Nodes whose output is a table: aggregates, table sources, and transforms after them."""
         found: set[str] = set()

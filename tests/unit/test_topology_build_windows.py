@@ -1,0 +1,45 @@
+"""Windows from the resource to the plan: lengths in ms, the store that they need, and what a drawing says of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pipeline_kit import source, topology_of
+
+from streams_runtime.topology.describe import as_json, as_mermaid
+from streams_runtime.topology.plan import AggregateNode, StoreSpec, TimeWindows, Topology, Windowing
+
+
+def of(window: dict[str, Any]) -> Topology:
+    steps = [
+        {"name": "often", "from": "in", "window": window, "aggregate": {"n": "count(*)"}, "store": "often"},
+        {"name": "more", "from": "often", "where": "n > 1 and _window_start > timestamp '2020-01-01'"},
+    ]
+    return topology_of([source(schema="a BIGINT")], steps, [{"from": "more", "topic": "out"}])
+
+
+@pytest.mark.parametrize(
+    ("window", "planned"),
+    [
+        ({"tumbling": {"size": "1m"}}, TimeWindows(60_000, 60_000, 0, 60_000)),
+        ({"tumbling": {"size": "1m", "grace": "5s"}}, TimeWindows(60_000, 60_000, 5_000, 65_000)),
+        ({"tumbling": {"size": "1m"}, "retention": "2h"}, TimeWindows(60_000, 60_000, 0, 7_200_000)),
+        ({"hopping": {"size": "1m", "advance": "1s500ms"}}, TimeWindows(60_000, 1_500, 0, 60_000)),
+    ],
+)
+def test_windows_have_lengths_in_ms_and_a_window_store(window: dict[str, Any], planned: TimeWindows) -> None:
+    topology = of(window)
+    node = topology.node("often")
+    assert isinstance(node, AggregateNode)
+    assert node.windows == planned
+    kept = Windowing(planned.retention, planned.size)
+    assert topology.stores == (StoreSpec("often", "window", "app-often-changelog", False, "often", kept),)
+
+
+def test_a_drawing_says_which_windows_they_are() -> None:
+    does = [
+        node["does"] for node in as_json(of({"hopping": {"size": "1m", "advance": "10s"}}))["subtopologies"][0]["nodes"]
+    ]
+    assert "aggregate n = count(*) in windows of 60000 ms every 10000 ms, grace 0 ms" in does
+    assert "in windows of 60000 ms, grace 5000 ms" in as_mermaid(of({"tumbling": {"size": "1m", "grace": "5s"}}))
