@@ -37,12 +37,14 @@ def _no_java() -> str | None:
 
 
 def _no_oracle() -> str | None:
+    from oracle_driver import driver_built
     from oracle_jvm import built
 
     from streams_runtime.errors import EnvironmentException
 
     try:
         built()
+        driver_built()
     except EnvironmentException as missing:
         return str(missing)
     return None

@@ -13,7 +13,14 @@ from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, VALUE
 from streams_runtime.pipeline.formats import format_of, write_json
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.topology.plan import KeyByNode, MergeNode, SinkNode, TransformNode
+from streams_runtime.topology.plan import (
+    AggregateNode,
+    KeyByNode,
+    MergeNode,
+    RepartitionSinkNode,
+    SinkNode,
+    TransformNode,
+)
 
 WINDOW_START, WINDOW_END = "_window_start", "_window_end"  # of the rows of a windowed aggregate
 HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD, WINDOW_START, WINDOW_END})
@@ -97,14 +104,14 @@ def _merged(node: MergeNode, frames: list[DataFrame]) -> DataFrame:
 def partials(state: AggregateState, rows: DataFrame, path: str, within: Sequence[str] = ()) -> DataFrame:
     """The batch's contribution to each key: `_partition`, `_key`, the state columns, `_time` (ms, latest).
 
-    Of `rows` only those that are usable; `within` names columns that divide a key's records, which are given too.
+    `rows` are usable ones; `within` names columns that divide a key's records, which are given too.
     """
     columns = []
     for column in state.columns:
         with refusing(column.path):
             columns.append(F.expr(column.expression).alias(column.name))
     with refusing(path):
-        grouped = rows.where(usable()).groupBy("_partition", "_key", *within)
+        grouped = rows.groupBy("_partition", "_key", *within)
         latest = F.unix_millis(F.max("_timestamp")).alias(OUT_TIME)
         records = [F.count(F.lit(1)).alias(OUT_RECORDS)] if within else []
         return grouped.agg(*columns, latest, *records)
@@ -127,14 +134,16 @@ def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
         raise InvalidApplicationException(list(mistakes.values()))
 
 
-def usable() -> Column:
-    """Whether a record can be aggregated or repartitioned by its key: it has a key and a value."""
-    return F.col("_key").isNotNull() & ~F.col(NULL_VALUE)
+def usable(node: AggregateNode | RepartitionSinkNode) -> Column:
+    """Whether the node takes a record, as in Kafka Streams: it needs a key, and an aggregate by key a value too."""
+    keyed = F.col("_key").isNotNull()
+    by_key = isinstance(node, AggregateNode) and node.windows is None
+    return keyed & ~F.col(NULL_VALUE) if by_key else keyed
 
 
-def counting_dropped(rows: DataFrame, observation: Observation) -> DataFrame:
-    """The same rows; the first query over them leaves in `observation` how many are not usable."""
-    return rows.observe(observation, F.count_if(~usable()).alias("dropped"))
+def taken(node: AggregateNode | RepartitionSinkNode, rows: DataFrame, dropped: Observation) -> DataFrame:
+    """The rows that the node takes; the first query over them leaves in `dropped` how many it does not."""
+    return rows.observe(dropped, F.count_if(~usable(node)).alias("dropped")).where(usable(node))
 
 
 def written(frame: DataFrame, value_format: str) -> DataFrame:

@@ -20,10 +20,9 @@ from streams_runtime.pipeline.nodes import (
     OUT_TIME,
     OUT_VALUE,
     OUT_WINDOW,
-    counting_dropped,
     partials,
     table_rows,
-    usable,
+    taken,
     written,
 )
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
@@ -189,7 +188,7 @@ class SubTopologyRunner:
         match outlet.node:
             case AggregateNode() as node:
                 dropped, late = Observation(), Observation()
-                rows = counting_dropped(outlet.rows, dropped)
+                rows = taken(node, outlet.rows, dropped)
                 state = self._compiler.aggregate(node.name)
                 table = partials(state, *self._compiler.grouped(node, rows, late)).toArrow()
                 result.dropped += dropped.get["dropped"]
@@ -205,7 +204,7 @@ class SubTopologyRunner:
                 result.keyed.append(_keyed(node, keyed.toArrow(), [OUT_VALUE]))
             case RepartitionSinkNode() as node:
                 dropped = Observation()
-                rows = counting_dropped(outlet.rows, dropped).where(usable())
+                rows = taken(node, outlet.rows, dropped)
                 result.emissions.append(self._emission(node, rows))
                 result.dropped += dropped.get["dropped"]
             case SinkNode() as node:

@@ -11,19 +11,19 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from streams_runtime.pipeline.nodes import OUT_WINDOW, usable
+from streams_runtime.pipeline.nodes import OUT_WINDOW
 from streams_runtime.topology.plan import TimeWindows
 
 _TIME, _STREAM_TIME, _SOURCE_TIME = "_window_time", "_stream_time", "_source_time"
 
 
 def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late: Observation) -> DataFrame:
-    """Each usable record once for each window that is still open to it, with `_window`.
+    """Each record once for each window that is still open to it, with `_window`.
 
     The first query over them leaves in `late` how often a record met a closed one. Records count in the order of their
     offsets; those of `several_topics` as Kafka Streams chooses among partitions, by the time that each has come to.
     """
-    timed = rows.where(usable()).withColumn(_TIME, F.unix_millis("_timestamp"))
+    timed = rows.withColumn(_TIME, F.unix_millis("_timestamp"))
     partition = Window.partitionBy("_partition")
     order: list[Column] = [F.col("_offset")]
     if several_topics:

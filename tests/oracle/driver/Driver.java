@@ -1,0 +1,88 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.Properties;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.streams.TestInputTopic;
+import org.apache.kafka.streams.TestOutputTopic;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.test.TestRecord;
+
+/**
+ * Answers what Kafka Streams makes of records: a case a line on standard input, its answer a line on standard output.
+ *
+ * <p>A case is {"topology": {...}, "records": [{"topic", "key", "value", "time"}]}, see Topologies; keys and values are
+ * text or null, times in ms. The answer is {"sink": [{"key", "value", "time"}], "store": [...], "dropped": n}: all
+ * records of the sink in order (keys as hexadecimal bytes), the store's contents at the end, and how many records were
+ * dropped. Ends with its input.
+ */
+public final class Driver {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private Driver() {}
+
+    public static void main(String[] argv) throws Exception {
+        PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            out.println(answer(JSON.readTree(line)));
+        }
+    }
+
+    private static String answer(JsonNode asked) {
+        Properties config = new Properties();
+        config.put("application.id", "driver");
+        config.put("bootstrap.servers", "none:9092");
+        config.put("statestore.cache.max.bytes", "0");
+        Topologies made = Topologies.of(asked.get("topology"));
+        try (TopologyTestDriver driver = new TopologyTestDriver(made.topology, config, Instant.EPOCH)) {
+            for (JsonNode each : asked.get("records")) {
+                TestInputTopic<String, String> topic =
+                    driver.createInputTopic(
+                        each.get("topic").asText(), new StringSerializer(), new StringSerializer());
+                topic.pipeInput(
+                    new TestRecord<>(
+                        text(each.get("key")),
+                        text(each.get("value")),
+                        new RecordHeaders(),
+                        each.get("time").asLong()));
+            }
+            ObjectNode answer = JSON.createObjectNode();
+            sink(driver, answer.putArray("sink"));
+            made.store(driver, answer.putArray("store"));
+            answer.put("dropped", dropped(driver));
+            return answer.toString();
+        }
+    }
+
+    private static void sink(TopologyTestDriver driver, ArrayNode found) {
+        TestOutputTopic<byte[], byte[]> sink =
+            driver.createOutputTopic("out", new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        for (TestRecord<byte[], byte[]> each : sink.readRecordsToList()) {
+            byte[] value = each.value();
+            found.addObject()
+                .put("key", java.util.HexFormat.of().formatHex(each.key()))
+                .put("value", value == null ? null : new String(value, StandardCharsets.UTF_8))
+                .put("time", each.timestamp());
+        }
+    }
+
+    private static long dropped(TopologyTestDriver driver) {
+        return driver.metrics().values().stream()
+            .filter(metric -> metric.metricName().name().equals("dropped-records-total"))
+            .mapToLong(metric -> ((Number) metric.metricValue()).longValue())
+            .sum();
+    }
+
+    private static String text(JsonNode node) {
+        return node == null || node.isNull() ? null : node.asText();
+    }
+}

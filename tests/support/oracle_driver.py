@@ -1,0 +1,80 @@
+"""Kafka Streams' own TopologyTestDriver in a JVM beside the tests: what it makes of the same records."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_peer_build import PeerBuild, build_peer
+
+from streams_runtime.jvm.jars import cache_folder
+from streams_runtime.jvm.java import find_java
+
+SOURCE = Path(__file__).parents[1] / "oracle" / "driver"
+_HEAP = "256m"
+
+
+@functools.cache
+def driver_built() -> PeerBuild:
+    """The driver's classes and jars. Raises EnvironmentException when they can't be made on this machine."""
+    return build_peer(cache_folder(), SOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a case: the sink's records in order, the store at the end, and how many records were dropped.
+
+    The sink has (key bytes, value, time), the store (key, start or None) with (value, time). Times in ms.
+    """
+
+    sink: Sequence[tuple[bytes, Any, int]]
+    store: Mapping[tuple[str, int | None], tuple[Any, int]]
+    dropped: int
+
+
+class KafkaStreams:
+    """Asks a running driver."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def answer(self, topology: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Answer:
+        """What Kafka Streams makes of the records, in their order. Raises AssertionError when the driver has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"topology": topology, "records": records}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the driver ended with exit code {self._process.wait(10)}; its log says why"
+        told = json.loads(line)
+        return Answer(
+            [(bytes.fromhex(it["key"]), _value(it["value"]), it["time"]) for it in told["sink"]],
+            {(it["key"], it.get("start")): (_value(it["value"]), it["time"]) for it in told["store"]},
+            told["dropped"],
+        )
+
+
+@contextmanager
+def kafka_streams(folder: Path) -> Iterator[KafkaStreams]:
+    """A driver that runs inside the block; its log lies in `folder`."""
+    command = [str(find_java()), f"-Xmx{_HEAP}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", f"-Djava.io.tmpdir={folder}"]
+    command += ["-cp", driver_built().classpath, "Driver"]
+    with (
+        (folder / "driver.log").open("w") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            yield KafkaStreams(process)
+        finally:
+            process.kill()  # all that it has is in memory, and in its folder
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
