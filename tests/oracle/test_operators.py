@@ -34,6 +34,8 @@ WINDOWS: dict[str, dict[str, int] | None] = {
     "hopping": {"size": 10_000, "advance": 3_000, "grace": 2_000, "retention": 3_600_000},
     "hopping by one": {"size": 4, "advance": 1, "grace": 3, "retention": 400_000},
 }
+FINAL = ("tumbling", "tumbling without grace", "hopping by one")
+"""Those that are also asked for the last contents of each window only."""
 records = st.lists(
     st.tuples(st.sampled_from(["a", "b", None]), st.one_of(st.none(), st.integers(-9, 9)), st.integers(0, 60_000)),
     min_size=1,
@@ -53,10 +55,12 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaStreams]:
 
 @pytest.fixture(scope="module")
 def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
-    return {name: Pipeline(spark, topology_of(*declared(windows))) for name, windows in WINDOWS.items()}
+    made = {name: Pipeline(spark, topology_of(*declared(windows))) for name, windows in WINDOWS.items()}
+    final = {f"final {name}": Pipeline(spark, topology_of(*declared(WINDOWS[name], final=True))) for name in FINAL}
+    return made | final
 
 
-def declared(windows: dict[str, int] | None) -> tuple[Any, Any, Any]:
+def declared(windows: dict[str, int] | None, final: bool = False) -> tuple[Any, Any, Any]:
     aggregate = {"total": "sum(coalesce(a, 0))", "n": "count(*)"}
     step: dict[str, Any] = {"name": "step", "from": "in", "aggregate": aggregate, "store": "store"}
     if windows is not None:
@@ -66,10 +70,12 @@ def declared(windows: dict[str, int] | None) -> tuple[Any, Any, Any]:
             step["window"] = {"tumbling": {"size": lengths["size"], "grace": lengths["grace"]}} | {
                 "retention": f"{windows['retention']}ms"
             }
+    if final:
+        step["suppress"] = "untilWindowCloses"
     return [source(schema="a BIGINT")], [step], [{"from": "step", "topic": "out"}]
 
 
-def ours(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[Any, Any, int]:
+def ours(pipeline: Pipeline, given: list[Given], cuts: list[int], final: bool = False) -> tuple[Any, Any, int]:
     """The sink's last record of each key, the store's contents, and how many records were dropped."""
     last: dict[bytes, tuple[Any, int]] = {}
     with ExitStack() as stack:
@@ -83,6 +89,7 @@ def ours(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[Any, 
             for topic, _, key_bytes, value, time, _ in bench.producer.records:
                 if topic == "out":
                     assert key_bytes is not None
+                    assert not (final and key_bytes in last), "a window is passed on once"
                     last[key_bytes] = (value and json.loads(value), time)
         counters = bench.counters
         return last, held(bench), counters.records_dropped + counters.late_records
@@ -105,12 +112,17 @@ def _json(amount: int | None) -> bytes | None:
     return None if amount is None else json.dumps({"a": amount}).encode()
 
 
-def theirs(driver: KafkaStreams, windows: dict[str, int] | None, given: list[Given]) -> tuple[Any, Any, int]:
+def theirs(
+    driver: KafkaStreams, windows: dict[str, int] | None, given: list[Given], final: bool = False
+) -> tuple[Any, Any, int]:
     asked = [
         {"topic": "in", "key": key, "value": None if amount is None else json.dumps({"a": amount}), "time": time}
         for key, amount, time in given
     ]
-    answer = driver.answer({} if windows is None else {"windows": windows}, asked)
+    topology: dict[str, Any] = {} if windows is None else {"windows": windows}
+    answer = driver.answer(topology | ({"suppress": True} if final else {}), asked)
+    if final:
+        assert len({key for key, *_ in answer.sink}) == len(answer.sink)
     return {key: (value, time) for key, value, time in answer.sink}, answer.store, answer.dropped
 
 
@@ -123,3 +135,15 @@ def test_aggregates_agree_with_kafka_streams_wherever_batches_begin(
     driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Given], cuts: list[int]
 ) -> None:
     assert ours(pipelines[operator], given, cuts) == theirs(driver, WINDOWS[operator], given)
+
+
+@pytest.mark.parametrize("operator", FINAL)
+@settings(max_examples=12)
+@given(st.one_of(records, close_records), cuts)
+@example([("a", 1, 0), ("b", 1, 1_000), ("a", 1, 14_999), ("b", 3, 9_999), ("c", 1, 15_000), ("a", 1, 60_000)], [2, 4])
+@example([("a", 1, 0), ("a", 1, 40_000)], [])
+def test_windows_that_are_passed_on_once_closed_agree_with_kafka_streams(
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Given], cuts: list[int]
+) -> None:
+    mine = ours(pipelines[f"final {operator}"], given, cuts, final=True)
+    assert mine == theirs(driver, WINDOWS[operator], given, final=True)

@@ -46,7 +46,7 @@ spec:
       - {name: by-user, from: all, keyBy: user}
       - {name: totals, from: by-user, aggregate: {total: sum(cents), n: count(*)}, store: totals}
       - {name: often, from: by-user, window: {tumbling: {size: 1m, grace: 10s}, retention: 1d},
-         aggregate: {n: count(*)}, store: often}
+         aggregate: {n: count(*)}, store: often, suppress: untilWindowCloses}
       - {name: overlapping, from: by-user, window: {hopping: {size: 1m, advance: 10s}}, aggregate: {n: count(*)},
          store: overlapping}
       - {name: spans, from: often, where: n > 1, select: {n: n, of: _window_start, to: _window_end}}

@@ -169,6 +169,7 @@ class FakeClient:
                 "records_processed": 1000,
                 "batches": 4,
                 "records_dropped": 3,
+                "late_records": 1,
                 "deserialization_errors": 2,
                 "dead_letters": 1,
                 "restored_records": 40,

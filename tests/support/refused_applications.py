@@ -383,7 +383,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "",
     ),
     "join": (application(step(join={"table": "users"})), f"{S}.join", "not there yet", "merge"),
-    "suppress": (application(step(suppress={})), f"{S}.suppress", "not there yet", "leave it out"),
+    "suppress-of-another-kind": (
+        application(total(window={"tumbling": {"size": "1m"}}, suppress="untilTimeLimit")),
+        f"{S}.suppress",
+        "found 'untilTimeLimit'",
+        "untilWindowCloses",
+    ),
+    "suppress-without-windows": (
+        application(total(suppress="untilWindowCloses")),
+        f"{S}.suppress",
+        "without windows",
+        "leave it out",
+    ),
     "misspelt-field": (application(step(wher="true")), f"{S}.wher", "no such field", "did you mean 'where'?"),
     "no-schema": (
         application(sources=[{**ORDERS, "value": {"format": "json"}}]),

@@ -37,6 +37,16 @@ def test_windows_have_lengths_in_ms_and_a_window_store(window: dict[str, Any], p
     assert topology.stores == (StoreSpec("often", "window", "app-often-changelog", False, "often", kept),)
 
 
+def test_only_the_last_contents_of_windows_may_be_asked_for() -> None:
+    step = {"name": "often", "from": "in", "window": {"tumbling": {"size": "1m"}}, "suppress": "untilWindowCloses"}
+    rest = {"aggregate": {"n": "count(*)"}, "store": "often"}
+    topology = topology_of([source(schema="a BIGINT")], [step | rest], [{"from": "often", "topic": "out"}])
+    node = topology.node("often")
+    assert isinstance(node, AggregateNode)
+    assert node.windows == TimeWindows(60_000, 60_000, 0, 60_000, only_final=True)
+    assert "each once it has closed" in as_mermaid(topology)
+
+
 def test_a_drawing_says_which_windows_they_are() -> None:
     does = [
         node["does"] for node in as_json(of({"hopping": {"size": "1m", "advance": "10s"}}))["subtopologies"][0]["nodes"]

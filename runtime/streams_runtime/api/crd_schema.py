@@ -61,6 +61,9 @@ class _Models:
         return turned
 
     def _node(self, node: Schema, where: str) -> Schema:
+        if "const" in node:  # a choice of one
+            node = {**node, "enum": [node["const"]]}
+            del node["const"]
         if unknown := set(node) - {*_TAKEN_OVER, *_TURNED}:
             raise ValueError(f"{where} has {', '.join(sorted(unknown))}, which a structural schema does not know")
         turned = self._referred(node, where)

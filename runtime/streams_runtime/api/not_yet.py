@@ -18,7 +18,6 @@ NOT_YET_FIELDS: dict[tuple[str, str], str] = {
     ("WindowSpec", "session"): _NO_SUCH_WINDOW,
     ("WindowSpec", "late"): "leave it out; late records are counted",
     ("StepSpec", "join"): "leave it out; merge with an aggregate brings the records of two streams together",
-    ("StepSpec", "suppress"): "leave it out; every change of an aggregate is passed on",
     ("StepSpec", "flatMap"): "leave it out; where, select, keyBy, merge and aggregate are there",
     ("StepSpec", "reduce"): "use aggregate with count, sum, min, max or avg",
     ("StepSpec", "cogroup"): "use merge and then aggregate",

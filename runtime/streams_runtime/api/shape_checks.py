@@ -87,6 +87,9 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
             yield Mistake(under(path, "merge", index), f"{name!r} is listed twice", "list each input once")
     if step.aggregate is not None and step.store is None:
         yield Mistake(under(path, "store"), "is missing", f"name the store of this aggregate, such as {step.name!r}")
+    if step.suppress is not None and step.window is None:
+        found = "windows that close, in a step without windows"
+        yield Mistake(under(path, "suppress"), found, "leave it out, or give the step a window")
     if step.window is not None:
         yield from window_mistakes(step.window, under(path, "window"), step.aggregate is not None)
     if step.aggregate is None and step.store is not None:

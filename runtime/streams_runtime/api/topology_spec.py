@@ -88,6 +88,11 @@ class StepSpec(Model):
         description="With aggregate: aggregate the records of each window by themselves. Expressions behind it see"
         " _window_start and _window_end.",
     )
+    suppress: Literal["untilWindowCloses"] | None = Field(
+        default=None,
+        description="With window: pass on only the last contents of each window, once it has closed. Absent: pass on"
+        " every change.",
+    )
     store: str | None = Field(
         default=None,
         description="Name of the aggregate's store. No default: a made-up name changes when steps are added.",

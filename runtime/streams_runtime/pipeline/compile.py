@@ -28,6 +28,7 @@ from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.pipeline.windows import in_windows
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.serdes import Serde, key_serde
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
     AggregateNode,
@@ -107,6 +108,10 @@ class Compiler:
     def key_format(self, node: str) -> Format:
         """The format of the keys of the rows that a node gives."""
         return format_of(self._outputs[node].schema["_key"].dataType)
+
+    def key_serde(self, node: str) -> Serde:
+        """How the keys of a node's rows are written."""
+        return key_serde(self.key_format(node))
 
     def value_format(self, sink: SinkNode) -> str:
         """Name of the format that a sink writes."""

@@ -20,6 +20,7 @@ from streams_runtime.pipeline.runner import Emission, Keyed, StageResult, SubTop
 from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
+from streams_runtime.tasks.closing import closed
 from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.updates import merged, table_updates
 from streams_runtime.topology.plan import AggregateNode, SubTopology, TableSourceNode
@@ -141,7 +142,10 @@ class BatchProcessor:
             store = stores[partition]
             producer.send(store.changelog.topic, updates.keys, updates.values, updates.timestamps, partition)
             outcome.held.append(Held(store, updates, None))
-        for emission in runner.run_table(node, new.rows, new.finished):
+        shown = (new.rows, new.finished)
+        if node.windows is not None and node.windows.only_final:
+            shown = closed(self._compiler.aggregate(node.name), new, stores, self._compiler.key_serde(node.name))
+        for emission in runner.run_table(node, *shown) if len(shown[0].keys) else ():
             _send(producer, emission)
 
     def _unreadable(self, runner: SubTopologyRunner, batch: BatchInput, result: StageResult) -> list[Emission]:

@@ -44,7 +44,8 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
     keyed, late = _without_closed(keyed, stores)
     whole = encoded(keyed.keys)
     if keyed.starts is not None:
-        whole = [key and window_key(key, start) for key, start in zip(whole, keyed.starts.to_pylist(), strict=True)]
+        # Every key is there: records without one do not get so far.
+        whole = [window_key(key or b"", start) for key, start in zip(whole, keyed.starts.to_pylist(), strict=True)]
     keys = pa.chunked_array([pa.array(whole, pa.binary())])
     order = pc.sort_indices(
         pa.table({"partition": keyed.partitions, "key": keys}),

@@ -92,7 +92,7 @@ def _step(step: StepSpec, path: str, rename: Mapping[str, str]) -> Node:
         return KeyByNode(step.name, before, step.key_by, path)
     if step.aggregate is not None:
         columns = tuple(_aggregate(name, text, path) for name, text in step.aggregate.items())
-        windows = None if step.window is None else _windows(step.window, path)
+        windows = None if step.window is None else _windows(step.window, path, step.suppress is not None)
         return AggregateNode(step.name, before, columns, step.store or "", path, windows)
     select = tuple(step.select.items()) if step.select is not None else None
     return TransformNode(step.name, before, step.where, select, path)
@@ -107,7 +107,7 @@ def _aggregate(column: str, text: str, path: str) -> Aggregate:
     return Aggregate(column, call.function, call.argument, field)
 
 
-def _windows(window: WindowSpec, path: str) -> TimeWindows:
+def _windows(window: WindowSpec, path: str, only_final: bool) -> TimeWindows:
     if window.tumbling is not None:
         size = advance = _ms(window.tumbling.size)
         grace = _ms(window.tumbling.grace)
@@ -116,7 +116,8 @@ def _windows(window: WindowSpec, path: str) -> TimeWindows:
         size, advance, grace = _ms(hopping.size), _ms(hopping.advance), _ms(hopping.grace)
     else:
         raise TopologyException(f"{under(path, 'window')}: no kind of window")
-    return TimeWindows(size, advance, grace, size + grace if window.retention is None else _ms(window.retention))
+    retention = size + grace if window.retention is None else _ms(window.retention)
+    return TimeWindows(size, advance, grace, retention, only_final)
 
 
 def _ms(duration: timedelta) -> int:

@@ -160,7 +160,8 @@ def _windows(windows: TimeWindows | None) -> str:
     if windows is None:
         return ""
     kind = f"{windows.size} ms" if windows.advance == windows.size else f"{windows.size} ms every {windows.advance} ms"
-    return f" in windows of {kind}, grace {windows.grace} ms"
+    final = ", each once it has closed" if windows.only_final else ""
+    return f" in windows of {kind}, grace {windows.grace} ms{final}"
 
 
 def _all_topics(topology: Topology) -> list[str]:

@@ -110,13 +110,15 @@ class MergeNode:
 class TimeWindows:
     """Windows [start, start + `size`) that begin at every multiple of `advance` since 1970. All in ms.
 
-    A window is closed once stream time has reached its end and `grace`. `retention` is that of its store.
+    A window is closed once stream time has reached its end and `grace`. `retention` is that of its store. With
+    `only_final` a window is passed on when it has closed, and not at each change.
     """
 
     size: int
     advance: int
     grace: int
     retention: int
+    only_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,11 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
@@ -41,7 +44,10 @@ final class Topologies {
         this.windowed = windowed;
     }
 
-    /** From {"windows": {"size", "advance", "grace", "retention"}}, in ms; without windows an aggregate by key. */
+    /**
+     * From {"windows": {"size", "advance", "grace", "retention"}, "suppress": true}, in ms; without windows an aggregate
+     * by key, and without suppress every change is passed on.
+     */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
         KGroupedStream<String, String> grouped = builder.stream("in", Consumed.with(TEXT, TEXT)).groupByKey();
@@ -60,7 +66,7 @@ final class Topologies {
         }
         TimeWindows declared =
             TimeWindows.ofSizeAndGrace(ms(windows, "size"), ms(windows, "grace")).advanceBy(ms(windows, "advance"));
-        grouped
+        KTable<Windowed<String>, String> counted = grouped
             .windowedBy(declared)
             .aggregate(
                 () -> state(0, 0),
@@ -68,7 +74,11 @@ final class Topologies {
                 Materialized.<String, String, WindowStore<Bytes, byte[]>>as("store")
                     .withKeySerde(TEXT)
                     .withValueSerde(TEXT)
-                    .withRetention(ms(windows, "retention")))
+                    .withRetention(ms(windows, "retention")));
+        if (asked.has("suppress")) {
+            counted = counted.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()));
+        }
+        counted
             .toStream()
             .to("out", Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, declared.size()), TEXT));
         return new Topologies(builder.build(), true);
