@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 
 import pytest
 from query_fakes import KEYS, FakeView, Pair
@@ -12,19 +11,6 @@ from typer.testing import CliRunner, Result
 
 from streams_runtime.cli.query import app
 from streams_runtime.states import ClientState
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[Pair]:
-    pair = Pair()
-    yield pair
-    pair.stop()
-
-
-@pytest.fixture
-def pair(servers: Pair) -> Pair:
-    servers.reset()
-    return servers
 
 
 def query(*arguments: str, url: str | None = None) -> Result:

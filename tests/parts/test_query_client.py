@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+from http_answers import answering
 from query_fakes import KEYS, FakeView, Pair, entries_of
 
 from streams_runtime.errors import (
@@ -56,19 +56,6 @@ class Time:
         self.pauses.append(seconds)
         if self._events:
             self._events.pop(0)()
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[Pair]:
-    pair = Pair()
-    yield pair
-    pair.stop()
-
-
-@pytest.fixture
-def pair(servers: Pair) -> Pair:
-    servers.reset()
-    return servers
 
 
 def unused_url() -> str:
@@ -264,25 +251,14 @@ def test_a_url_without_a_scheme_is_refused() -> None:
     ("status", "body"), [(200, b"<html>hello</html>"), (200, b"[]"), (200, b"{}"), (404, b"{}"), (500, b"")]
 )
 def test_a_stranger_at_the_url_is_recognised(status: int, body: bytes) -> None:
-    class Stranger(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        request.end_headers()
+        request.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
-        thread = threading.Thread(target=stranger.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            url = f"http://127.0.0.1:{stranger.server_port}"
-            with pytest.raises(InstanceNotReachableException, match="not an instance of a streams application"):
-                ask(url, "count", Time())
-        finally:
-            stranger.shutdown()
-            thread.join()
+    told = pytest.raises(InstanceNotReachableException, match="not an instance of a streams application")
+    with answering(answer) as url, told:
+        ask(url, "count", Time())
 
 
 @pytest.mark.parametrize("happening", ["migrated", "cut off"])

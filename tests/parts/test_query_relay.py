@@ -6,10 +6,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import httpx
 import pytest
+from http_answers import answering
 from query_fakes import KEYS, FakeView, Pair, entries_of, key_in
 from waiting import eventually
 
@@ -27,19 +28,6 @@ ASKED: dict[str, Callable[[StreamsQueryClient], object]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def servers() -> Iterator[Pair]:
-    pair = Pair()
-    yield pair
-    pair.stop()
-
-
-@pytest.fixture
-def pair(servers: Pair) -> Pair:
-    servers.reset()
-    return servers
-
-
 @contextmanager
 def through_the_first(pair: Pair, deadline: float = 4.0, token: str | None = None) -> Iterator[StreamsQueryClient]:
     """A client that may not ask any other instance than the first."""
@@ -51,27 +39,6 @@ def through_the_first(pair: Pair, deadline: float = 4.0, token: str | None = Non
     with StreamsQueryClient(pair.first.url, deadline, credentials=credentials, relay=True) as client:
         client._requests._http.event_hooks["request"].append(reaches_the_first_only)
         yield client
-
-
-@contextmanager
-def owner(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """The URL of a server that stands for an instance and answers as the test likes."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer(self)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def lead(pair: Pair, url: str) -> None:
@@ -119,7 +86,7 @@ def test_token_path_and_parameters_arrive_as_they_were_sent(pair: Pair) -> None:
         request.send_response(503)
         request.end_headers()
 
-    with owner(record) as url:
+    with answering(record) as url:
         lead(pair, url)
         with through_the_first(pair, deadline=0.2, token="hush") as client, pytest.raises(StreamsException):
             client.range("counts", "a/../b%2F\n?", "Zürich", partition=1)
@@ -137,7 +104,7 @@ def test_an_answer_that_breaks_off_there_is_no_whole_answer_here(pair: Pair) -> 
         line = b'{"key":"UA","value":1,"keyBytes":"VUE="}\n'
         request.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
 
-    with owner(break_off) as url:
+    with answering(break_off) as url:
         lead(pair, url)
         with (
             through_the_first(pair) as client,
@@ -148,7 +115,7 @@ def test_an_answer_that_breaks_off_there_is_no_whole_answer_here(pair: Pair) -> 
 
 def test_only_instances_that_have_partitions_of_the_store_are_asked(pair: Pair) -> None:
     asked: list[str] = []
-    with owner(lambda request: asked.append(request.path)) as url:
+    with answering(lambda request: asked.append(request.path)) as url:
         stranger = url.removeprefix("http://")
         answer = httpx.get(f"{pair.first.url}/relay/{stranger}/stores/counts/count")
         assert (answer.status_code, answer.json()["title"], answer.json()["remedy"]) == (
