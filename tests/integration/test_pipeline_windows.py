@@ -21,7 +21,7 @@ from streams_runtime.topology.plan import TimeWindows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 KINDS: dict[str, tuple[dict[str, Any], TimeWindows]] = {
     "tumbling": ({"tumbling": {"size": "10s", "grace": "5s"}}, TimeWindows(10_000, 10_000, 5_000, 15_000)),
@@ -71,7 +71,7 @@ records = st.lists(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(records, st.lists(st.integers(0, 25), max_size=4))
 @example([("a", 0, 1, 0), ("a", 30_000, 1, 0), ("a", 9_999, 1, 0), ("b", 20_000, 1, 0)], [2])
 @example([("a", 0, 1, 0), ("a", 14_999, 1, 0), ("b", 9_999, 1, 0), ("b", 15_000, 1, 0), ("a", 1, 1, 0)], [])
