@@ -111,7 +111,9 @@ def test_defaults_are_the_models_own():
 def test_a_field_without_a_default_may_be_left_empty():
     assert schema_at("spec.applicationId")["nullable"] is True
     assert "default" not in schema_at("spec.applicationId")
-    assert None in schema_at("spec.template.tolerations")["items"]["properties"]["effect"]["enum"]
+    effect = schema_at("spec.template.tolerations")["items"]["properties"]["effect"]
+    assert (effect["nullable"], effect["pattern"]) == (True, "^(NoSchedule|PreferNoSchedule|NoExecute)$")
+    assert "enum" not in effect
 
 
 def test_columns_show_fields_that_the_status_has():
