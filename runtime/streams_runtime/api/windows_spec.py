@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,19 +11,21 @@ from streams_runtime.api.base import Model
 from streams_runtime.api.values import Duration, format_duration
 
 _NO_GRACE = timedelta(0)
-_GRACE_TEXT = (
-    "How long after its end, in stream time, a window still takes records. A record that comes later is late: it is"
-    " counted and left out. Default: 0ms."
-)
+Grace = Annotated[
+    Duration,
+    Field(
+        description="How long after its end, in stream time, a window still takes records. A record that comes later is"
+        " late: it is counted and left out. Default: 0ms.",
+        json_schema_extra={"default": format_duration(_NO_GRACE)},
+    ),
+]
 
 
 class TumblingSpec(Model):
     """Windows of one size, one after the other, aligned to 1970."""
 
     size: Duration = Field(description="Length of a window.")
-    grace: Duration = Field(
-        default=_NO_GRACE, description=_GRACE_TEXT, json_schema_extra={"default": format_duration(_NO_GRACE)}
-    )
+    grace: Grace = _NO_GRACE
 
 
 class HoppingSpec(Model):
@@ -30,9 +33,7 @@ class HoppingSpec(Model):
 
     size: Duration = Field(description="Length of a window.")
     advance: Duration = Field(description="Time from the beginning of a window to that of the next; at most the size.")
-    grace: Duration = Field(
-        default=_NO_GRACE, description=_GRACE_TEXT, json_schema_extra={"default": format_duration(_NO_GRACE)}
-    )
+    grace: Grace = _NO_GRACE
 
 
 class WindowSpec(Model):
