@@ -18,7 +18,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts lint format bench-quick test-e2e test-idle soak crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts lint format bench-quick profile test-e2e test-idle soak crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -31,6 +31,7 @@ help:
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
 	@echo "make bench-quick  speed beside Kafka Streams, in under five minutes"
+	@echo "make profile      where an instance's time goes: WORKLOAD=catch-up (or restore); a flame graph, Spark's stage times"
 	@echo "make install      set-up only: .venv, Java, jars"
 	@echo "make crd          write the resource's definition from the models of api/"
 	@echo "make lock         pin the dependencies of pyproject.toml anew"
@@ -68,8 +69,9 @@ jvm: $(PROJECT_STAMP)
 demo: install
 	@$(PYTHON) examples/demo.py
 
+# Two lanes (tests/conftest.py): what waits for an API server, beside the rest.
 test: install
-	@$(PYTHON) -m pytest
+	@$(PYTHON) -m pytest -n 2 --dist loadscope
 
 test-unit: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit
@@ -99,6 +101,10 @@ format: $(PROJECT_STAMP)
 
 bench-quick: install
 	@$(PYTHON) tests/benchmarks/quick.py
+
+WORKLOAD := catch-up
+profile: install
+	@$(PYTHON) tests/benchmarks/profiled.py $(WORKLOAD)
 
 crd: $(PROJECT_STAMP)
 	@$(PYTHON) -m streams_runtime.api.crd > crds/streamsapplications.yaml.new

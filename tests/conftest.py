@@ -1,4 +1,4 @@
-"""What tests share: one broker and one Spark session a run, and names that no other test has."""
+"""What tests share: one broker a lane, one Spark session a run, and names that no other test has."""
 
 from __future__ import annotations
 
@@ -8,25 +8,61 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["e2e_fixtures", "kube_fixtures", "not_run", "pytester", "query_fixtures"]
+pytest_plugins = [
+    "e2e_fixtures",
+    "kube_fixtures",
+    "not_run",
+    "oracle_fixtures",
+    "pytester",
+    "query_fixtures",
+    "topology_drivers",
+]
 
 BOOTSTRAP_VARIABLE = "STREAMSAPP_TEST_BOOTSTRAP"
 """The address of a broker to test against; without it a run starts its own."""
 
+_SPARK = ("tests/benchmarks/", "tests/integration/", "tests/oracle/", "tests/e2e/")
+"""Where tests may use the run's Spark session, or a whole node: those that do have one lane, all others another."""
+
 _LONGEST_NAME = 40
+_ROOT = Path(__file__).parents[1]
 
 # Examples take as long as a loaded machine lets them; the run's own time limit ends a hang.
 hypothesis.settings.register_profile("project", deadline=None)
 hypothesis.settings.load_profile("project")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Two lanes for `--dist loadscope`, each for one worker: what computes with Spark, and what mostly waits.
+
+    So there is still one node, and one Spark session, for all tests that share it.
+    """
+    return Lanes(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+class Lanes(LoadScopeScheduling):
+    """Gives one worker the test files that speak of Spark, and one the others: of servers, brokers, and pure logic."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "computing" if _uses_spark(nodeid.partition("::")[0]) else "waiting"
+
+
+@cache
+def _uses_spark(file: str) -> bool:
+    """Whether a test file may want the session. One that is taken for another would only have a second one started."""
+    return file.startswith(_SPARK) and ("spark" in (_ROOT / file).read_text() or file.startswith("tests/e2e/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +74,7 @@ class SharedBroker:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[SharedBroker]:
-    """One real broker for all tests of the run, started by the first that asks for it."""
+    """One real broker for all tests of a lane, started by the first that asks for it."""
     if address := os.environ.get(BOOTSTRAP_VARIABLE):
         yield SharedBroker(address)
         return

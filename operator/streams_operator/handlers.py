@@ -28,7 +28,8 @@ _AGAIN = 2.0  # seconds until kopf is started again, should it have ended
 _GUARD = 0.5  # seconds between two looks at the watches
 _WATCH = "watcher for "
 """With this begins the name of each of kopf's tasks that watch."""
-_STOP = 10.0  # seconds that its end may take
+_END = 8.0  # seconds after which what is left of kopf is told to end once more; it waits 5 before it tells its tasks
+_STOP = 12.0  # seconds that its end may take
 
 Told = Callable[[Kind, Json, bool], None]
 """Called with the kind, the object's metadata, and whether it has gone; in kopf's thread."""
@@ -83,21 +84,33 @@ class Watches:
 
     async def _operate(self) -> None:
         guard = asyncio.create_task(self._guard())
-        await kopf.operator(
-            registry=_registry(self._told),
-            settings=_settings(),
-            standalone=True,
-            clusterwide=not self._namespaces,
-            namespaces=list(self._namespaces),
-            stop_flag=self._stop_once,
-        )
-        guard.cancel()
+        try:
+            await kopf.operator(
+                registry=_registry(self._told),
+                settings=_settings(),
+                standalone=True,
+                clusterwide=not self._namespaces,
+                namespaces=list(self._namespaces),
+                stop_flag=self._stop_once,
+            )
+        finally:
+            guard.cancel()
 
     async def _guard(self) -> None:
-        """Begin anew when a watch has ended. kopf logs it, and goes on with the others only."""
-        watches: set[asyncio.Task[Any]] = set()
+        """End kopf when it is asked for or when a watch has ended, which kopf itself may survive without it."""
+        await self._until_it_shall_end()
         while True:
-            watches |= {task for task in asyncio.all_tasks() if task.get_name().startswith(_WATCH)}
+            await asyncio.sleep(_END)
+            # kopf waits for ever for a watch that has not heeded its one cancellation: a watch takes it for a pause
+            # if it comes together with that of the pause's own task, and goes on. So these are told alone.
+            for task in _watches():
+                _LOGGER.warning("%s goes on, though all watches end; it is told once more", task.get_name())
+                task.cancel()
+
+    async def _until_it_shall_end(self) -> None:
+        watches: set[asyncio.Task[Any]] = set()
+        while not self._stop_once.is_set():
+            watches |= _watches()
             for task in watches:
                 if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                     _LOGGER.warning("%s ended, and all watches begin anew: %s", task.get_name(), error)
@@ -106,6 +119,11 @@ class Watches:
                     return
             watches = {task for task in watches if not task.done()}
             await asyncio.sleep(_GUARD)
+
+
+def _watches() -> set[asyncio.Task[Any]]:
+    """kopf's tasks that watch and have not ended."""
+    return {task for task in asyncio.all_tasks() if task.get_name().startswith(_WATCH)}
 
 
 def _registry(told: Told) -> kopf.OperatorRegistry:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.errors import Mistake
+from streams_runtime.topology.change import Change
 
 Json = Mapping[str, Any]
 """A Kubernetes object, or a part of one."""
@@ -98,7 +99,8 @@ class Defaults:
 class Observed:
     """Everything that a decision about one resource rests on.
 
-    `application` is None exactly when `mistakes` is not empty. `objects` holds the other objects with the
+    `application` is the one in force: with `refused` not the resource's but the deployed one, as far as pods read it
+    (`plan.in_force`). It is None exactly when `mistakes` is not empty. `objects` holds the other objects with the
     application's label by (kind, name). `topics` is None until somebody has looked at the brokers.
     """
 
@@ -109,6 +111,7 @@ class Observed:
     pods: tuple[PodSeen, ...] = ()
     objects: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     accounts: Mapping[str, InstanceAccount] = field(default_factory=dict)
+    refused: tuple[Change, ...] = ()  # what keeps the resource's topology from being in force
     topics: TopicsSeen | None = None
     init: InitResult | None = None  # of a nonce that status does not have yet
     topics_deleted: bool = False  # deletionPolicy has been carried out, or has failed for good

@@ -27,6 +27,7 @@ from streams_operator.names import (
     CONDITION_SHUTDOWN_REQUESTED,
     CONTAINER,
 )
+from streams_operator.plan import in_force
 from streams_operator.wake import Key
 from streams_runtime.api import read_application
 
@@ -53,15 +54,18 @@ class World:
             return None
         reading = read_application(without_nones(resource), "the resource")
         pods = tuple(sorted((pod_seen(pod, key.name) for pod in await self.lists.pods(key)), key=lambda pod: pod.name))
-        brokers = self.brokers.seen(key, resource["metadata"]["uid"], reading.application)
+        objects = await self.lists.parts(key)
+        version = in_force(resource, reading, pods, objects, self.defaults)
+        brokers = self.brokers.seen(key, resource["metadata"]["uid"], version.application)
         return Observed(
             resource=resource,
-            application=reading.application,
-            mistakes=reading.mistakes,
+            application=version.application,
+            mistakes=version.mistakes,
             now=self.clock(),
             pods=pods,
-            objects=await self.lists.parts(key),
+            objects=objects,
             accounts=await self.accounts.of(key, pods),
+            refused=version.refused,
             topics=brokers.topics,
             init=brokers.init,
             topics_deleted=brokers.topics_deleted,

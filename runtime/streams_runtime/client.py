@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.engine import EngineRoom
@@ -32,8 +32,10 @@ from streams_runtime.tasks.intake import IntakeLimits
 from streams_runtime.tasks.processor import Counters
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.threads import StreamThread
+from streams_runtime.topics.external import sink_topics, source_topics
 from streams_runtime.topics.manager import InternalTopicManager
 from streams_runtime.topics.policy import NONE_IF_INCOMPLETE, InitParameters, automatic, explicit, manual
+from streams_runtime.topics.watch import TopicWatch
 from streams_runtime.topology.build import build_topology
 
 _LOGGER = logging.getLogger("streams_runtime.client")
@@ -64,6 +66,9 @@ class StreamsClient:
         kafka, processing = application.spec.kafka, application.spec.processing
         self.application = application
         self.topology = build_topology(application)
+        self.users_topics: Collection[str] = frozenset(
+            {**source_topics(self.topology), **sink_topics(self.topology, application.spec)}
+        )
         self.exactly_once = once = processing.exactly_once
         self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
         self.admin = Admin(self.client_properties)
@@ -325,6 +330,9 @@ class StreamsClient:
             lambda: self.admin.group_members(self.application.application_id),
             lambda: {} if self.state in _AT_REST or self.state in _ENDING else self.partition_counts,
             lambda reason: self._updaters.for_standbys(name, reason),
+            TopicWatch(
+                self.admin, [each.changelog_topic for sub in self.topology.subtopologies for each in sub.stores]
+            ),
         )
 
     def _open(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.errors import IllegalStateException, StreamsException
@@ -20,8 +21,33 @@ from streams_runtime.pipeline.session import (
     trouble_with,
 )
 from streams_runtime.pipeline.source import RecordReader
-from streams_runtime.tasks.processor import BatchProcessor, Counters, ErrorPolicy
+from streams_runtime.tasks.processor import BatchProcessor, Counters
+from streams_runtime.tasks.unreadable import ErrorPolicy
 from streams_runtime.topology.plan import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A topology over a Spark session: what runs its batches, by sub-topology, and what knows its formats."""
+
+    compiler: Compiler
+    runners: Mapping[int, SubTopologyRunner]
+
+
+def compiled(session: SparkSession, topology: Topology, java_properties: Mapping[str, str]) -> Compiled:
+    """Compile a topology; `java_properties` are those with which Spark reads Kafka by itself.
+
+    Raises:
+        InvalidApplicationException: Spark's analysis refuses expressions.
+    """
+    compiler, reader = Compiler(session, topology), RecordReader(session, java_properties)
+    return Compiled(compiler, {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in topology.subtopologies})
+
+
+def error_policy(application: StreamsApplication) -> ErrorPolicy:
+    """What is to become of records that can't be read."""
+    declared = application.spec.processing.on_deserialization_error
+    return ErrorPolicy(declared.action, declared.dead_letter.topic if declared.dead_letter else None)
 
 
 class EngineRoom:
@@ -37,7 +63,7 @@ class EngineRoom:
         self._closed = False
         self._session: SparkSession | None = None
         self._borrowed = False
-        self._ready: Future[tuple[dict[int, SubTopologyRunner], Compiler]] = Future()
+        self._ready: Future[Compiled] = Future()
 
     def start(self) -> None:
         """Start Spark and compile the topology; returns at once. May be called again, by any thread."""
@@ -50,7 +76,7 @@ class EngineRoom:
     def compiler(self) -> Compiler | None:
         """The compiled topology; None while it is not there yet."""
         done = self._ready.done() and self._ready.exception() is None
-        return self._ready.result()[1] if done else None
+        return self._ready.result().compiler if done else None
 
     def processor(self, counters: Counters) -> BatchProcessor | None:
         """A thread's processor, which counts into `counters`; None while Spark is still starting.
@@ -61,8 +87,8 @@ class EngineRoom:
         """
         if not self._ready.done():
             return None
-        runners, compiler = self._ready.result()
-        return BatchProcessor(compiler, runners, self._policy(), counters)
+        ready = self._ready.result()
+        return BatchProcessor(ready.compiler, ready.runners, error_policy(self._application), counters)
 
     def wait(self, seconds: float) -> None:
         """Wait until Spark runs or has failed to, at most `seconds`."""
@@ -120,18 +146,9 @@ class EngineRoom:
             self._session = open_session(self._application.application_id, spark.master, config)
             if self._closed:
                 raise IllegalStateException("the client was closed while Spark started")
-            compiler = Compiler(self._session, self._topology)
-            runners = self._runners(self._session, compiler)
-            for runner in runners.values():
+            ready = compiled(self._session, self._topology, self._java_properties)
+            for runner in ready.runners.values():
                 runner.warm_up()
-            self._ready.set_result((runners, compiler))
+            self._ready.set_result(ready)
         except BaseException as error:
             self._ready.set_exception(error)
-
-    def _runners(self, session: SparkSession, compiler: Compiler) -> dict[int, SubTopologyRunner]:
-        reader = RecordReader(session, self._java_properties)
-        return {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in self._topology.subtopologies}
-
-    def _policy(self) -> ErrorPolicy:
-        declared = self._application.spec.processing.on_deserialization_error
-        return ErrorPolicy(declared.action, declared.dead_letter.topic if declared.dead_letter else None)

@@ -16,6 +16,7 @@ from streams_runtime.engine import EngineRoom
 from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException, told
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.types import GroupMember, TopicPartition
+from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.query.liveness import Pulse, Stuck, stuck_threads
 from streams_runtime.query.local import view_of
 from streams_runtime.query.views import AnyView, Owner, StoreCodec
@@ -25,6 +26,7 @@ from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.states import ClientState, TaskState
 from streams_runtime.tasks.accounts import active_row, standby_row
+from streams_runtime.tasks.peeks import rows_of
 from streams_runtime.tasks.processor import Counters
 from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.standbys import StandbyTasks
@@ -105,8 +107,8 @@ class ClientInspection:
         return self._client.url
 
     def store_names(self) -> Collection[str]:
-        """Names of all stores of the topology."""
-        return [store.name for store in self._topology.stores]
+        """Names of the topology's stores that queries see."""
+        return [store.name for store in self._topology.stores if store.is_queryable]
 
     def store_type(self, name: str) -> str:
         """The store's kind."""
@@ -147,21 +149,7 @@ class ClientInspection:
         Raises:
             StreamsRebalancingException: Spark has not analysed the topology yet; retry.
         """
-        spec = self._topology.store(store)[1]
-        node = self._topology.node(spec.node)
-        if isinstance(node, TableSourceNode):
-            return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
-        compiler = self._engine.compiler
-        if compiler is None:
-            raise StreamsRebalancingException(
-                f"the format of store {store} is not known yet: the client is {self.state}. Retry"
-            )
-        size = None if spec.windowing is None else spec.windowing.size
-        return StoreCodec(
-            key_serde(compiler.key_format(spec.node)),
-            compiler.aggregate(spec.node).finish_value,
-            None if size is None else timedelta(milliseconds=size),
-        )
+        return codec_of(self._topology, store, partial(self._compiler, store))
 
     def owners(self, store: str) -> Mapping[int, Owner]:
         """Who has each partition, by what the members of the group have told it as their client ids."""
@@ -218,8 +206,17 @@ class ClientInspection:
                 "updated_records": self._standby_progress.updates.total,
                 "quarantined_stores": client.directory.quarantined,
             },
+            "peeks": rows_of(each.peeks for each in client.counters),
             "error": None if error is None else {"class": type(error).__name__, "message": told(error)},
         }
+
+    def _compiler(self, store: str) -> Compiler:
+        compiler = self._engine.compiler
+        if compiler is None:
+            raise StreamsRebalancingException(
+                f"the format of store {store} is not known yet: the client is {self.state}. Retry"
+            )
+        return compiler
 
     def _rates(self) -> dict[str, float]:
         """Over the last 30 s: records a second, and parts of the time."""
@@ -261,6 +258,21 @@ class ClientInspection:
         return [task for thread in self._client.threads for task in thread.tasks.tasks.values()]
 
 
+def codec_of(topology: Topology, store: str, compiler: Callable[[], Compiler]) -> StoreCodec:
+    """How the bytes of a store are read; `compiler` is asked for what Spark has found out, and not about tables."""
+    spec = topology.store(store)[1]
+    node = topology.node(spec.node)
+    if isinstance(node, TableSourceNode):
+        return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
+    size = None if spec.windowing is None else spec.windowing.size
+    known = compiler()
+    return StoreCodec(
+        known.key_serde(spec.node),
+        known.aggregate(spec.node).finish_value,
+        None if size is None else timedelta(milliseconds=size),
+    )
+
+
 class _Believed(Generic[T]):
     """An answer of the brokers that is asked for again only when it is old; the last one while they are away."""
 
@@ -286,4 +298,8 @@ def _is_running(task: Task) -> bool:
 
 
 def _summed(counters: Sequence[Counters]) -> dict[str, int]:
-    return {field.name: sum(asdict(each)[field.name] for each in counters) for field in fields(Counters)}
+    return {
+        field.name: sum(asdict(each)[field.name] for each in counters)
+        for field in fields(Counters)
+        if field.name != "peeks"
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -187,17 +187,20 @@ class StateMachine(Generic[S]):
         with self._changed:
             self._listeners.append(listener)
 
-    def move(self, new: S, with_it: Callable[[], None] | None = None) -> bool:
+    def move(self, new: S, with_it: Callable[[], None] | None = None, only_from: Collection[S] | None = None) -> bool:
         """Move to `new`. True when the state is `new` now, False when the table refuses the move quietly.
 
         A move from a state to itself that the table allows changes nothing, and listeners do not hear of it. `with_it`
-        is called when the state changes, before anybody can see that; it must not use this machine.
+        is called when the state changes, before anybody can see that; it must not use this machine. With `only_from`
+        the move is refused quietly from any other state, whatever the table says of it.
 
         Raises:
             IllegalStateException: the table does not have this move; the caller is wrong.
         """
         with self._changed:
             old = self._state
+            if only_from is not None and old not in only_from:
+                return False
             verdict = self._table.judge(old, new)
             if verdict is Move.REFUSED:
                 return False

@@ -21,17 +21,17 @@ from streams_runtime.errors import (
 )
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.transactions import TransactionalProducer
+from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import THREAD, StateMachine, ThreadState
 from streams_runtime.tasks.batches import Batches
-from streams_runtime.tasks.commits import AtLeastOnce, Commits, ExactlyOnce
 from streams_runtime.tasks.intake import Intake, IntakeLimits
 from streams_runtime.tasks.manager import TaskManager
+from streams_runtime.tasks.output import Output
 from streams_runtime.tasks.processor import Counters
+from streams_runtime.tasks.purge import Purge
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.stop_sign import StopSign
 from streams_runtime.topics.watch import TopicWatch
@@ -43,13 +43,13 @@ _RETRY = 1.0  # seconds until a broker that is away is asked again
 _SILENCE = 1.0  # seconds without an assignment after which the group is asked, and between two questions
 _ENGINE_PATIENCE = 2.0  # seconds without an assignment after which Spark starts meanwhile
 _ENGINE_LOOK = 0.1  # seconds between two looks at the group while Spark starts
-_PURGE_SECONDS = 30.0  # Kafka Streams' repartition.purge.interval.ms
 
 
 class Application(Protocol):
     """What all threads of a client share; the client gives it."""
 
     topology: Topology
+    users_topics: Collection[str]
     admin: Admin
     directory: StateDirectory
     client_properties: Mapping[str, str]
@@ -94,15 +94,19 @@ class StreamThread:
         self._assignment_came = False
         self._topics_checked = False
         self._counts: Mapping[str, int] = {}
-        self._joined_at = self._asked_at = self._purged = time.monotonic()
+        self._joined_at = self._asked_at = time.monotonic()
         self._updater = application.make_updater(f"{name}-StateUpdater")
         self._tasks = TaskManager(
             application.topology, application.directory, self._updater, application.admin, application.standbys
         )
         self._intake: Intake | None = None
         self._batches: Batches | None = None
-        self._producer: BatchProducer | None = None
-        self._watch = TopicWatch(application.admin, internal_topic_names(application.topology))
+        self._purge = Purge(application.admin, application.topology.repartition_topics)
+        self._output = Output(application.client_properties, membership, application.exactly_once, self._is_in_vain)
+        self._watch = TopicWatch(
+            application.admin, internal_topic_names(application.topology), application.users_topics
+        )
+        self._join_anew = False
         self._spark = ThreadPoolExecutor(1, f"{name}-spark", initializer=lambda: application.engine.tag_jobs(name))
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -196,7 +200,7 @@ class StreamThread:
         if not application.admin.wait_for_broker(should_stop=should_stop):
             return
         self._updater.start()
-        resources.callback(self._close_producer)
+        resources.callback(self._output.close)
         while not should_stop():
             consumer = GroupConsumer(
                 application.client_properties, self._membership, self._on_assigned, self._on_revoked
@@ -211,22 +215,26 @@ class StreamThread:
                 resources.callback(consumer.close)
                 raise
             else:
-                resources.callback(consumer.close)
+                if should_stop():
+                    resources.callback(consumer.close)
+                else:
+                    consumer.close()  # which gives back its partitions, and closes their tasks
 
     def _take_part(self, consumer: GroupConsumer) -> None:
         application = self._application
         self._check_topics()
-        self._assignment_came = False
+        self._assignment_came = self._join_anew = False
         self._joined_at = time.monotonic()
         self._batches = None
         self._intake = intake = Intake(consumer, application.admin, application.limits)
-        consumer.subscribe({topic for sub in application.topology.subtopologies for topic in sub.source_topics})
-        while not self._stopping.is_set():
+        consumer.subscribe(self._topics_read)
+        while not self._stopping.is_set() and not self._join_anew:
             self._in_batch = False
             try:
-                self._see_to_topics()
+                if self._see_to_topics():
+                    continue
                 self._see_to_stores(intake)
-                self._see_to_producer()
+                self._output.make_ready()
                 self._batches = batches = self._batches or self._ready_batches(intake, consumer)
                 if batches is None:
                     self._wait_for_engine(consumer)
@@ -236,14 +244,14 @@ class StreamThread:
                     self._keep_up_with_assignment(intake)
                     self._in_batch = True
                     batches.work_on(batch)
-                    self._purge_repartition_topics(intake.positions)
+                    self._purge.behind(intake.positions)
             except BrokerNotAvailableException as error:
                 _LOGGER.warning("%s", error)
                 self._give_up()
                 self._stopping.wait(_RETRY)
             except UnreleasedInstanceIdException:
                 raise
-            except TaskMigratedException as error:
+            except (TaskMigratedException, InvalidOffsetException) as error:
                 _LOGGER.warning("%s", error)
                 self._revive(intake)
             except TaskCorruptedException as error:
@@ -255,11 +263,39 @@ class StreamThread:
                 if not self._was_for_want_of_topics(error):
                     raise
 
-    def _see_to_topics(self) -> None:
-        """Internal topics that were deleted behind the application's back are seen to as at a rebalance."""
+    @property
+    def _topics_read(self) -> frozenset[str]:
+        return frozenset(topic for sub in self._application.topology.subtopologies for topic in sub.source_topics)
+
+    def _see_to_topics(self) -> bool:
+        """See to topics that were deleted or made anew behind the application's back; whether there were any.
+
+        Internal ones that are gone are treated as at a rebalance. Clients that knew a topic before it was made anew
+        are replaced (TopicWatch says why): the producer in any case, the member when it reads such a topic.
+
+        Raises MissingInternalTopicException where they may not be made, and what else make_topics_ready raises.
+        """
         gone = self._watch.gone()
+        if not gone and not self._watch.renewed():
+            return False
+        self._give_up()
+        # The producer may have given up on records for the old topics, too.
+        self._batches = None
+        self._output.close()
         if gone:
-            self._make_good(gone)
+            _LOGGER.warning("the brokers do not have internal topics any more: %s", ", ".join(sorted(gone)))
+            self._counts = self._application.make_topics_ready()
+            self._watch.note(self._application.admin.topic_ids(self._watch.names), ())
+        renewed = self._watch.renewed()
+        if renewed:
+            _LOGGER.warning("topics were deleted and made anew: %s", ", ".join(sorted(renewed)))
+        self._tasks.follow(renewed)
+        if renewed.keys() & self._topics_read:
+            self._join_anew = True
+        elif self._tasks.close_restoring():
+            self.machine.move(ThreadState.PARTITIONS_ASSIGNED)
+        self._watch.forget()
+        return True
 
     def _see_to_stores(self, intake: Intake) -> None:
         """Tasks with stores whose files are damaged start over: those stores are set aside, and restored."""
@@ -270,55 +306,25 @@ class StreamThread:
             self.machine.move(ThreadState.PARTITIONS_ASSIGNED)
 
     def _was_for_want_of_topics(self, error: Exception) -> bool:
-        """Whether an error came of internal topics that are missing, and they are there again.
+        """Whether an error came of topics that were deleted, or made anew, and that has been seen to.
 
-        Raises MissingInternalTopicException where they may not be made, and what else make_topics_ready raises.
+        Raises what `_see_to_topics` raises.
         """
         if self._stopping.is_set():
             return False
-        names = internal_topic_names(self._application.topology)
+        names = self._watch.names
         try:
-            present = self._application.admin.describe_topics(names, config=False)
+            ids = self._application.admin.topic_ids(names)
         except StreamsException:
             return False
-        gone = (set(names) - present.keys()) | self._watch.gone()
-        if not gone:
-            return False
+        self._watch.note(ids, names - ids.keys())
         try:
-            self._make_good(gone)
+            return self._see_to_topics()
         except BrokerNotAvailableException as away:
             _LOGGER.warning("%s", away)  # the topics are noticed again when it is back
+            return True
         except StreamsException as reason:
             raise reason from error
-        return True
-
-    def _make_good(self, gone: Collection[str]) -> None:
-        _LOGGER.warning("the brokers do not have internal topics any more: %s", ", ".join(sorted(gone)))
-        self._give_up()
-        # The producer knows the old topics' partitions, and may have given up on records for them.
-        self._batches = None
-        self._close_producer()
-        self._counts = self._application.make_topics_ready()
-        self._watch.forget()
-
-    def _see_to_producer(self) -> None:
-        """Before anything is restored: it ends the transaction that a killed predecessor may have left open."""
-        application, client_id = self._application, f"{self._membership.client_id}|producer"
-        if self._producer is None and application.exactly_once:
-            transactional_id = f"{self._membership.group}-{self._membership.instance_id}"
-            self._producer = TransactionalProducer(
-                application.client_properties, client_id, transactional_id, self._is_in_vain
-            )
-        elif self._producer is None:
-            self._producer = BatchProducer(application.client_properties, client_id, self._is_in_vain)
-        if isinstance(self._producer, TransactionalProducer):
-            self._producer.initialise()
-
-    def _commits(self, consumer: GroupConsumer) -> Commits:
-        assert self._producer is not None
-        if isinstance(self._producer, TransactionalProducer):
-            return ExactlyOnce(self._producer, consumer)
-        return AtLeastOnce(self._producer, consumer, self._stopping.is_set)
 
     def _revive(self, intake: Intake) -> None:
         """What the brokers have of the last batch is not known: start over from the changelogs and the group's offsets.
@@ -327,19 +333,14 @@ class StreamThread:
         """
         self._give_up()
         self._batches = None
-        self._close_producer()
+        self._output.close()
         intake.remove(self._tasks.close_all())
         self._on_assigned(frozenset())
         self._stopping.wait(_RETRY)
 
-    def _close_producer(self) -> None:
-        if self._producer is not None:
-            self._producer.close()
-            self._producer = None
-
     def _is_in_vain(self) -> bool:
-        """Whether waiting for the broker to take records is of no use: a stop, or a topic that is gone."""
-        return self._stopping.is_set() or bool(self._watch.gone())
+        """Whether waiting for the broker to take records is of no use: a stop, or a topic that is gone or another."""
+        return self._stopping.is_set() or bool(self._watch.gone() or self._watch.renewed())
 
     def _check_topics(self) -> None:
         """A rebalance's checks before the first one: a topic that is missing would never be assigned."""
@@ -363,7 +364,7 @@ class StreamThread:
             application.admin,
             self._tasks,
             intake,
-            self._commits(consumer),
+            self._output.commits(consumer, self._stopping.is_set),
             processor,
             counters,
             self._spark,
@@ -396,6 +397,7 @@ class StreamThread:
         self._tasks.open_new(self._counts)
         positions = self._tasks.restored(self._membership.group)
         if positions:
+            self._watch.note(self._tasks.topic_ids, ())
             intake.add(positions)
         if self._tasks.settled and self._batches is not None:
             # After a revocation that nothing is assigned with, this is where the rebalance ends.
@@ -411,18 +413,6 @@ class StreamThread:
         members = self._application.admin.group_members(self._membership.group)
         if any(each.client_id == self._membership.client_id and not each.assignment for each in members):
             self._on_assigned(frozenset())
-
-    def _purge_repartition_topics(self, committed: Mapping[TopicPartition, int]) -> None:
-        """Delete what is processed from repartition topics, which nobody else reads."""
-        if time.monotonic() - self._purged < _PURGE_SECONDS:
-            return
-        self._purged = time.monotonic()
-        topics = self._application.topology.repartition_topics
-        done = {each: offset for each, offset in committed.items() if each.topic in topics}
-        try:
-            self._application.admin.delete_records(done)
-        except BrokerNotAvailableException as error:
-            _LOGGER.warning("%s. The records are deleted later", error)
 
     def _on_assigned(self, partitions: frozenset[TopicPartition]) -> None:
         self._tasks.assigned(partitions)

@@ -8,32 +8,18 @@ from dataclasses import dataclass
 
 from bench_data import Message
 from bench_verify import WrongResultError
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     NewTopic,
     OffsetSpec,
 )
 
+from streams_runtime.kafka.group_offsets import GroupOffsets
+from streams_runtime.kafka.types import TopicPartition as Partition
+
 REQUEST_TIMEOUT_S = 30.0
 READ_TIMEOUT_S = 120.0
-NOTHING_COMMITTED_YET = frozenset(
-    {
-        KafkaError.GROUP_ID_NOT_FOUND,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
-"""Answers of a broker that has no such group yet, or is still making the topic that groups are kept in."""
-
 QUEUE_LIMIT = 400_000
 """Records that may wait in the producer before the harness lets it catch up."""
 
@@ -137,31 +123,26 @@ class CommitWatch:
     group: str
     topic: str
 
-    def committed(self, ends: dict[int, int]) -> dict[int, int]:
-        """The committed offset of each partition that has one; negative or absent where none is."""
-        partitions = [TopicPartition(self.topic, number) for number in ends]
-        request = [ConsumerGroupTopicPartitions(self.group, partitions)]
-        try:
-            asked = self.cluster.admin.list_consumer_group_offsets(request)
-            answer = asked[self.group].result(REQUEST_TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() in NOTHING_COMMITTED_YET:
-                return {}
-            raise
-        return {at.partition: at.offset for at in answer.topic_partitions}
-
     def wait(self, alive: Callable[[], None], limit_s: float, interval_s: float = 0.05) -> float:
         """The moment (seconds since the epoch) at which all was seen committed.
 
         `alive` is called between looks and raises when there is nothing to wait for any more. Raises
         TimeoutError with the offsets after `limit_s`.
         """
-        ends = self.cluster.end_offsets(self.topic)
+        # Not the AdminClient: it may end the process while the group is new (kafka.group_offsets).
+        offsets = GroupOffsets({"bootstrap.servers": self.cluster.bootstrap_servers}, REQUEST_TIMEOUT_S)
+        try:
+            return self._wait(offsets, alive, limit_s, interval_s)
+        finally:
+            offsets.close()
+
+    def _wait(self, offsets: GroupOffsets, alive: Callable[[], None], limit_s: float, interval_s: float) -> float:
+        ends = {Partition(self.topic, number): end for number, end in self.cluster.end_offsets(self.topic).items()}
         deadline = time.monotonic() + limit_s
         while True:
-            committed = self.committed(ends)
+            committed = {each: found.offset for each, found in offsets.committed(self.group, ends).items()}
             now = time.time()
-            if all(committed.get(number, -1) >= end for number, end in ends.items() if end > 0):
+            if all(committed.get(each, -1) >= end for each, end in ends.items() if end > 0):
                 return now
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.group} committed {committed} of {ends} in {limit_s:.0f} s")

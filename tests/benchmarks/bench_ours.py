@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,10 @@ class Ours:
     """This project, one instance with its defaults."""
 
     cluster: Cluster
+    spark: Mapping[str, str] = field(default_factory=dict)
+    """Spark properties beside the defaults."""
+    beside: Callable[[Child], AbstractContextManager[object]] = nullcontext
+    """What is done around the whole life of the instance."""
 
     def measure(self, work: Work, place: Place, round_: int) -> Outcome:
         """One run from an empty state folder.
@@ -36,7 +42,8 @@ class Ours:
         place.folder.mkdir(parents=True, exist_ok=True)
         endpoint = place.folder / "endpoint"
         watch = self._catch_up if work.job == "catch-up" else _restore
-        with Child(f"streams-operator-{work.job}", _command(work, place, endpoint), place.folder) as child:
+        command = _command(work, place, endpoint, self.spark)
+        with Child(f"streams-operator-{work.job}", command, place.folder) as child, self.beside(child):
             instance = Instance(child, endpoint)
             spans, counted, description = watch(instance, work)
             found = {"store": _store(instance)}
@@ -85,12 +92,13 @@ def _store(instance: Instance) -> Totals:
     return entries
 
 
-def _command(work: Work, place: Place, endpoint: Path) -> list[str]:
+def _command(work: Work, place: Place, endpoint: Path, spark: Mapping[str, str]) -> list[str]:
     """The instance's command, on app.yaml with this work's name and topics."""
     app = yaml.safe_load(APP.read_text())
     app["metadata"]["name"] = work.application_id
     app["spec"]["topology"]["sources"][0]["topic"] = work.input_topic
     app["spec"]["topology"]["sinks"][0]["topic"] = work.output_topic
+    app["spec"]["spark"] = {"config": dict(spark)}
     file = place.folder / "app.yaml"
     file.write_text(yaml.safe_dump(app, sort_keys=False))
     endpoint.unlink(missing_ok=True)

@@ -34,6 +34,11 @@ class Child:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._process.kill()
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def require_alive(self) -> None:
         """Raise ChildFailedError when the process has ended."""
         code = self._process.exit_code

@@ -9,10 +9,10 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 from bench_broker import broker
@@ -79,23 +79,33 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     jobs: tuple[Job, ...] = (only,) if only else ("catch-up", "restore")
     settings = Settings(records, keys, partitions, rounds, seed, jobs, limit)
     began = time.monotonic()
+
+    def sides(cluster: Cluster) -> Sides:
+        return _sides(cluster, jobs, skip_peer, skip_ours, tuple(peer_config or ()))
+
+    runs = measured(settings, sides, bootstrap_servers, keep)
+    _report(settings, runs, json or cache_folder() / "benchmarks.json", time.monotonic() - began)
+
+
+def measured(
+    settings: Settings, sides: Callable[[Cluster], Sides], bootstrap_servers: str | None = None, keep: bool = False
+) -> Sequence[Run]:
+    """Every run; what fails is told, and ends the command with its exit code."""
     adopt_orphans()
     try:
         with _work_folder(keep) as folder, broker(bootstrap_servers, folder) as address:
             cluster = Cluster(address)
-            sides = _sides(cluster, jobs, skip_peer, skip_ours, tuple(peer_config or ()))
-            runs = _measure(cluster, settings, folder, sides)
+            return _measure(cluster, settings, folder, sides(cluster))
     except WrongResultError as error:
         _fail("wrong result", error, WRONG_RESULT)
     except (ChildFailedError, StreamsException, KafkaException, TimeoutError) as error:
         _fail("failed", error, FAILED)
-    _report(settings, runs, json or cache_folder() / "benchmarks.json", time.monotonic() - began)
 
 
 def _sides(cluster: Cluster, jobs: tuple[Job, ...], skip_peer: bool, skip_ours: bool, config: tuple[str, ...]) -> Sides:
     sides: dict[tuple[str, Job], Sequence[Measure]] = {}
     if not skip_peer:
-        _say("Kafka Streams: jars and classes from the cache, or fetched and compiled into it")
+        say("Kafka Streams: jars and classes from the cache, or fetched and compiled into it")
         try:
             java, build = find_java(), build_peer(cache_folder())
         except EnvironmentException as lacking:
@@ -112,12 +122,12 @@ def _sides(cluster: Cluster, jobs: tuple[Job, ...], skip_peer: bool, skip_ours: 
 def _measure(cluster: Cluster, settings: Settings, folder: Path, sides: Sides) -> Sequence[Run]:
     prefix = f"bench-{uuid.uuid4().hex[:6]}"
     try:
-        return Bench(cluster, settings, folder, prefix, sides, _say).measure()
+        return Bench(cluster, settings, folder, prefix, sides, say).measure()
     finally:
         try:
             cluster.delete_all(prefix)
         except KafkaException as error:
-            _say(f"topics that begin with {prefix} were not all removed: {error}")
+            say(f"topics that begin with {prefix} were not all removed: {error}")
 
 
 def _report(settings: Settings, runs: Sequence[Run], file: Path, spent: float) -> None:
@@ -128,7 +138,7 @@ def _report(settings: Settings, runs: Sequence[Run], file: Path, spent: float) -
     write_json(file, described, runs, measured)
     if warning := disturbance(runs):
         err.print(f"[bold yellow]{warning}[/bold yellow]", highlight=False)
-    _say(f"results equal to the data on every side; {spent:.0f} s in all; figures: {file}")
+    say(f"results equal to the data on every side; {spent:.0f} s in all; figures: {file}")
 
 
 @contextmanager
@@ -146,11 +156,12 @@ def _work_folder(keep: bool) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _say(step: str) -> None:
+def say(step: str) -> None:
+    """Tell the user which step begins."""
     err.print(f"[dim]{time.strftime('%H:%M:%S')}[/dim] {step}", highlight=False)
 
 
-def _fail(what: str, error: Exception, code: int) -> None:
+def _fail(what: str, error: Exception, code: int) -> NoReturn:
     err.print(f"[bold red]{what}:[/bold red] ", end="")
     err.print(str(error), markup=False, highlight=False)
     raise typer.Exit(code)
@@ -161,8 +172,13 @@ def _terminated(signum: int, _frame: object) -> None:
     sys.exit(128 + signum)
 
 
-if __name__ == "__main__":
+def run(main: Callable[..., None]) -> None:
+    """The command, with what SIGTERM does to it."""
     signal.signal(signal.SIGTERM, _terminated)
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(main)
     app()
+
+
+if __name__ == "__main__":
+    run(main)

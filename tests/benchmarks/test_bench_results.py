@@ -19,6 +19,7 @@ from bench_data import Orders, changelog_messages, expected_totals, make_orders,
 from bench_machine import Reading, Usage, read, usage
 from bench_report import disturbance, lines
 from bench_runs import Job, Run, Side
+from bench_stages import Stages, added_up
 from bench_verify import WrongResultError, decode_object, decode_pair, require_count, require_equal
 
 
@@ -177,3 +178,32 @@ def test_a_build_that_failed_half_way_is_not_taken_for_a_whole_one(tmp_path: Pat
     assert [file.name for file in target.iterdir()] == ["whole.jar"]
     bench_peer_build._whole(target, fail)
     assert [file.name for file in target.iterdir()] == ["whole.jar"]
+
+
+def stage(name: str, begin: int, end: int | None, run: int = 0, collecting: int = 0) -> bytes:
+    metrics = {"internal.metrics.executorRunTime": run, "internal.metrics.jvmGCTime": collecting}
+    accumulables = [{"ID": 1, "Name": each, "Value": value} for each, value in metrics.items()]
+    accumulables.append({"ID": 2, "Name": "internal.metrics.updatedBlockStatuses", "Value": []})
+    info: dict[str, object] = {
+        "Stage Name": name,
+        "Number of Tasks": 2,
+        "Submission Time": begin,
+        "Accumulables": accumulables,
+    }
+    if end is not None:
+        info["Completion Time"] = end
+    return orjson.dumps({"Event": "SparkListenerStageCompleted", "Stage Info": info})
+
+
+def test_spark_s_stages_are_added_up_by_name_the_longest_first() -> None:
+    events = [
+        orjson.dumps({"Event": "SparkListenerTaskEnd"}),
+        stage("count at reader.py:3", 0, 500, 250),
+        stage("toArrow at /a/b/runner.py:7", 1000, 1500, 750, 250),
+        stage("toArrow at /c/runner.py:7", 2000, 2250, 500),
+        stage("cancelled at runner.py:7", 2000, None),
+    ]
+    assert added_up(events) == [
+        Stages("toArrow at runner.py:7", 2, 4, 0.75, 1.25, 0.25),
+        Stages("count at reader.py:3", 1, 2, 0.5, 0.25, 0.0),
+    ]

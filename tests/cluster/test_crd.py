@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 SOURCE = {"name": "orders", "topic": "orders", "value": {"format": "string"}}
+KEYED = {"key": {"format": "string"}, "value": {"format": "string"}}
 Document = dict[str, Any]
 
 
@@ -80,13 +81,27 @@ def test_everything_that_the_models_read_can_be_applied(api_server: Cluster, kub
 
 
 def test_a_dumped_application_with_its_empty_fields_can_be_applied(api_server: Cluster, kube_namespace: str):
-    dumped = parse_application(application(kube_namespace, step(**{"from": "orders", "keyBy": "value"})))
+    spec = step(**{"from": "orders", "keyBy": "value"})
+    table = {"name": "users", "topic": "users", **KEYED, "table": {"store": "users"}}
+    spec["topology"]["sources"] += [table]
+    join = {"table": "users", "select": {"x": "users.value"}}
+    spec["topology"]["steps"] += [{"name": "joined", "from": "step", "join": join}]
+    dumped = parse_application(application(kube_namespace, spec))
     document = dumped.model_dump(mode="json")
     document["metadata"] = {"name": "orders", "namespace": kube_namespace}
     del document["status"]
     api_server.kubectl("create", "--filename=-", "--validate=strict", input=json.dumps(document))
     assert stored(api_server, kube_namespace)["spec"]["topology"]["steps"][0]["merge"] is None
     assert parse_application(stored(api_server, kube_namespace)).spec == dumped.spec
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "outer"])
+def test_two_tables_can_be_joined_each_way(api_server: Cluster, kind: str):
+    tables = [{"name": name, "topic": name, **KEYED, "table": {"store": name}} for name in ("users", "plans")]
+    join = {"table": "plans", "type": kind, "select": {"plan": "plans.value"}}
+    spec = {"topology": {"sources": tables, "steps": [{"name": "both", "from": "users", "join": join}]}}
+    assert answer(api_server, application("default", spec), "--dry-run=server") == ""
+    assert parse_application(application("default", spec)).spec.topology.steps[0].join.type == kind
 
 
 @pytest.mark.parametrize("value", ["text", 5, 1.5, True])
@@ -152,15 +167,15 @@ REFUSED: dict[str, tuple[Document, str]] = {
     "a step of nothing": (
         step(**{"from": "orders"}),
         (
-            "spec.topology.steps[0]: Invalid value: a step has either where and/or select, or keyBy, or merge, or"
-            " aggregate; make a step of each"
+            "spec.topology.steps[0]: Invalid value: a step has either where and/or select, or flatMap, or split, or"
+            " peek, or headers, or dedupe, or keyBy, or merge, or aggregate, or join; make a step of each"
         ),
     ),
     "two steps in one": (
         step(**{"from": "orders", "where": "true", "keyBy": "value"}),
         (
-            "spec.topology.steps[0]: Invalid value: a step has either where and/or select, or keyBy, or merge, or"
-            " aggregate; make a step of each"
+            "spec.topology.steps[0]: Invalid value: a step has either where and/or select, or flatMap, or split, or"
+            " peek, or headers, or dedupe, or keyBy, or merge, or aggregate, or join; make a step of each"
         ),
     ),
     "a step from nowhere": (
@@ -183,6 +198,34 @@ REFUSED: dict[str, tuple[Document, str]] = {
             "spec.topology.steps[0]: Invalid value: an aggregate has a store, and no other step has one; name it, or"
             " leave it out"
         ),
+    ),
+    "a default without a split": (
+        step(**{"from": "orders", "where": "true", "default": "rest"}),
+        "spec.topology.steps[0].default: Invalid value: a default for a step that splits nothing; leave it out",
+    ),
+    "a join with a table and a stream": (
+        step(**{"from": "orders", "join": {"table": "a", "stream": "b", "within": "1m", "select": {"x": "1"}}}),
+        "spec.topology.steps[0].join: Invalid value: a join is with either a table or a stream; name one of the two",
+    ),
+    "a join with a table with grace": (
+        step(**{"from": "orders", "join": {"table": "a", "grace": "1m", "select": {"x": "1"}}}),
+        "spec.topology.steps[0].join.grace: Invalid value: grace for a join with a table",
+    ),
+    "a join within no duration": (
+        step(**{"from": "orders", "join": {"stream": "b", "within": "soon", "select": {"x": "1"}}}),
+        "spec.topology.steps[0].join.within",
+    ),
+    "a join within a number": (
+        step(**{"from": "orders", "join": {"stream": "b", "within": 5, "select": {"x": "1"}}}),
+        "spec.topology.steps[0].join.within",
+    ),
+    "a join within half a time": (
+        step(**{"from": "orders", "join": {"stream": "b", "within": {"before": "5m"}, "select": {"x": "1"}}}),
+        "spec.topology.steps[0].join.within",
+    ),
+    "a peek that shows nothing": (
+        step(**{"from": "orders", "peek": {"level": "debug"}}),
+        "spec.topology.steps[0].peek: Invalid value: a peek that shows nothing; give it log, metric or both",
     ),
     "a column whose name kubectl has read as a boolean": (
         step(**{"from": "orders", "aggregate": {"false": "count(*)"}, "store": "counts"}),

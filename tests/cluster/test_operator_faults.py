@@ -75,7 +75,7 @@ def test_an_operator_killed_in_the_middle_of_creation_leaves_nothing_half_done(
     with operator(faulty_api.cluster, stage.namespace, tmp_path) as first:
         stage.apply(replicas=3)
         eventually(lambda: len(faulty_api.writes()) >= writes, f"{writes} writes")
-        first.kill()
+        stage.kill(first)
     with operator(stage.cluster, stage.namespace, tmp_path):
         _has_pods(3)(stage)
         assert all(not each.get("restarts") for each in stage.status()["instances"])
@@ -94,7 +94,7 @@ def test_an_operator_killed_in_the_middle_of_a_change_leaves_nothing_half_done(
         faulty_api.forget()
         ask(stage)
         eventually(lambda: len(faulty_api.writes()) >= writes, f"{writes} writes")
-        first.kill()
+        stage.kill(first)
     with operator(stage.cluster, stage.namespace, tmp_path):
         check(stage)
 
@@ -135,6 +135,27 @@ def test_cut_and_refused_watches_are_begun_again(stage: Stage, faulty_api: Fault
                 lambda before=before: stage.uids().get("app-0") not in (None, before["app-0"]), "it is made again"
             )
             stage.reaches("RUNNING", "2/2")
+        assert process.process.poll() is None
+
+
+def test_watches_that_wait_for_the_server_when_another_one_ends_are_begun_again(
+    stage: Stage, faulty_api: FaultyApi, tmp_path: Path
+):
+    pods, others = f"/namespaces/{stage.namespace}/pods$", f"/namespaces/{stage.namespace}/(?!pods$)"
+    with operator(faulty_api.cluster, stage.namespace, tmp_path) as process:
+        stage.apply(replicas=1)
+        stage.reaches("RUNNING", "1/1")
+        eventually(lambda: faulty_api.watches(stage.namespace) >= len(WATCHED), "all watches are open")
+        faulty_api.forget()
+        faulty_api.fail(500, verb="watch", path=others, times=10**6)
+        assert faulty_api.cut_watches(others) == len(WATCHED) - 1
+        waiting = len(WATCHED) - 1
+        eventually(lambda: len({each.path for each in faulty_api.seen("watch", others)}) == waiting, "they wait")
+        faulty_api.fail(410, verb="watch", path=pods)
+        assert faulty_api.cut_watches(pods) == 1
+        eventually(lambda: process.said("and all watches begin anew"), "the end of one ends them all")
+        faulty_api.heal()
+        eventually(lambda: faulty_api.watches(stage.namespace) >= len(WATCHED), "all watches are open again")
         assert process.process.poll() is None
 
 

@@ -6,7 +6,8 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException
 from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.broker import EmbeddedBroker
 from streams_runtime.kafka.connection import FailedAttempt
 from streams_runtime.kafka.foreign import QuietLog
 from streams_runtime.kafka.properties import client_properties
@@ -185,6 +187,24 @@ def test_members_of_a_group_show_their_client_id_and_what_they_have(
         assert all(each.host == "127.0.0.1" for each in members)
         assert sorted(p for each in members for p in each.assignment) == partitions_of(topic)
         assert members[0].assignment == (TopicPartition(topic, 0), TopicPartition(topic, 1))
+
+
+def test_members_are_answered_after_an_outage_that_they_were_asked_for_in(tmp_path: Path, namespace: str) -> None:
+    """One admin client of librdkafka, asked before, in and after it, would end this process."""
+    with EmbeddedBroker(tmp_path) as own, closing(Admin(client_properties(own.bootstrap_servers, {}), 30)) as admin:
+        admin.create_topics([TopicSpec(namespace, 1)])
+        with member(own.bootstrap_servers, namespace, "app-0", namespace, "consumer") as consumer:
+
+            def known() -> bool:
+                consumer.poll(0.05)
+                return [each.instance_id for each in admin.group_members(namespace)] == ["app-0"]
+
+            eventually(known)
+            own.stop()
+            with pytest.raises(BrokerNotAvailableException, match="refused"):
+                admin.group_members(namespace)
+            own.start()
+            eventually(lambda: consumer.poll(0.05) is None and known(), seconds=60)
 
 
 def test_a_group_that_does_not_exist_has_no_members(admin: Admin, namespace: str) -> None:

@@ -156,8 +156,9 @@ sinks:
             "u3": {"name": "N3", "tier": "tin"},
         }
     assert last_values(bootstrap, f"{n}-out") == {user: {"cents": it["total"] * 100} for user, it in expected.items()}
-    # A row that leaves the table, or is deleted in it, is a deletion for whoever follows it.
-    assert last_values(bootstrap, f"{n}-vips") == dict.fromkeys(["u0", "u1", "u2", "u3"])
+    # A row that leaves the table, or is deleted in it, is a deletion for whoever follows it; one that never fitted is
+    # silent.
+    assert last_values(bootstrap, f"{n}-vips") == dict.fromkeys(["u1", "u3"])
 
 
 def test_a_poison_record_stops_the_client_and_is_named(broker: Any, namespace: str, tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from instances import write_application
 from orders import copies, expected_totals, make_order_topics, orders, topology, totals
 from waiting import DEADLINE, eventually
 
-from streams_runtime import threads
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidStateStoreException
 from streams_runtime.kafka.broker import EmbeddedBroker
@@ -32,6 +31,7 @@ from streams_runtime.kafka.transactions import TransactionalProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.handles import StoreQueryParameters
 from streams_runtime.states import ClientState
+from streams_runtime.tasks import purge
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
@@ -54,7 +54,8 @@ def contents(made: StreamsClient, store: str) -> dict[Any, Any]:
 def transaction(bootstrap: str, name: str, topic: str, records: Sequence[tuple[str, bytes]]) -> Iterator[Producer]:
     """An open transaction with these records."""
     config = {"bootstrap.servers": bootstrap, "transactional.id": name, "partitioner": "murmur2_random"}
-    producer = Producer(config, logger=QuietLog())
+    # The brokers end a transaction that has been open for a minute, unless told otherwise; a loaded machine takes that.
+    producer = Producer({**config, "transaction.timeout.ms": 600_000}, logger=QuietLog())
     producer.init_transactions(DEADLINE)
     producer.begin_transaction()
     for key, value in records:
@@ -67,7 +68,7 @@ def transaction(bootstrap: str, name: str, topic: str, records: Sequence[tuple[s
 def test_what_is_not_committed_is_neither_processed_nor_restored(
     broker: Any, namespace: str, tmp_path: Path, backlog: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "_PURGE_SECONDS", 0)
+    monkeypatch.setattr(purge, "_INTERVAL", 0)
     bootstrap, n = broker.bootstrap_servers, namespace
     make_order_topics(bootstrap, n)
     make_topics(bootstrap, **{f"{n}-users": 1})

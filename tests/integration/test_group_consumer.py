@@ -193,6 +193,34 @@ def test_a_partition_can_be_resumed_in_the_moment_that_it_is_assigned(
     assert fetch_until(member, 16) == {each: [3, 4] for each in resumed}
 
 
+@pytest.mark.parametrize("paused", ["for a moment", "at once"])
+def test_a_partition_whose_beginning_was_deleted_can_be_resumed(
+    admin: Admin, namespace: str, join: Join, paused: str
+) -> None:
+    """Partitions are assigned at offset 0 and paused: that offset may be fetched before the pause arrives."""
+    make_topics(admin, namespace, t=4)
+    fill(admin, f"{namespace}-t", 4, 5)
+    admin.delete_records({TopicPartition(f"{namespace}-t", number): 3 for number in range(4)})
+    member = join("one", "t")
+    poll_until(lambda: len(member.has) == 4, member)
+    if paused == "for a moment":
+        assert member.consumer.fetch(100, 1.0).records == []
+    member.consumer.resume(dict.fromkeys(member.has, 3))
+    assert fetch_until(member, 8) == {each: [3, 4] for each in member.has}
+
+
+def test_a_log_that_ends_before_the_position_is_read_from_its_beginning(
+    admin: Admin, namespace: str, join: Join
+) -> None:
+    make_topics(admin, namespace, t=1)
+    fill(admin, f"{namespace}-t", 1, 5)
+    member = join("one", "t")
+    poll_until(lambda: member.has, member)
+    (partition,) = member.has
+    member.consumer.resume({partition: 9})
+    assert fetch_until(member, 5) == {partition: list(range(5))}
+
+
 def test_pausing_drops_what_was_fetched_and_resuming_reads_it_again(admin: Admin, namespace: str, join: Join) -> None:
     make_topics(admin, namespace, t=1)
     fill(admin, f"{namespace}-t", 1, 20)
@@ -343,6 +371,20 @@ def test_committed_offsets_are_where_the_next_member_goes_on(admin: Admin, names
     assert admin.committed_offsets(namespace, [first, second]) == {first: 7, second: 0}
     assert member.consumer.commit({first: 9}, lambda: False)
     assert admin.committed_offsets(namespace, [first, second]) == {first: 9, second: 0}
+
+
+def test_offsets_that_were_committed_for_an_earlier_topic_of_the_name_are_left_out(
+    admin: Admin, namespace: str, join: Join
+) -> None:
+    make_topics(admin, namespace, t=2)
+    topic = f"{namespace}-t"
+    member = join("one", "t")
+    poll_until(lambda: len(member.has) == 2, member)
+    first, second = sorted(member.has)
+    ids = admin.topic_ids([topic])
+    assert member.consumer.commit({first: 7}, lambda: False, ids)
+    assert member.consumer.commit({second: 5}, lambda: False, {topic: "earlier"})
+    assert admin.committed_offsets(namespace, [first, second]) == {first: 7}
 
 
 def test_a_commit_of_a_member_that_the_group_has_dropped_changes_nothing(

@@ -10,6 +10,7 @@ from pipeline_kit import Pipeline, Record, batch, sent, source, topology_of
 
 from streams_runtime.errors import ConfigException, InvalidApplicationException
 from streams_runtime.pipeline.decode import Account, BrokenRecord
+from streams_runtime.tasks.updates import table_updates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -183,8 +184,9 @@ def test_a_table_keeps_the_records_own_bytes_and_its_deletions(spark: SparkSessi
         Record(b"a", b'{"name":"B"}', time=4),
         Record(None, b'{"name":"nobody"}'),
     ]
-    (keyed,) = pipeline.run(*rows).keyed
-    assert [
+    result = pipeline.run(*rows)
+    (keyed,) = result.keyed
+    found = [
         (p, k, t, row["_value"])
         for p, k, t, row in zip(
             keyed.partitions.to_pylist(),
@@ -193,7 +195,12 @@ def test_a_table_keeps_the_records_own_bytes_and_its_deletions(spark: SparkSessi
             keyed.columns.to_pylist(),
             strict=True,
         )
-    ] == [(0, b"a", 5, b'{ "name": "A", "more": 1 }'), (1, b"b", 6, None), (0, b"a", 4, b'{"name":"B"}')]
+    ]
+    kept = [(0, b"a", 5, b'{ "name": "A", "more": 1 }'), (1, b"b", 6, None), (0, b"a", 4, b'{"name":"B"}')]
+    # A record without a key is none of the table's; its time still counts for the order among topics.
+    assert found == [*kept, (0, None, 1000, b'{"name":"nobody"}')]
+    assert result.dropped == 1
+    assert [list(updates.keys) for updates in table_updates(keyed).values()] == [[b"a"], [b"b"]]
 
 
 def test_times_are_read_and_written_in_utc_whatever_the_machine_says(spark: SparkSession) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 from pipeline_kit import Pipeline, source, topology_of
+from waiting import eventually
 
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.group_consumer import Fetched, GroupConsumer, Membership
@@ -196,6 +197,9 @@ def transactional(admin: Admin, topic: str, *transactions: tuple[list[bytes], bo
             producer.commit_transaction(PATIENCE)
         else:
             producer.abort_transaction(PATIENCE)
+    # The coordinator writes the last marker after it has answered.
+    end = {TopicPartition(topic, 0): sum(len(values) + 1 for values, _ in transactions)}
+    eventually(lambda: admin.end_offsets(end) == end, "the last marker is written")
 
 
 def test_transaction_markers_are_passed_wherever_they_stand(spark: SparkSession, admin: Admin, topic: str) -> None:

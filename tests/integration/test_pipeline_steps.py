@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from pipeline_kit import Pipeline, Record, sent, source, topology_of
+from pipeline_kit import Pipeline, Record, json, mistakes_of, sent, source, topology_of, values
 from state_kit import key_value_store, memory_folder
 
-from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.runner import StageResult
 from streams_runtime.topology.plan import AggregateNode, Format
 
@@ -21,15 +20,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 AB = "a BIGINT, b STRING"
-
-
-def values(result: StageResult, topic: str = "out") -> list[tuple[bytes | None, Any]]:
-    """Keys and JSON values that go to a topic."""
-    return [(key, None if value is None else orjson.loads(value)) for key, value, _ in sent(result.emissions, topic)]
-
-
-def json(**columns: Any) -> bytes:
-    return orjson.dumps(columns)
 
 
 def test_where_keeps_what_is_true_and_select_names_the_new_columns(spark: SparkSession) -> None:
@@ -144,7 +134,7 @@ def behind(pipeline: Pipeline, folder: Path, *batches: list[Record]) -> StageRes
                 stores[partition].write(updates, None)
             node = first.keyed[0].node
             assert isinstance(node, AggregateNode)
-            result.emissions = pipeline.runners[0].run_table(node, new.rows, new.finished)
+            result.emissions = pipeline.runners[0].run_table(node, new.rows)
     return result
 
 
@@ -189,22 +179,6 @@ def test_a_sink_right_behind_an_aggregate_writes_what_one_behind_a_step_writes(s
         b"k",
         {"s": '\u00fc"\\\n\U0001f600', "d": 2.5, "w": 10.0, "t": "2023-11-14T22:13:20.123000Z", "none": None},
     )
-
-
-def test_a_where_behind_a_table_source_turns_rejected_rows_into_tombstones(spark: SparkSession) -> None:
-    steps = [{"name": "gold", "from": "in", "where": "tier = 'gold'", "select": {"n": "name"}}]
-    table = source(schema="name STRING, tier STRING", table={"store": "users"})
-    sinks = [{"from": "gold", "topic": "out"}, {"from": "in", "topic": "all"}]
-    pipeline = Pipeline(spark, topology_of([table], steps, sinks))
-    result = pipeline.run(
-        Record(b"1", json(name="a", tier="gold")),
-        Record(b"2", json(name="b", tier="tin")),
-        Record(b"3", json(name="c")),
-        Record(b"4", None),
-    )
-    assert values(result) == [(b"1", {"n": "a"}), (b"2", None), (b"3", None), (b"4", None)]
-    assert [key for key, value, _ in sent(result.emissions, "all") if value is None] == [b"4"]
-    assert len(result.keyed[0].keys) == 4
 
 
 def test_records_come_out_of_a_repartition_topic_as_they_went_in(spark: SparkSession) -> None:
@@ -266,12 +240,6 @@ def test_records_come_out_of_a_repartition_topic_as_they_went_in(spark: SparkSes
     assert row["n_"] == 1
 
 
-def mistakes_of(spark: SparkSession, *arguments: Any) -> dict[str, str]:
-    with pytest.raises(InvalidApplicationException) as refused:
-        Pipeline(spark, topology_of(*arguments))
-    return {mistake.path: f"{mistake.found}; {mistake.remedy}" for mistake in refused.value.mistakes}
-
-
 def test_everything_that_spark_refuses_is_reported_at_once_each_at_its_field(spark: SparkSession) -> None:
     steps = [
         {"name": "x", "from": "in", "where": "size(b) > 0"},
@@ -286,7 +254,7 @@ def test_everything_that_spark_refuses_is_reported_at_once_each_at_its_field(spa
         },
         {"name": "behind", "from": "x", "select": {"c": "size(a)"}},
     ]
-    found = mistakes_of(spark, [source(schema=AB)], steps)
+    found = mistakes_of(spark, topology_of([source(schema=AB)], steps))
     at = "spec.topology.steps"
     assert sorted(found) == [
         f"{at}[0].where",
@@ -302,7 +270,9 @@ def test_everything_that_spark_refuses_is_reported_at_once_each_at_its_field(spa
 
 
 def test_a_key_that_no_format_carries_is_refused_with_what_would_do(spark: SparkSession) -> None:
-    found = mistakes_of(spark, [source(schema="y BOOLEAN")], [{"name": "x", "from": "in", "keyBy": "not y"}])
+    found = mistakes_of(
+        spark, topology_of([source(schema="y BOOLEAN")], [{"name": "x", "from": "in", "keyBy": "not y"}])
+    )
     assert list(found) == ["spec.topology.steps[0].keyBy"]
     assert "BOOLEAN" in found["spec.topology.steps[0].keyBy"]
     assert "cast it to STRING, BIGINT, INT or DOUBLE" in found["spec.topology.steps[0].keyBy"]
@@ -317,16 +287,39 @@ def test_a_merge_of_different_columns_or_keys_names_both_inputs_and_what_they_ha
         {"name": "k", "from": "in", "keyBy": "size(array(a))"},
         {"name": "keys", "merge": ["in", "k"]},
     ]
-    found = mistakes_of(spark, [source(schema="a BIGINT")], steps)
+    found = mistakes_of(spark, topology_of([source(schema="a BIGINT")], steps))
     at = "spec.topology.steps"
     assert sorted(found) == [f"{at}[2].merge", f"{at}[4].merge"]
     assert "y has other columns than x: key STRING, c BIGINT and key STRING, c INT" in found[f"{at}[2].merge"]
     assert "k has other columns than in: key INT, a BIGINT and key STRING, a BIGINT" in found[f"{at}[4].merge"]
 
 
+def test_arguments_of_types_that_a_function_does_not_take_are_refused_at_their_columns(spark: SparkSession) -> None:
+    """Types that only Spark knows; what the file itself says is judged without it."""
+    aggregate = {
+        "good": "approx_percentile(a + 1, 0.5)",
+        "text": "approx_percentile(concat(a, 'x'), 0.5)",
+        "array": "approx_count_distinct(array(a))",
+        "map": "collect_list(map(a, a), 3)",
+        "decimal": "collect_set(cast(a as decimal(10, 2)) + 1, 3)",
+        "unknown": "collect_set(size(a), 3)",
+    }
+    found = mistakes_of(
+        spark, topology_of([source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}])
+    )
+    at = "spec.topology.steps[0].aggregate"
+    assert sorted(found) == [f"{at}.{name}" for name in ("array", "decimal", "map", "text", "unknown")]
+    assert "approx_percentile is of numbers; cast it to DOUBLE" in found[f"{at}.text"]
+    assert "lists do not keep yet; collect one field of it" in found[f"{at}.map"]
+    assert "DECIMAL(11,2), which lists do not keep yet" in found[f"{at}.decimal"]
+    assert "not counted by its values; count one field of it, or to_json of it" in found[f"{at}.array"]
+
+
 def test_an_aggregate_of_a_type_that_can_not_be_kept_is_refused_at_its_column(spark: SparkSession) -> None:
     aggregate = {"good": "sum(a)", "bad": "sum(cast(a as decimal(10,2)))", "worse": "max(array(a))"}
-    found = mistakes_of(spark, [source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}])
+    found = mistakes_of(
+        spark, topology_of([source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}])
+    )
     assert sorted(found) == ["spec.topology.steps[0].aggregate.bad", "spec.topology.steps[0].aggregate.worse"]
     assert "cast the argument" in found["spec.topology.steps[0].aggregate.bad"]
 
@@ -349,14 +342,16 @@ def test_a_sink_of_one_value_refuses_a_column_of_another_type(
     """Written all the same, it would be bytes that no reader of that format understands."""
     sinks = [{"from": "x", "topic": "out", "value": {"format": declared}}]
     found = mistakes_of(
-        spark, [source(schema=AB)], [{"name": "x", "from": "in", "select": {"value": expression}}], sinks
+        spark, topology_of([source(schema=AB)], [{"name": "x", "from": "in", "select": {"value": expression}}], sinks)
     )
     assert list(found) == ["spec.topology.sinks[0].value.format"]
 
 
 def test_a_sink_refuses_keys_of_another_format(spark: SparkSession) -> None:
     steps = [{"name": "k", "from": "in", "keyBy": "size(array(a))"}]
-    found = mistakes_of(spark, [source(schema=AB)], steps, [{"from": "k", "topic": "out", "key": {"format": "long"}}])
+    found = mistakes_of(
+        spark, topology_of([source(schema=AB)], steps, [{"from": "k", "topic": "out", "key": {"format": "long"}}])
+    )
     assert list(found) == ["spec.topology.sinks[0].key.format"]
     assert "the keys of k are int; declare int" in found["spec.topology.sinks[0].key.format"]
 

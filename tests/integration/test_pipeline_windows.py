@@ -16,6 +16,7 @@ from windows_model import WindowsModel
 
 from streams_runtime.state.window_keys import LATEST, split_window_key
 from streams_runtime.state.windows import WindowStore
+from streams_runtime.testing.outbox import Sent
 from streams_runtime.topology.plan import TimeWindows
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ SCHEMA = "a BIGINT"
 
 
 def of(window: dict[str, Any], *steps: dict[str, Any], sinks: tuple[dict[str, Any], ...] = ()) -> Any:
+    window = {"late": {"topic": "late"}} | window
     first = {"name": "windows", "from": "in", "window": window, "aggregate": AGGREGATE, "store": "windows"}
     return topology_of([source(schema=SCHEMA)], [first, *steps], sinks or [{"from": "windows", "topic": "out"}])
 
@@ -63,6 +65,13 @@ def contents(bench: Bench) -> dict[tuple[int, str, int], tuple[int, int]]:
     return found
 
 
+def missed_by(late: Sent) -> tuple[int, int, list[int]]:
+    """Where a late record was, and the starts of the windows that it missed."""
+    facts = {name.removeprefix("__streams.late."): value.decode() for name, value in late[-1]}
+    assert (facts["step"], facts["topic"]) == ("windows", "in")
+    return int(facts["partition"]), int(facts["offset"]), [int(start) for start in facts["windows"].split(",")]
+
+
 records = st.lists(
     st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 60_000), st.integers(-5, 5), st.integers(0, 1)),
     min_size=1,
@@ -81,6 +90,7 @@ def test_windows_are_those_of_record_by_record_wherever_batches_begin(
 ) -> None:
     model = WindowsModel(KINDS[kind][1])
     last: dict[tuple[str, int], tuple[int, int]] = {}
+    late: list[tuple[int, int, list[int]]] = []
     with ExitStack() as stack:
         bench = Bench(pipelines[kind], open_tasks(stack, pipelines[kind].topology))
         bounds = sorted({0, len(given), *(cut for cut in cuts if cut < len(given))})
@@ -90,6 +100,7 @@ def test_windows_are_those_of_record_by_record_wherever_batches_begin(
                 model.process(partition, key, time, amount)
                 rows.append(record(f"{key}{partition}", time, amount, partition, offset=number))
             bench.store(bench.process(*rows))
+            late += [missed_by(each) for each in bench.producer.records if each[0] == "late"]
             for topic, _, key_bytes, value, *_ in bench.producer.records:
                 if topic == "out":
                     assert key_bytes is not None
@@ -101,6 +112,7 @@ def test_windows_are_those_of_record_by_record_wherever_batches_begin(
         assert contents(bench) == {cell: found for cell, found in wanted.items() if cell[2] >= earliest[cell[0]]}
         assert last == {(key, start): found for (_, key, start), found in wanted.items()}
         assert bench.counters.late_records == model.late
+        assert sorted(late) == sorted(model.missed)
         assert {p: task.stores["windows"].latest_timestamp for p, task in bench.tasks.items()} == {  # type: ignore[attr-defined]
             partition: model.stream_time[partition] for partition in (0, 1)
         }
@@ -120,7 +132,7 @@ def test_changelog_and_sink_have_kafka_streams_keys_and_lie_where_the_key_does(b
     start = (20_000).to_bytes(8, "big")
     assert log[1:5] == (0, b"k" + start + bytes(4), b'{"total":7,"n":2,"mean":{"sum":7.0,"count":2}}', 21_000)
     assert out[1:5] == (None, b"k" + start, b'{"total":7,"n":2,"mean":3.5}', 21_000)
-    assert bench.producer.placed == {b"k" + start: b"k"}
+    assert bench.producer.placed == {("out", b"k" + start): b"k"}
 
 
 def test_a_record_without_a_key_moves_no_time_and_one_without_a_value_counts(bench: Bench) -> None:
@@ -135,7 +147,7 @@ def test_a_late_record_changes_nothing_and_is_counted(bench: Bench) -> None:
     outcome = bench.process(record("other", 9_000), record("k", 10_000, 5))
     assert bench.counters.late_records == 3
     assert [len(held.updates) for held in outcome.held] == []
-    assert bench.producer.records == []
+    assert [each[0] for each in bench.producer.records] == ["late", "late"]
 
 
 def test_steps_behind_see_the_windows_bounds_and_may_leave_windows_out(spark: SparkSession) -> None:
@@ -152,7 +164,7 @@ def test_steps_behind_see_the_windows_bounds_and_may_leave_windows_out(spark: Sp
         found = sorted(each[2:4] for each in bench.producer.records if each[0] == "out")
     start = (20_000).to_bytes(8, "big")
     assert found == [(b"j" + start, None), (b"k" + start, b'{"from":20000,"to":30000,"n":2}')]
-    assert bench.producer.placed == {b"j" + start: b"j", b"k" + start: b"k"}
+    assert bench.producer.placed == {("out", b"j" + start): b"j", ("out", b"k" + start): b"k"}
 
 
 def test_records_of_several_topics_are_taken_in_the_order_of_their_times(spark: SparkSession) -> None:
@@ -173,4 +185,29 @@ def test_records_of_several_topics_are_taken_in_the_order_of_their_times(spark: 
         bench.process(of_topic("a", 1_000), of_topic("a", 11_000), of_topic("a", 21_000), of_topic("b", 2_000))
         assert bench.counters.late_records == 0
         bench.process(*(of_topic("b", time) for time in (3_000, 30_000, 4_000)), of_topic("a", 31_000))
+        assert bench.counters.late_records == 1
+
+
+def test_a_late_record_goes_to_its_topic_as_it_reached_the_step_with_its_own_headers(spark: SparkSession) -> None:
+    more = {"name": "doubled", "from": "in", "select": {"a": "a * 2", "why": "'x'"}, "where": "a > 0"}
+    window = {"tumbling": {"size": "10s"}, "late": {"topic": "late"}}
+    aggregate = {"name": "windows", "from": "doubled", "window": window, "aggregate": {"n": "count(*)"}, "store": "s"}
+    topology = topology_of([source(schema=SCHEMA)], [more, aggregate], [{"from": "windows", "topic": "out"}])
+    with ExitStack() as stack:
+        bench = Bench(Pipeline(spark, topology), open_tasks(stack, topology))
+        bench.store(bench.process(record("k", 30_000)))
+        assert not [each for each in bench.producer.records if each[0] == "late"]
+        own = Record(b"late", b'{"a": 4}', offset=7, time=19_999, headers=[("own", b"\x00"), ("none", None)])
+        bench.process(record(None, 1), record("k", 31_000), record("out", 1_000, amount=-1, offset=6), own)
+        (late,) = (each for each in bench.producer.records if each[0] == "late")
+        assert late[1:5] == (None, b"late", b'{"a":8,"why":"x"}', 19_999)
+        assert late[5] == [
+            ("own", b"\x00"),
+            ("none", None),
+            ("__streams.late.step", b"windows"),
+            ("__streams.late.windows", b"10000"),
+            ("__streams.late.topic", b"in"),
+            ("__streams.late.partition", b"0"),
+            ("__streams.late.offset", b"7"),
+        ]
         assert bench.counters.late_records == 1

@@ -278,6 +278,7 @@ class DeletingOffsets:
         self._before = before
         self.start_offsets = admin.start_offsets
         self.committed_offsets = admin.committed_offsets
+        self.topic_ids = admin.topic_ids
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], read_committed: bool = False

@@ -255,8 +255,7 @@ def test_a_killed_instance_is_restarted_and_ctrl_c_then_leaves_no_process(broker
         os.kill(last_instance(run)["pid"], signal.SIGKILL)
         run.wait_for(lambda event: event["event"] == "restart")
         produce(address, namespace, 1000, 2500)
-        run.wait_for(lambda event: processed(event, f"{namespace}-orders", 2500))
-        run.wait_for(lambda event: event.get("application", {}).get("lag") == 0)
+        run.wait_for(lambda event: processed(event, f"{namespace}-orders", 2500) and event["application"]["lag"] == 0)
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 0
     results_are(admin, namespace, 2500)

@@ -143,7 +143,9 @@ def test_the_group_gives_a_lost_members_tasks_to_whom_the_standbys_were_placed_o
         for each in group.values():
             each.poll()
         members = admin.group_members(namespace)
-        return len(members) == len(group) and sum(len(each.assignment) for each in members) == 7
+        shares = [len(each.assignment) for each in members]
+        # The first to come may have all of them for a while.
+        return len(members) == len(group) and sum(shares) == 7 and max(shares) - min(shares) < 2
 
     try:
         for name in ("app-10", "app-2", "app-1"):

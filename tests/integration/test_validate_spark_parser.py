@@ -76,6 +76,14 @@ update url user value version view week window year zone
 """
 
 
+AGGREGATE = {
+    "n": "sum(n > > 1)",
+    "m": "max(n)",
+    "set": "collect_set(lowwer(n), 3)",
+    "fine": "approx_percentile(n, 0.5)",
+}
+
+
 def refused(*texts: str, kind: Any = "where") -> set[str]:
     """The texts that Spark's parser refuses."""
     fields = [SqlField(str(index), kind, text) for index, text in enumerate(texts)]
@@ -117,7 +125,7 @@ def test_a_mistake_that_only_spark_sees_has_its_field_and_position() -> None:
                     ],
                     "steps": [
                         {"name": "s", "from": "a", "where": "n > > 0", "select": {"x y": "lowwer(n)", "n": "n"}},
-                        {"name": "t", "from": "s", "aggregate": {"n": "sum(n > > 1)", "m": "max(n)"}, "store": "t"},
+                        {"name": "t", "from": "s", "aggregate": AGGREGATE, "store": "t"},
                     ],
                 }
             },
@@ -129,7 +137,9 @@ def test_a_mistake_that_only_spark_sees_has_its_field_and_position() -> None:
         "spec.topology.steps[0].where",
         'spec.topology.steps[0].select["x y"]',
         "spec.topology.steps[1].aggregate.n",
+        "spec.topology.steps[1].aggregate.set",
     }
+    assert found["spec.topology.steps[1].aggregate.set"].found == "Spark has no function 'lowwer'"
     assert "Syntax error at or near '>'" in found["spec.topology.steps[0].where"].found
     assert "(line 1, pos 4)" in found["spec.topology.steps[0].where"].found
     assert found['spec.topology.steps[0].select["x y"]'].found == "Spark has no function 'lowwer'"

@@ -109,9 +109,9 @@ def until_done(made: StreamsClient, topics: Sequence[str]) -> None:
     inputs = [TopicPartition(topic, number) for topic in topics for number in range(made.partition_counts[topic])]
     ends = made.admin.end_offsets(inputs)
 
-    def done() -> bool:
+    def left() -> list[str]:
         assert made.state is not ClientState.ERROR, made.error
         positions = {each: at for thread in made.threads for each, at in thread.positions.items()}
-        return all(positions.get(each, -1) >= end for each, end in ends.items())
+        return [f"{it}: {positions.get(it)} of {end}" for it, end in ends.items() if positions.get(it, -1) < end]
 
-    eventually(done, f"nothing left to process in {', '.join(topics)}", DEADLINE)
+    eventually(lambda: not left(), lambda: f"nothing left to process; {made.state}; {', '.join(left())}", DEADLINE)

@@ -37,18 +37,35 @@ spec:
          value: {format: json, schema: "user STRING, amount DOUBLE, ts TIMESTAMP"}}
       - {name: refunds, topic: refunds, key: {format: json, schema: "id BIGINT"},
          value: {format: json, schema: "user STRING, amount DOUBLE, ts TIMESTAMP"}}
-      - {name: users, topic: users, value: {format: json, schema: "name STRING"}, table: {store: users}}
+      - {name: users, topic: users, key: {format: string}, value: {format: json, schema: "name STRING"},
+         table: {store: users}}
     steps:
       - {name: paid, from: orders, where: "AMOUNT > 0 and _key.id > 5",
          select: {user: user, cents: "cast(amount as bigint)"}}
       - {name: back, from: refunds, select: {cents: "cast(-amount as bigint)", user: user}}
+      - {name: letters, from: paid, flatMap: {explode: "split(user, '')", as: letter}}
+      - {name: sized, from: letters, split: [{name: large, where: cents > 100}, {name: small, where: cents > 0}],
+         default: rest}
+      - {name: seen, from: sized.small, peek: {log: "concat(_key.id, ' ', letter)", level: debug, atMost: 5,
+         metric: cents, value: cents}}
+      - {name: parted, merge: [sized.large, sized.rest]}
+      - {name: marked, from: paid, headers: {user: user}}
+      - {name: once, from: marked, dedupe: {within: 10m, by: "concat(_key.id, user)"}}
       - {name: all, merge: [paid, back]}
       - {name: by-user, from: all, keyBy: user}
+      - {name: all-again, from: all, keyBy: user}
       - {name: totals, from: by-user, aggregate: {total: sum(cents), n: count(*)}, store: totals}
       - {name: often, from: by-user, window: {tumbling: {size: 1m, grace: 10s}, retention: 1d},
          aggregate: {n: count(*)}, store: often, suppress: untilWindowCloses}
       - {name: overlapping, from: by-user, window: {hopping: {size: 1m, advance: 10s}}, aggregate: {n: count(*)},
          store: overlapping}
+      - {name: around, from: by-user, window: {sliding: {timeDifference: 1m, grace: 10s}, retention: 1h},
+         aggregate: {n: count(*)}, store: around}
+      - {name: visits, from: by-user, window: {session: {gap: 5m, grace: 1m}}, aggregate: {n: count(*)}, store: visits}
+      - {name: enriched, from: by-user, join: {table: users, type: left, select: {name: users.name}}}
+      - {name: near, from: by-user, join: {stream: all-again, type: outer, within: {before: 5m, after: 1m}, grace: 1m,
+         select: {later: '`all-again`.cents'}}}
+      - {name: close, from: by-user, join: {stream: all-again, within: 5m, select: {later: '`all-again`.cents'}}}
       - {name: spans, from: often, where: n > 1, select: {n: n, of: _window_start, to: _window_end}}
       - {name: mean, from: totals, where: n > 1, select: {value: total / n}}
       - {name: named, from: users, where: name is not null}
@@ -57,6 +74,11 @@ spec:
       - {from: mean, topic: means}
       - {from: named, topic: named}
       - {from: spans, topic: spans}
+      - {from: parted, topic: parted}
+      - {from: once, topic: once}
+      - {from: seen, topic: small}
+      - {from: enriched, topic: enriched}
+  topologyChange: allow
   template:
     resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 2Gi, cpu: 2}}
     env: [{name: A, value: b}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]

@@ -134,7 +134,11 @@ def connection(cluster: Cluster) -> httpx.Client:
 
 
 class Kubelet:
-    """Reports for the pods of a namespace. A pod that nobody has said anything about becomes RUNNING."""
+    """Reports for the pods of a namespace. A pod that nobody has said anything about becomes RUNNING.
+
+    Also collects pods that no node has and whose deletion stopped halfway, as Kubernetes' pod garbage collector does:
+    the API server deletes in two steps, and a client that is killed may end its own request between them.
+    """
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._namespace = namespace
@@ -204,6 +208,9 @@ class Kubelet:
                 continue
 
     def _report(self, name: str, pod: Object) -> None:
+        if "deletionTimestamp" in pod["metadata"] and not pod["metadata"].get("finalizers"):
+            self._collect(name, pod["metadata"]["uid"])
+            return
         with self._lock:
             state = self._states.get(name, "RUNNING")
         uid = pod["metadata"]["uid"]
@@ -211,6 +218,12 @@ class Kubelet:
         if state and not over and self._reported.get(uid) != state:
             self._patch(name, _running(state, state == "RUNNING", 0))
             self._reported[uid] = state
+
+    def _collect(self, name: str, uid: str) -> None:
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}, "gracePeriodSeconds": 0}
+        answer = self._http.request("DELETE", f"{self._path}/{name}", json=options)
+        if answer.status_code not in (404, 409):  # it has gone, and another one may have its name
+            answer.raise_for_status()
 
     def _patch(self, name: str, status: Object) -> None:
         answer = self._http.patch(

@@ -9,7 +9,7 @@ from typing import Any
 
 from clients import make_topics
 from kube_cluster import Cluster
-from operator_kit import Kubelet, Object, resource
+from operator_kit import Kubelet, Object, OperatorProcess, resource
 from waiting import eventually
 
 from streams_operator import names
@@ -74,6 +74,11 @@ class Stage:
         return self.cluster.kubectl(
             "patch", "streamsapp", "app", f"--namespace={self.namespace}", "--type=merge", f"--patch={patch}", *options
         )
+
+    def kill(self, leader: OperatorProcess) -> None:
+        """SIGKILL, and its lease has run out, which takes 15 s else (test_operator_faults.py waits for that once)."""
+        leader.kill()
+        self.cluster.kubectl("delete", "lease", "streams-operator", f"--namespace={self.namespace}")
 
     def delete(self, *options: str) -> None:
         self.cluster.kubectl("delete", "streamsapp", "app", f"--namespace={self.namespace}", *options)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from streams_operator import names
 from streams_operator.model import Defaults, Happening, InitResult, Json, KafkaWork, Observed, Plan, PodSeen, TopicsSeen
-from streams_operator.plan import differs, plan
+from streams_operator.plan import differs, in_force, plan
+from streams_operator.plan.in_force import InForce
 from streams_operator.plan.objects.document import digest
 from streams_operator.plan.times import seconds_of, text_of
-from streams_runtime.api import StreamsApplication
+from streams_runtime.api import Reading, StreamsApplication
 from streams_runtime.errors import Mistake
 
 START = 1_800_000_000.0
@@ -118,10 +120,12 @@ class World:
     def observe(self) -> Observed:
         """What the operator sees."""
         assert self.resource is not None
+        version = self._in_force()
         return Observed(
             resource=copy.deepcopy(self.resource),
-            application=None if self.mistakes else application_of(self.resource),
-            mistakes=self.mistakes,
+            application=version.application,
+            mistakes=version.mistakes,
+            refused=version.refused,
             now=self.now,
             pods=tuple(self.pods.values()),
             objects=copy.deepcopy(self.objects),
@@ -245,8 +249,21 @@ class World:
     @property
     def digest(self) -> str:
         """What pods are to be made from."""
+        application = self._in_force().application
+        assert application is not None
+        return digest(application, "shop", self.defaults)
+
+    def document(self, made_from: str) -> Json:
+        """The application that a ConfigMap holds."""
+        found: Json = json.loads(self.objects["ConfigMap", names.config(NAME, made_from)]["data"][names.CONFIG_FILE])
+        return found
+
+    def _in_force(self) -> InForce:
         assert self.resource is not None
-        return digest(application_of(self.resource), "shop", self.defaults)
+        application = None if self.mistakes else application_of(self.resource)
+        reading = Reading(application, self.mistakes, (), None, self.resource)
+        pods = sorted(self.pods.values(), key=lambda pod: pod.name)
+        return in_force(self.resource, reading, pods, self.objects, self.defaults)
 
     def end_state(self) -> Any:
         """Everything that should be the same whatever the operator went through; no uids, no times."""

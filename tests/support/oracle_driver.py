@@ -28,12 +28,12 @@ def driver_built() -> PeerBuild:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a case: the sink's records in order, the store at the end, and how many records were dropped.
+    """What became of a case: each sink's records in order, the store at the end, and how many records were dropped.
 
-    The sink has (key bytes, value, time), the store (key, start or None) with (value, time). Times in ms.
+    A sink has (key bytes, value, time), the store (key, start or None) with (value, time). Times in ms.
     """
 
-    sink: Sequence[tuple[bytes, Any, int]]
+    sinks: Mapping[str, Sequence[tuple[bytes | None, Any, int]]]
     store: Mapping[tuple[str, int | None], tuple[Any, int]]
     dropped: int
 
@@ -54,7 +54,7 @@ class KafkaStreams:
         assert line, f"the driver ended with exit code {self._process.wait(10)}; its log says why"
         told = json.loads(line)
         return Answer(
-            [(bytes.fromhex(it["key"]), _value(it["value"]), it["time"]) for it in told["sink"]],
+            {topic: [_sent(each) for each in rows] for topic, rows in told["sinks"].items()},
             {(it["key"], it.get("start")): (_value(it["value"]), it["time"]) for it in told["store"]},
             told["dropped"],
         )
@@ -74,6 +74,11 @@ def kafka_streams(folder: Path) -> Iterator[KafkaStreams]:
             yield KafkaStreams(process)
         finally:
             process.kill()  # all that it has is in memory, and in its folder
+
+
+def _sent(told: Mapping[str, Any]) -> tuple[bytes | None, Any, int]:
+    key = told["key"]
+    return None if key is None else bytes.fromhex(key), _value(told["value"]), told["time"]
 
 
 def _value(text: str | None) -> Any:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+import orjson
+import pytest
 
 from streams_runtime.api import parse_application
-from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.runner import Emission, StageResult, SubTopologyRunner
-from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
+from streams_runtime.engine import compiled
+from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.pipeline.runner import Emission, StageResult
+from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.tasks.updates import Merged, merged
+from streams_runtime.testing.logs import Logged, batch_of
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.plan import Topology
 
@@ -39,20 +42,14 @@ class Record:
 
 def batch(*records: Record) -> BatchInput:
     """The records as the member would have fetched them."""
-    ends: dict[TopicPartition, int] = {}
-    starts: dict[TopicPartition, int] = {}
-    rows: list[list[Any]] = []
+    ends: Counter[tuple[str, int]] = Counter()
+    logged = []
     for each in records:
-        partition = TopicPartition(each.topic, each.partition)
-        offset = ends.get(partition, 0) if each.offset is None else each.offset
-        starts.setdefault(partition, offset)
-        ends[partition] = offset + 1
-        headers = None if each.headers is None else [{"key": key, "value": value} for key, value in each.headers]
-        rows.append([each.key, each.value, each.topic, each.partition, offset, each.time * 1000, headers])
-    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in RAW_SCHEMA]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, RAW_SCHEMA, strict=True)]
-    ranges = tuple(OffsetRange(each, starts[each], end) for each, end in ends.items())
-    return BatchInput(ranges, pa.table(arrays, schema=RAW_SCHEMA))
+        offset = ends[each.topic, each.partition] if each.offset is None else each.offset
+        ends[each.topic, each.partition] = offset + 1
+        headers = None if each.headers is None else list(each.headers)
+        logged.append(Logged(each.topic, each.partition, offset, each.key, each.value, each.time, headers))
+    return batch_of(logged)
 
 
 def topology_of(
@@ -84,9 +81,8 @@ class Pipeline:
     def __init__(self, spark: SparkSession, topology: Topology, kafka: Mapping[str, str] | None = None) -> None:
         """`kafka` are the Java client properties with which Spark reads by itself."""
         self.topology = topology
-        self.compiler = Compiler(spark, topology)
-        reader = RecordReader(spark, kafka or {})
-        self.runners = {sub.id: SubTopologyRunner(self.compiler, reader, sub) for sub in topology.subtopologies}
+        self.compiled = compiled(spark, topology, kafka or {})
+        self.compiler, self.runners = self.compiled.compiler, self.compiled.runners
 
     def run(self, *records: Record, sub: int = 0) -> StageResult:
         """The first stage of a batch of these records."""
@@ -98,6 +94,13 @@ class Pipeline:
         return merged(self.compiler.aggregate(keyed.node.name), keyed, stores)
 
 
+def mistakes_of(spark: SparkSession, topology: Topology) -> dict[str, str]:
+    """What is found wrong with the topology when it is compiled, by field path."""
+    with pytest.raises(InvalidApplicationException) as refused:
+        Pipeline(spark, topology)
+    return {mistake.path: f"{mistake.found}; {mistake.remedy}" for mistake in refused.value.mistakes}
+
+
 def sent(emissions: Iterable[Emission], topic: str) -> list[tuple[bytes | None, bytes | None, int]]:
     """Key, value and time of what goes to a topic, in order."""
     return [
@@ -106,3 +109,18 @@ def sent(emissions: Iterable[Emission], topic: str) -> list[tuple[bytes | None, 
         if each.topic == topic
         for row in zip(each.keys, each.values, each.timestamps, strict=True)
     ]
+
+
+def values(result: StageResult, topic: str = "out") -> list[tuple[bytes | None, Any]]:
+    """Keys and JSON values that go to a topic, in order."""
+    return [(key, None if value is None else orjson.loads(value)) for key, value, _ in sent(result.emissions, topic)]
+
+
+def json(**columns: Any) -> bytes:
+    """A JSON object of these columns."""
+    return orjson.dumps(columns)
+
+
+def loaded(value: bytes | None) -> Any:
+    """The column `v` of a JSON value; None of none."""
+    return None if value is None else orjson.loads(value)["v"]

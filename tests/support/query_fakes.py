@@ -176,6 +176,7 @@ class FakeClient:
                 "updated_records": 9,
                 "quarantined_stores": 1,
             },
+            "peeks": [{"step": "seen", "metric": "cents", "records": 3, "sum": 4.5}],
             "error": None,
         }
 

@@ -252,6 +252,7 @@ class QueryStage:
             "restoration": [],
             "lag": [],
             "counters": {},
+            "peeks": [],
             "error": None,
         }
 

@@ -21,10 +21,25 @@ USERS = {
     "value": {"format": "json", "schema": "name STRING, tier STRING"},
     "table": {"store": "users"},
 }
+PAYMENTS = {
+    "name": "payments",
+    "topic": "payments",
+    "key": {"format": "string"},
+    "value": {"format": "json", "schema": "paid DOUBLE"},
+}
+PLANS = {
+    "name": "plans",
+    "topic": "plans",
+    "key": {"format": "long"},
+    "value": {"format": "json", "schema": "price INT"},
+    "table": {"store": "plans"},
+}
 CLICKS = {"name": "clicks", "topic": "clicks", "value": {"format": "string"}}
 
 
-def application(*steps: Any, sinks: Any = (), sources: Any = (ORDERS, USERS, CLICKS), **spec: Any) -> dict[str, Any]:
+def application(
+    *steps: Any, sinks: Any = (), sources: Any = (ORDERS, USERS, CLICKS, PAYMENTS), **spec: Any
+) -> dict[str, Any]:
     """An application around the given steps; further keywords are fields of spec."""
     topology = {"sources": list(sources), "steps": list(steps), "sinks": list(sinks)}
     document = {
@@ -38,6 +53,17 @@ def application(*steps: Any, sinks: Any = (), sources: Any = (ORDERS, USERS, CLI
 
 def step(**fields: Any) -> dict[str, Any]:
     return {"name": "s", "from": "orders", **{name.rstrip("_"): value for name, value in fields.items()}}
+
+
+def joined(table: str = "users", **fields: Any) -> dict[str, Any]:
+    select = fields.pop("select", {"tier": "users.tier"})
+    return step(join={"table": table, "select": select, **fields.pop("more", {})}, **fields)
+
+
+def streams(stream: str = "payments", **fields: Any) -> dict[str, Any]:
+    within, select = fields.pop("within", "1m"), fields.pop("select", {"paid": "payments.paid"})
+    join = {"stream": stream, "select": select} | ({} if within is None else {"within": within})
+    return step(join=join | fields.pop("more", {}), **fields)
 
 
 def total(**fields: Any) -> dict[str, Any]:
@@ -119,7 +145,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(step(select={"n": "explode(array(1))"})),
         f"{S}.select.n",
         "several rows",
-        "one record",
+        "a flatMap step before it",
     ),
     "select-batch": (
         application(step(select={"n": "monotonically_increasing_id()"})),
@@ -167,10 +193,28 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "aggregate step",
     ),
     "aggregate-other": (
-        application(total(aggregate={"n": "collect_list(user)"})),
+        application(total(aggregate={"n": "mode(user)"})),
         f"{S}.aggregate.n",
         "not there",
         "use count",
+    ),
+    "aggregate-without-its-number": (
+        application(total(aggregate={"n": "collect_list(user)"})),
+        f"{S}.aggregate.n",
+        "collect_list takes a column and a number from 1 to 1000",
+        "write collect_list(x, 10)",
+    ),
+    "aggregate-of-another-type": (
+        application(total(aggregate={"n": "approx_percentile(user, 0.5)"})),
+        f"{S}.aggregate.n",
+        "user is STRING, and approx_percentile is of numbers",
+        "cast it to DOUBLE",
+    ),
+    "aggregate-misspelt": (
+        application(total(aggregate={"n": "approx_percentil(amount, 0.5)"})),
+        f"{S}.aggregate.n",
+        "is not an aggregate",
+        "did you mean 'approx_percentile'?",
     ),
     "aggregate-distinct": (
         application(total(aggregate={"n": "count(distinct user)"})),
@@ -210,7 +254,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "clicks declares none",
         "keyBy step before",
     ),
-    "no-verb": (application(step()), S, "does nothing", "where, select, keyBy, merge or aggregate"),
+    "no-verb": (
+        application(step()),
+        S,
+        "does nothing",
+        "where, select, flatMap, split, peek, headers, dedupe, keyBy, merge, aggregate or join",
+    ),
     "two-verbs": (application(total(keyBy="user")), S, "keyBy and aggregate in one step", "a step of each"),
     "no-from": (
         application({"name": "s", "where": "true"}),
@@ -316,23 +365,41 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "repartitioning of the step 'k'",
         "another name",
     ),
-    "window-kind-to-come": (
-        application(total(window={"session": {"gap": "1m"}})),
-        f"{S}.window.session",
-        "not there yet",
-        "tumbling or hopping",
+    "sliding-window-without-a-length": (
+        application(total(window={"sliding": {"timeDifference": "0ms"}})),
+        f"{S}.window.sliding.timeDifference",
+        "without a length",
+        "1ms",
     ),
-    "window-late-topic": (
-        application(total(window={"tumbling": {"size": "1m"}, "late": {"topic": "late"}})),
+    "sliding-window-kept-too-shortly": (
+        application(total(window={"sliding": {"timeDifference": "1m", "grace": "1s"}, "retention": "2m"})),
+        f"{S}.window.retention",
+        "does not come to its end",
+        "at least 2m1s",
+    ),
+    "late-sliding-windows": (
+        application(total(window={"sliding": {"timeDifference": "1m"}, "late": {"topic": "late"}})),
         f"{S}.window.late",
-        "not there yet",
+        "sliding windows is not there yet",
         "counted",
+    ),
+    "late-sessions": (
+        application(total(window={"session": {"gap": "1m"}, "late": {"topic": "late"}})),
+        f"{S}.window.late",
+        "sessions is not there yet",
+        "counted",
+    ),
+    "late-records-to-a-source": (
+        application(total(window={"tumbling": {"size": "1m"}, "late": {"topic": "orders"}})),
+        f"{S}.window.late.topic",
+        "is read by",
+        "write to another topic",
     ),
     "window-of-no-kind": (
         application(total(window={"retention": "1h"})),
         f"{S}.window",
         "no kind of window",
-        "tumbling or hopping",
+        "tumbling, hopping, sliding or session",
     ),
     "window-of-two-kinds": (
         application(total(window={"tumbling": {"size": "1m"}, "hopping": {"size": "1m", "advance": "1s"}})),
@@ -370,6 +437,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "longer than the windows",
         "at most the size, 1m",
     ),
+    "session-without-a-gap": (
+        application(total(window={"session": {"gap": "0ms"}})),
+        f"{S}.window.session.gap",
+        "no second record can reach",
+        "1ms",
+    ),
+    "session-kept-too-shortly": (
+        application(total(window={"session": {"gap": "1m", "grace": "1s"}, "retention": "1m"})),
+        f"{S}.window.retention",
+        "does not come to its end",
+        "at least 1m1s",
+    ),
     "window-kept-too-shortly": (
         application(total(window={"tumbling": {"size": "1m", "grace": "10s"}, "retention": "1m"})),
         f"{S}.window.retention",
@@ -382,7 +461,616 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "unknown column '_window_start'",
         "",
     ),
-    "join": (application(step(join={"table": "users"})), f"{S}.join", "not there yet", "merge"),
+    "first-without-nulls": (
+        application(total(aggregate={"n": "first(user) ignore nulls"})),
+        f"{S}.aggregate.n",
+        "can't be chosen yet",
+        "a where before the aggregate",
+    ),
+    "join-without-columns": (
+        application(step(join={"table": "users"})),
+        f"{S}.join.select",
+        "is missing",
+        "columns that the join adds",
+    ),
+    "join-of-another-kind": (
+        application(joined(more={"type": "cross"})),
+        f"{S}.join.type",
+        "found 'cross'",
+        "'inner', 'left' or 'outer'",
+    ),
+    "outer-join-with-a-table": (
+        application(joined(more={"type": "outer"})),
+        f"{S}.join.type",
+        "an outer join of the stream 'orders' with a table",
+        "use inner or left",
+    ),
+    "join-with-a-table-and-a-stream": (
+        application(joined(more={"stream": "clicks", "within": "1m"})),
+        f"{S}.join",
+        "table and stream in one join",
+        "a table, or a stream",
+    ),
+    "join-with-nobody": (
+        application(step(join={"select": {"x": "1"}})),
+        f"{S}.join",
+        "neither table nor stream",
+        "name",
+    ),
+    "join-with-a-table-within-a-time": (
+        application(joined(more={"within": "1m"})),
+        f"{S}.join.within",
+        "times for a join with a table",
+        "leave it out",
+    ),
+    "join-with-a-table-with-grace": (
+        application(joined(more={"grace": "1m"})),
+        f"{S}.join.grace",
+        "times for a join with a table",
+        "leave it out",
+    ),
+    "streams-without-a-time": (application(streams(within=None)), f"{S}.join.within", "is missing", "such as 5m"),
+    "streams-within-no-time": (
+        application(streams(within={"before": "0ms", "after": "0ms"})),
+        f"{S}.join.within",
+        "without a length and without grace",
+        "at least 1ms",
+    ),
+    "streams-within-a-number": (
+        application(streams(within=5)),
+        f"{S}.join.within",
+        "found 5",
+        "{before: 5m, after: 1m}",
+    ),
+    "streams-within-nonsense": (
+        application(streams(within="soon")),
+        f"{S}.join.within",
+        "found 'soon', which is not a duration",
+        "5m",
+    ),
+    "streams-within-half": (
+        application(streams(within={"before": "5m"})),
+        f"{S}.join.within.after",
+        "is missing",
+        "",
+    ),
+    "stream-with-a-table": (
+        application(streams("users")),
+        f"{S}.join.stream",
+        "'users' is a table",
+        "join: {table: …}",
+    ),
+    "table-with-a-stream": (
+        application(streams("orders", from_="users", select={"x": "orders.amount"})),
+        f"{S}.from",
+        "'users' is a table",
+        "join two streams",
+    ),
+    "stream-with-nothing": (
+        application(streams("payment")),
+        f"{S}.join.stream",
+        "called 'payment'",
+        "did you mean 'payments'?",
+    ),
+    "streams-without-a-key": (
+        application(streams("clicks", select={"x": "clicks.value"})),
+        f"{S}.join.stream",
+        "clicks declares none",
+        "declare the source's key",
+    ),
+    "streams-with-two-types-of-key": (
+        application(step(name="k", keyBy="amount"), streams(from_="k")),
+        "spec.topology.steps[1].join.stream",
+        "the key of 'k' is DOUBLE, that of 'payments' STRING",
+        "gives both one type",
+    ),
+    "streams-with-an-unknown-column": (
+        application(streams(select={"x": "payments.pad"})),
+        f"{S}.join.select.x",
+        "'payments' has no field 'pad'",
+        "did you mean 'paid'?",
+    ),
+    "streams-with-the-place-of-one-record": (
+        application(streams(select={"x": "_offset"})),
+        f"{S}.join.select.x",
+        "'_offset'",
+        "",
+    ),
+    "streams-with-a-column-of-the-streams-name": (
+        application(step(name="a", select={"payments": "user"}), streams(from_="a")),
+        "spec.topology.steps[1].join.stream",
+        "'a' has a column called 'payments'",
+        "another name",
+    ),
+    "streams-behind-a-join": (
+        application(step(name="a", join={"table": "users", "select": {"tier": "users.tier"}}), streams(from_="a")),
+        "spec.topology.steps[1].from",
+        "a join of streams behind the join 'a'",
+        "put a keyBy between them",
+    ),
+    "stream-behind-a-join": (
+        application(
+            step(name="a", split=[{"name": "b", "where": "tier = 'x'"}], from_="c"),
+            step(name="c", join={"table": "users", "select": {"tier": "users.tier"}}),
+            streams("a.b", from_="payments", select={"x": "`a.b`.tier"}),
+        ),
+        "spec.topology.steps[2].join.stream",
+        "a join of streams behind the join 'c'",
+        "put a keyBy between them",
+    ),
+    "table-behind-a-join-of-streams": (
+        application(
+            streams(),
+            step(name="w", from_="s", where="paid > 1"),
+            {"name": "t", "from": "w", "join": {"table": "users", "select": {"tier": "users.tier"}}},
+        ),
+        "spec.topology.steps[2].from",
+        "what the join 's' of two streams gives",
+        "put a keyBy between them",
+    ),
+    "store-of-a-join-of-streams": (
+        application(
+            streams(), total(name="n", from_="payments", aggregate={"n": "count(*)"}, store="s-this-join-store")
+        ),
+        "spec.topology.steps[1].store",
+        "the store 's-this-join-store' is used twice",
+        "its own name",
+    ),
+    "join-with-a-stream": (application(joined("clicks")), f"{S}.join.table", "is a stream", "table: {store"),
+    "join-with-nothing": (application(joined("user")), f"{S}.join.table", "called 'user'", "did you mean 'users'?"),
+    "join-with-a-step": (
+        application(joined("named"), {"name": "named", "from": "users", "where": "true"}),
+        f"{S}.join.table",
+        "the result of the step 'named'",
+        "declared as a table",
+    ),
+    "outer-join-of-a-stream": (
+        application(joined(more={"type": "outer"})),
+        f"{S}.join.type",
+        "an outer join of the stream 'orders'",
+        "use inner or left",
+    ),
+    "join-of-a-table-with-itself": (
+        application(
+            joined("vips", select={"tier": "vips.tier"}, from_="users"),
+            {"name": "vips", "from": "users", "where": "tier = 'gold'"},
+        ),
+        f"{S}.join.table",
+        "'users' and 'vips' both come from users",
+        "one where and select",
+    ),
+    "join-of-a-table-with-a-stream": (
+        application(joined("orders", select={"amount": "orders.amount"}, from_="users")),
+        f"{S}.join.table",
+        "'orders' is a stream, and 'users' is a table",
+        "from: orders, join: {table: users}",
+    ),
+    "join-of-a-table-with-an-aggregate": (
+        application(
+            joined("t", select={"n": "t.n"}, from_="users"),
+            {"name": "t", "from": "orders", "aggregate": {"n": "count(*)"}, "store": "t"},
+        ),
+        f"{S}.join.table",
+        "of which 't' comes from an aggregate is not there yet",
+        "read that as a table",
+    ),
+    "join-of-an-aggregate-with-a-table": (
+        application(
+            joined(from_="w"),
+            {"name": "t", "from": "orders", "aggregate": {"n": "count(*)"}, "store": "t"},
+            {"name": "w", "from": "t", "where": "n > 1"},
+        ),
+        f"{S}.from",
+        "of which 'w' comes from an aggregate is not there yet",
+        "read that as a table",
+    ),
+    "join-of-tables-without-a-key": (
+        application(
+            joined("plans", select={"p": "plans.price"}, from_="users"), sources=(USERS, PLANS | {"key": None})
+        ),
+        f"{S}.join.table",
+        "plans declares none",
+        "the source's key",
+    ),
+    "join-of-tables-with-two-keys": (
+        application(joined("plans", select={"p": "plans.price"}, from_="users"), sources=(USERS, PLANS)),
+        f"{S}.join.table",
+        "the key of 'users' is STRING, that of 'plans' BIGINT",
+        "keys of one type",
+    ),
+    "join-of-tables-with-an-unknown-column": (
+        application(
+            joined("plans", select={"p": "plans.prize"}, from_="users"),
+            sources=(USERS, PLANS | {"key": {"format": "string"}}),
+        ),
+        f"{S}.join.select.p",
+        "'plans' has no field 'prize'",
+        "did you mean 'price'?",
+    ),
+    "join-of-tables-with-a-column-of-a-tables-name": (
+        application(
+            step(name="a", from_="users", select={"plans": "name"}),
+            joined("plans", select={"p": "plans.price"}, from_="a"),
+            sources=(USERS, PLANS | {"key": {"format": "string"}}),
+        ),
+        "spec.topology.steps[1].join.table",
+        "'a' has a column called 'plans'",
+        "another name",
+    ),
+    "join-with-a-store": (
+        application(joined() | {"store": "both"}),
+        f"{S}.store",
+        "a store of what a join gives is not there yet",
+        "leave it out",
+    ),
+    "where-of-a-table-that-changes-by-itself": (
+        application(step(from_="users", where="name > 'm' or rand() > 0.5")),
+        f"{S}.where",
+        "rand is another value when the row changes",
+        "use what the record has",
+    ),
+    "join-of-tables-that-changes-by-itself": (
+        application(
+            joined("plans", select={"p": "uuid()"}, from_="users"),
+            sources=(USERS, PLANS | {"key": {"format": "string"}}),
+        ),
+        f"{S}.join.select.p",
+        "uuid is another value when the row changes",
+        "use what the record has",
+    ),
+    "time-of-a-table-that-changes-by-itself": (
+        application(sources=(USERS | {"timestamp": "now()"},)),
+        f"{SRC}.timestamp",
+        "now is another value when the row changes",
+        "use what the record has",
+    ),
+    "offset-of-a-row": (
+        application(step(from_="users", select={"o": "_offset"})),
+        f"{S}.select.o",
+        "unknown column '_offset'",
+        "known here",
+    ),
+    "join-without-a-key": (
+        application(joined(from_="clicks")),
+        f"{S}.join",
+        "clicks declares none",
+        "keyBy step before",
+    ),
+    "join-with-another-key": (
+        application({"name": "k", "from": "orders", "keyBy": "amount"}, joined(from_="k")),
+        "spec.topology.steps[1].join.table",
+        "the key of 'k' is DOUBLE, that of 'users' STRING",
+        "keyBy before the join",
+    ),
+    "join-with-an-unknown-column": (
+        application(joined(select={"t": "users.teir"})),
+        f"{S}.join.select.t",
+        "'users' has no field 'teir'",
+        "did you mean 'tier'?",
+    ),
+    "join-with-a-column-of-the-tables-name": (
+        application(step(name="a", select={"users": "user"}), joined(from_="a")),
+        "spec.topology.steps[1].join.table",
+        "'a' has a column called 'users'",
+        "another name",
+    ),
+    "merge-of-a-join": (
+        application(
+            joined(),
+            step(name="w", from_="s", where="amount > 1"),
+            step(name="t", select={"user": "user", "amount": "amount", "ts": "ts", "at": "at", "tier": "user"}),
+            {"name": "m", "merge": ["t", "w"]},
+        ),
+        "spec.topology.steps[3].merge[1]",
+        "what the join 's' gives",
+        "merge before the join",
+    ),
+    "behind-a-join": (
+        application(joined(), step(name="b", from_="s", where="teir > 1")),
+        "spec.topology.steps[1].where",
+        "unknown column 'teir'",
+        "did you mean 'tier'?",
+    ),
+    "flat-map-beside-select": (
+        application(step(flatMap={"explode": "array(user)", "as": "one"}, select={"x": "user"})),
+        S,
+        "select and flatMap in one step",
+        "a step of each",
+    ),
+    "flat-map-of-an-unknown-column": (
+        application(step(flatMap={"explode": "split(usr, ',')", "as": "one"})),
+        f"{S}.flatMap.explode",
+        "'usr'",
+        "did you mean 'user'?",
+    ),
+    "flat-map-syntax": (
+        application(step(flatMap={"explode": "split(user", "as": "one"})),
+        f"{S}.flatMap.explode",
+        "does not close the '('",
+        "one Spark SQL expression",
+    ),
+    "flat-map-of-no-array": (
+        application(step(flatMap={"explode": "user", "as": "one"})),
+        f"{S}.flatMap.explode",
+        "'user' is STRING, which has no elements",
+        "give an ARRAY",
+    ),
+    "flat-map-by-explode": (
+        application(step(flatMap={"explode": "explode(array(user))", "as": "one"})),
+        f"{S}.flatMap.explode",
+        "several rows",
+        "explode: <the array>",
+    ),
+    "flat-map-over-a-column": (
+        application(step(flatMap={"explode": "split(user, ',')", "as": "User"})),
+        f"{S}.flatMap.as",
+        "the column 'user' is there already",
+        "another name",
+    ),
+    "flat-map-over-metadata": (
+        application(step(flatMap={"explode": "split(user, ',')", "as": "_offset"})),
+        f"{S}.flatMap.as",
+        "begins with _",
+        "without the _",
+    ),
+    "flat-map-without-a-name": (
+        application(step(flatMap={"explode": "split(user, ',')"})),
+        f"{S}.flatMap.as",
+        "is missing",
+        "name of the column",
+    ),
+    "flat-map-of-a-table": (
+        application(step(from_="users", flatMap={"explode": "split(name, ' ')", "as": "word"})),
+        f"{S}.flatMap",
+        "flatMap of the table 'users'",
+        "the stream that the table is made of",
+    ),
+    "element-without-this-field": (
+        application(
+            step(name="each", flatMap={"explode": "lines", "as": "line"}),
+            step(from_="each", where="line.amuont > 1"),
+            sources=[{**ORDERS, "value": {"format": "json", "schema": "lines ARRAY<STRUCT<amount: INT>>"}}],
+        ),
+        "spec.topology.steps[1].where",
+        "'line' has no field 'amuont'",
+        "did you mean 'amount'?",
+    ),
+    "split-in-which-a-column-is-unknown": (
+        application(step(split=[{"name": "a", "where": "amount > 1"}, {"name": "b", "where": "amuont > 0"}])),
+        f"{S}.split[1].where",
+        "'amuont'",
+        "did you mean 'amount'?",
+    ),
+    "split-by-no-condition": (
+        application(step(split=[{"name": "a", "where": "amount"}])),
+        f"{S}.split[0].where",
+        "'amount' is DOUBLE, not a condition",
+        "compare it",
+    ),
+    "split-by-chance": (
+        application(step(split=[{"name": "a", "where": "rand() < 0.5"}])),
+        f"{S}.split[0].where",
+        "rand is another value for each branch",
+        "pmod(hash(_key), 2) = 0",
+    ),
+    "split-by-the-clock": (
+        application(step(split=[{"name": "a", "where": "ts < current_timestamp"}])),
+        f"{S}.split[0].where",
+        "current_timestamp is another value for each branch",
+        "use what the record has",
+    ),
+    "split-as-fields": (
+        application(step(split={"large": "amount > 1"})),
+        f"{S}.split",
+        "found fields (large)",
+        "give a list",
+    ),
+    "split-into-nothing": (application(step(split=[])), f"{S}.split", "found a list of 0", "at least 1"),
+    "split-with-a-branch-twice": (
+        application(step(split=[{"name": "a", "where": "true"}, {"name": "a", "where": "true"}])),
+        f"{S}.split[1].name",
+        f"the branch 'a' is there already, {S}.split[0].name",
+        "another name",
+    ),
+    "split-with-a-default-like-a-branch": (
+        application(step(split=[{"name": "a", "where": "true"}], default="a")),
+        f"{S}.default",
+        "the branch 'a' is there already",
+        "another name",
+    ),
+    "split-with-a-branch-that-is-no-name": (
+        application(step(split=[{"name": "a b", "where": "true"}])),
+        f"{S}.split[0].name",
+        "found 'a b'",
+        "letters, digits",
+    ),
+    "split-beside-where": (
+        application(step(where="true", split=[{"name": "a", "where": "true"}])),
+        S,
+        "where and split in one step",
+        "a step of each",
+    ),
+    "split-of-a-table": (
+        application(step(from_="users", split=[{"name": "gold", "where": "tier = 'gold'"}])),
+        f"{S}.split",
+        "split of the table 'users'",
+        "a where step of its own",
+    ),
+    "default-without-a-split": (
+        application(step(where="true", default="rest")),
+        f"{S}.default",
+        "splits nothing",
+        "leave it out",
+    ),
+    "branch-that-is-not-there": (
+        application(
+            step(split=[{"name": "large", "where": "true"}], default="rest"),
+            step(name="t", from_="s.larg", where="true"),
+        ),
+        "spec.topology.steps[1].from",
+        "no source or step is called 's.larg'",
+        "did you mean 's.large'?",
+    ),
+    "split-without-its-branch": (
+        application(step(split=[{"name": "a", "where": "true"}], default="b"), sinks=[{"from": "s", "topic": "out"}]),
+        f"{SINK}.from",
+        "'s' is split",
+        "name a branch: s.a, s.b",
+    ),
+    "branch-called-like-a-step": (
+        application(step(name="s.a", where="true"), step(split=[{"name": "a", "where": "true"}])),
+        "spec.topology.steps[1].name",
+        "its branch would be called 's.a', which is the name of spec.topology.steps[0]",
+        "another name",
+    ),
+    "branch-that-flows-back": (
+        application(step(from_="t", split=[{"name": "a", "where": "true"}]), step(name="t", from_="s.a", where="true")),
+        S,
+        "s → t → s",
+        "from elsewhere",
+    ),
+    "branch-without-a-condition": (
+        application(step(split=[{"name": "a"}]), step(name="t", from_="s.a", where="true")),
+        f"{S}.split[0].where",
+        "is missing",
+        "SQL condition",
+    ),
+    "branch-with-a-field-too-many": (
+        application(
+            step(split=[{"name": "a", "where": "true", "when": "x"}]), step(name="t", from_="s.a", where="x > 1")
+        ),
+        f"{S}.split[0].when",
+        "no such field",
+        "did you mean 'where'?",
+    ),
+    "peek-at-an-unknown-column": (
+        application(step(peek={"log": "concat(usr, '')"})),
+        f"{S}.peek.log",
+        "'usr'",
+        "did you mean 'user'?",
+    ),
+    "dedupe-by-an-unknown-column": (
+        application(step(dedupe={"within": "1m", "by": "usr"})),
+        f"{S}.dedupe.by",
+        "'usr'",
+        "did you mean 'user'",
+    ),
+    "dedupe-by-an-aggregate": (
+        application(step(dedupe={"within": "1m", "by": "max(user)"})),
+        f"{S}.dedupe.by",
+        "max is an aggregate",
+        "aggregate step",
+    ),
+    "dedupe-by-what-is-no-id": (
+        application(step(dedupe={"within": "1m", "by": "_timestamp"})),
+        f"{S}.dedupe.by",
+        "'_timestamp' is TIMESTAMP, which no key has",
+        "cast it",
+    ),
+    "dedupe-by-chance": (
+        application(step(dedupe={"within": "1m", "by": "uuid()"})),
+        f"{S}.dedupe.by",
+        "uuid gives another id each time",
+        "what the record has",
+    ),
+    "dedupe-without-a-time": (application(step(dedupe={"by": "user"})), f"{S}.dedupe.within", "is missing", "give it"),
+    "dedupe-within-no-time": (
+        application(step(dedupe={"within": "0ms"})),
+        f"{S}.dedupe.within",
+        "a time without a length",
+        "at least 1ms",
+    ),
+    "dedupe-of-records-without-a-key": (
+        application(step(from_="clicks", dedupe={"within": "1m"})),
+        f"{S}.dedupe",
+        "records without a key: clicks declares none",
+        "put a keyBy step before the dedupe, or name another id: by",
+    ),
+    "dedupe-of-a-table": (
+        application(step(from_="users", dedupe={"within": "1m"})),
+        f"{S}.dedupe",
+        "dedupe of the table 'users'",
+        "dedupe a stream",
+    ),
+    "dedupe-beside-a-filter": (
+        application(step(where="amount > 1", dedupe={"within": "1m"})),
+        S,
+        "where and dedupe in one step",
+        "a step of each",
+    ),
+    "dedupe-with-a-store": (
+        application(step(dedupe={"within": "1m"}, store="mine")),
+        f"{S}.store",
+        "the store of a dedupe, which is called 's-dedupe-store'",
+        "leave it out",
+    ),
+    "store-of-a-dedupe": (
+        application(step(dedupe={"within": "1m"}), total(name="n", store="s-dedupe-store")),
+        f"{S.replace('0', '1')}.store",
+        "the store 's-dedupe-store' is used twice",
+        "its own name",
+    ),
+    "streams-behind-a-dedupe": (
+        application(step(name="a", dedupe={"within": "1m"}), streams(from_="a")),
+        "spec.topology.steps[1].from",
+        "a join of streams behind the dedupe 'a'",
+        "put a keyBy between them",
+    ),
+    "merge-behind-a-dedupe": (
+        application(step(name="a", dedupe={"within": "1m"}), {"name": "m", "merge": ["a", "orders"]}),
+        "spec.topology.steps[1].merge[0]",
+        "a merge of what the dedupe 'a' gives",
+        "merge before the dedupe",
+    ),
+    "header-of-an-unknown-column": (
+        application(step(headers={"who": "usr"})),
+        f"{S}.headers.who",
+        "usr",
+        "did you mean 'user'",
+    ),
+    "headers-for-a-table": (
+        application(step(from_="users", headers={"who": "name"})),
+        f"{S}.headers",
+        "of several records",
+        "set them on a stream",
+    ),
+    "peek-at-nothing": (application(step(peek={"level": "info"})), f"{S}.peek", "shows nothing", "log, metric or both"),
+    "peek-at-a-value-without-a-metric": (
+        application(step(peek={"log": "user", "value": "amount"})),
+        f"{S}.peek.value",
+        "a value of no metric",
+        "give the metric a name",
+    ),
+    "peek-that-adds-up-texts": (
+        application(step(peek={"metric": "users", "value": "user"})),
+        f"{S}.peek.value",
+        "'user' is STRING, which can't be added up",
+        "give a number",
+    ),
+    "peek-with-an-odd-name": (
+        application(step(peek={"metric": "a b"})),
+        f"{S}.peek.metric",
+        "found 'a b'",
+        "letters, digits",
+    ),
+    "peek-at-another-level": (
+        application(step(peek={"log": "user", "level": "trace"})),
+        f"{S}.peek.level",
+        "found 'trace'",
+        "'debug' or 'info'",
+    ),
+    "peek-at-too-many": (
+        application(step(peek={"log": "user", "atMost": 5000})),
+        f"{S}.peek.atMost",
+        "found 5000",
+        "at most 1000",
+    ),
+    "peek-at-a-table": (
+        application(step(from_="users", peek={"log": "name"})),
+        f"{S}.peek",
+        "peek at the table 'users'",
+        "peek at the stream before the table",
+    ),
     "suppress-of-another-kind": (
         application(total(window={"tumbling": {"size": "1m"}}, suppress="untilTimeLimit")),
         f"{S}.suppress",

@@ -10,13 +10,15 @@ DEADLINE = 90.0  # seconds; only ever waited for in full by a test that fails
 
 
 def eventually(
-    condition: Callable[[], object], what: str = "the condition came true", seconds: float = DEADLINE
+    condition: Callable[[], object],
+    what: str | Callable[[], str] = "the condition came true",
+    seconds: float = DEADLINE,
 ) -> None:
     """Wait until `condition()` is true; fail and say `what` was waited for otherwise."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
+            raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.005)
 
 

@@ -19,18 +19,29 @@ class WindowsModel:
     windows: TimeWindows
     found: dict[Window, tuple[int, int, int]] = field(default_factory=dict)
     """Of each window the sum, the count, and the largest time."""
-    late: int = 0
+    missed: list[tuple[int, int, list[int]]] = field(default_factory=list)
+    """Of each late record its partition, its number among all records, and the starts of the windows it missed."""
+    records: int = 0
     stream_time: dict[int, int] = field(default_factory=lambda: defaultdict(lambda: -1))
 
     def process(self, partition: int, key: str, time: int, amount: int) -> None:
         """One record, after all that were processed before."""
         self.stream_time[partition] = max(self.stream_time[partition], time)
+        late: list[int] = []
         for start in self.starts(time):
             if start + self.windows.size + self.windows.grace <= self.stream_time[partition]:
-                self.late += 1
+                late.append(start)
                 continue
             total, count, latest = self.found.get((partition, key, start), (0, 0, -1))
             self.found[partition, key, start] = (total + amount, count + 1, max(latest, time))
+        if late:
+            self.missed.append((partition, self.records, late))
+        self.records += 1
+
+    @property
+    def late(self) -> int:
+        """How often a record met a closed window."""
+        return sum(len(starts) for *_, starts in self.missed)
 
     def starts(self, time: int) -> Iterator[int]:
         """TimeWindows.windowsFor."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streams_runtime.errors import (
@@ -19,6 +20,7 @@ from streams_runtime.errors import (
     ProcessorStateException,
     StreamsException,
 )
+from streams_runtime.state.aggregate_kinds import kind_of
 from streams_runtime.state.aggregates import AggregateState, json_rows
 from streams_runtime.topology.plan import Aggregate
 
@@ -54,9 +56,9 @@ def state_of(*columns: tuple[str, str, pa.DataType]) -> AggregateState:
     state = AggregateState([aggregate(name, function) for name, function, _ in columns])
     fields: list[tuple[str, pa.DataType]] = []
     for name, function, kind in columns:
-        fields += (
-            [(f"{name}.sum", pa.float64()), (f"{name}.count", pa.int64())] if function == "avg" else [(name, kind)]
-        )
+        found = kind_of(aggregate(name, function))
+        assert found is not None
+        fields += [(f"{name}.{part}", found.kept.get(part, kind)) if part else (name, kind) for part in found.parts]
     state.bind(pa.schema(fields))
     return state
 
@@ -75,17 +77,23 @@ def rows_of(found: pa.Table) -> list[tuple[Any, ...]]:
 def partial(function: str, values: Sequence[Any]) -> tuple[Any, ...]:
     """What Spark gives for a batch's values of one key."""
     known = [value for value in values if value is not None]
-    match function:
-        case "count":
-            return (len(known),)
-        case "avg":
-            return (float(sum(known)) if known else None, len(known))
-        case "sum":
-            return (sum(known) if known else None,)
-        case "min":
-            return (min(known, default=None),)
-        case _:
-            return (max(known, default=None),)
+    found: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "count": lambda: (len(known),),
+        "avg": lambda: (float(sum(known)) if known else None, len(known)),
+        "sum": lambda: (sum(known) if known else None,),
+        "min": lambda: (min(known, default=None),),
+        "max": lambda: (max(known, default=None),),
+        # A value's place is its offset.
+        "first": lambda: min(values, default=(None, None), key=lambda each: each[0]),
+        "last": lambda: max(values, default=(None, None), key=lambda each: each[0]),
+    }
+    return found.get(function, lambda: spread(known))()
+
+
+def spread(known: Sequence[float]) -> tuple[Any, ...]:
+    if not known:
+        return (0, None, None)
+    return (len(known), statistics.fmean(known), statistics.pvariance(known) * len(known))
 
 
 def batched(values: Sequence[Any], cuts: Sequence[int]) -> list[Sequence[Any]]:
@@ -127,6 +135,58 @@ def test_sum_avg_and_count_do_not_depend_on_batches(
     if kind == pa.int64() and function != "sum":
         kind = pa.int64() if function == "count" else pa.float64()
     assert fold(function, pa.int64() if function == "count" else kind, values, cuts) == [partial(function, values)]
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from(["first", "last"]), st.sampled_from(KINDS), CUTS)
+def test_first_and_last_do_not_depend_on_batches(
+    data: st.DataObject, function: str, kind: Any, cuts: list[int]
+) -> None:
+    values = list(enumerate(data.draw(st.lists(st.none() | VALUES[kind], min_size=1, max_size=20))))
+    assert fold(function, kind, values, cuts) == [partial(function, values)]
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(["first", "last"]), st.permutations(range(6)), st.integers(0, 6))
+def test_first_and_last_of_two_sessions_are_those_by_their_offsets(function: str, offsets: list[int], cut: int) -> None:
+    state = state_of(("x", function, pa.int64()))
+    one, other = ([(at, -at) for at in part] for part in (offsets[:cut], offsets[cut:]))
+    joined = state.join(table(state, partial(function, one)), table(state, partial(function, other)))
+    assert rows_of(joined) == [partial(function, [*one, *other])]
+
+
+def test_the_last_of_a_topic_that_was_made_anew_is_that_of_the_later_batch() -> None:
+    state = state_of(("old", "first", pa.string()), ("new", "last", pa.string()))
+    before, after = table(state, (7, "a", 7, "a")), table(state, (0, "b", 0, "b"))
+    assert state.finish(state.merge(before, after)).to_pylist() == [{"old": "a", "new": "b"}]
+
+
+# None so small that its square is 0.
+THOUSANDTHS = st.integers(-(10**9), 10**9).map(lambda number: number / 1000)
+SPREADS = {
+    "var_pop": statistics.pvariance,
+    "var_samp": statistics.variance,
+    "variance": statistics.variance,
+    "stddev_pop": statistics.pstdev,
+    "stddev_samp": statistics.stdev,
+    "stddev": statistics.stdev,
+}
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(list(SPREADS)), st.lists(st.none() | THOUSANDTHS, max_size=20), CUTS)
+@example("stddev", [1e9 + 1, 1e9 + 2, 1e9 + 3], [1, 2])
+def test_variances_do_not_depend_on_batches(function: str, values: list[float | None], cuts: list[int]) -> None:
+    state = state_of(("x", function, pa.float64()))
+    parts = table(state, *fold(function, pa.float64(), values, cuts))
+    (found,) = state.finish(parts)["x"].to_pylist()
+    known = [value for value in values if value is not None]
+    if len(known) < (1 if function.endswith("_pop") else 2):
+        assert found is None
+    else:
+        expected = SPREADS[function](known)
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert state.finish_value(state.encode(parts)[0]) == {"x": found}
 
 
 @settings(max_examples=60)
@@ -278,6 +338,13 @@ EXPRESSIONS: list[tuple[str, str | None, list[str]]] = [
     ("min", "x", ["min(x)"]),
     ("max", "x", ["max(x)"]),
     ("avg", "x", ["sum(cast(x as double))", "count(x)"]),
+    ("first", "x", ["min(_offset)", "min_by(x, _offset)"]),
+    ("last", "x", ["max(_offset)", "max_by(x, _offset)"]),
+    (
+        "stddev",
+        "x",
+        ["count(cast(x as double))", "avg(cast(x as double))", "var_pop(cast(x as double)) * count(cast(x as double))"],
+    ),
 ]
 
 

@@ -131,6 +131,76 @@ def test_an_aggregate_keeps_the_users_own_argument(text: str, function: str, arg
     assert aggregate_problems(text, columns()) == []
 
 
+PERCENTILE, LIST, SET = (
+    f"write {call}" for call in ("approx_percentile(x, 0.95)", "collect_list(x, 10)", "collect_set(x, 10)")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("approx_count_distinct(user)", AggregateCall("approx_count_distinct", "user")),
+        ("approx_percentile(amount, 0.95)", AggregateCall("approx_percentile", "amount", "0.95")),
+        (
+            "Approx_Percentile(if(ok, n, coalesce(n, 1)) , .5)",
+            AggregateCall("approx_percentile", "if(ok, n, coalesce(n, 1))", ".5"),
+        ),
+        ("approx_percentile(tags[0] = 'a,b)', 1)", AggregateCall("approx_percentile", "tags[0] = 'a,b)'", "1")),
+        ("collect_list(user, 10)", AggregateCall("collect_list", "user", "10")),
+        (
+            "collect_set(/* a */ concat(user, ','), 1000 /* b */) -- c",
+            AggregateCall("collect_set", "concat(user, ',')", "1000"),
+        ),
+    ],
+)
+def test_an_aggregate_with_a_number_keeps_both(text: str, call: AggregateCall) -> None:
+    assert parse_aggregate(text) == call
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "remedy"),
+    [
+        ("approx_percentile(amount)", "approx_percentile takes a column and a number from 0 to 1", PERCENTILE),
+        ("approx_percentile(amount, 0.5, 100)", "approx_percentile takes a column and a number", PERCENTILE),
+        ("approx_percentile(amount, 95)", "found '95' where approx_percentile takes", PERCENTILE),
+        ("approx_percentile(amount, 1.1)", "found '1.1' where", PERCENTILE),
+        ("approx_percentile(amount, 0.1234567)", "at most six digits", PERCENTILE),
+        ("approx_percentile(amount, array(0.5))", "found 'array(0.5)' where", PERCENTILE),
+        ("approx_percentile(amount, n)", "found 'n' where", PERCENTILE),
+        ("approx_percentile(user, 0.5)", "user is STRING, and approx_percentile is of numbers", "cast it to DOUBLE"),
+        ("approx_percentile(amuont, 0.5)", "unknown column 'amuont'", "did you mean 'amount'?"),
+        (
+            "approx_percentile(amount + , 0.5)",
+            "a mistake at character 28: something is missing",
+            "one Spark SQL expression",
+        ),
+        ("approx_percentile(amount, 0.5", "does not close the '(' at character 18", "one Spark SQL expression"),
+        ("approx_percentile(amount, 0.5) over ()", "a window function", "use count"),
+        ("approx_percentile(amount, 0.5) + 1", "computes with approx_percentile", "alone in its own column"),
+        ("percentile_approx(amount, 0.5)", "percentile_approx is not there yet", "or approx_percentile(x, 0.95)"),
+        ("aprox_percentile(amount, 0.5)", "is not an aggregate", "did you mean 'approx_percentile'?"),
+        ("approx_count_distinct(user, 0.01)", "approx_count_distinct takes one argument", "use count"),
+        ("approx_count_distinct(tags)", "tags is ARRAY<STRING>, which is not counted", "to_json"),
+        ("collect_list(user)", "collect_list takes a column and a number from 1 to 1000", LIST),
+        ("collect_list()", "collect_list takes a column and a number", LIST),
+        ("collect_set(user, 0)", "found '0' where collect_set takes a number from 1 to 1000", SET),
+        ("collect_set(user, 1001)", "found '1001' where", SET),
+        ("collect_set(user, -1)", "found '-1' where", SET),
+        ("collect_set(distinct user, 3)", "DISTINCT in", "leave it out"),
+        ("collect_list(user order by n, 3)", "is more than an argument", "use count"),
+        ("collect_list(at, 3)", "at is STRUCT", "collect one field of it"),
+        ("collect_list(, 3)", "collect_list takes a column and a number", LIST),
+        ("collect_lists(user, 3)", "is not an aggregate", "did you mean 'collect_list'?"),
+        ("array_agg(user)", "array_agg is not there yet", "use count"),
+        ("collect_list(user, )", "found nothing where collect_list takes", LIST),
+    ],
+)
+def test_what_is_wrong_with_an_aggregate_is_told_with_what_would_do(text: str, found: str, remedy: str) -> None:
+    (problem,) = aggregate_problems(text, columns())
+    assert found in problem.found
+    assert remedy in problem.remedy
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -167,6 +237,10 @@ def test_anything_but_one_call_is_no_aggregate(text: str) -> None:
         ("max(date)", "DATE"),
         ("min(cast(n as string))", "STRING"),
         ("sum(n + 1)", None),
+        ("approx_count_distinct(n + 1)", "BIGINT"),
+        ("approx_percentile(n + 1, 0.5)", "DOUBLE"),
+        ("collect_list(user, 3)", "ARRAY<STRING>"),
+        ("collect_set(n + 1, 3)", None),
     ],
 )
 def test_types_of_aggregates_are_known_where_no_computing_is_needed(text: str, kind: str | None) -> None:
@@ -237,6 +311,7 @@ def test_every_type_that_json_holds_is_taken() -> None:
 def test_functions_are_found_by_their_brackets_and_not_in_texts() -> None:
     assert called_functions("Upper(trim(user)) || 'sum('") == ("upper", "trim")
     assert unfamiliar_functions("my_own(upper(user), other(n))") == ("my_own", "other")
+    assert unfamiliar_functions("collect_set(my_own(user), 3)") == ("my_own",)
     assert unfamiliar_functions("my_own(") == ()
 
 

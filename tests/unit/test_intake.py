@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from streams_runtime.errors import BrokerNotAvailableException
 from streams_runtime.kafka.group_consumer import Fetched
+from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
 from streams_runtime.tasks.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
@@ -169,16 +170,23 @@ def test_fetched_records_become_one_table_with_the_columns_of_spark_s_kafka_sour
     assert rows[0]["timestamp"].timestamp() == 1_700_000_000.005
 
 
-def test_records_before_the_position_or_of_partitions_that_went_away_are_left_out() -> None:
-    """They were fetched before a seek, or before the group took the partition."""
-    stale = [Record(A0, 3), Record(A0, 4), Record(A1, 7), Record(A0, 5), Record(A0, 5), Record(A0, 4), Record(A0, 6)]
+def test_records_of_partitions_that_went_away_and_doubles_are_left_out() -> None:
+    stale = [Record(A1, 7), Record(A0, 5), Record(A0, 6), Record(A0, 6), Record(A0, 5), Record(A0, 7)]
     batch = batch_of(fetched(*stale), {A0: 5})
-    assert ranges(batch) == {A0: (5, 7)}
+    assert ranges(batch) == {A0: (5, 8)}
     assert batch is not None
     assert batch.records is not None
-    assert batch.records["offset"].to_pylist() == [5, 6]
-    assert batch_of(fetched(*stale[:3]), {A0: 5}) is None
+    assert batch.records["offset"].to_pylist() == [5, 6, 7]
+    assert batch_of(fetched(*stale[:1]), {A0: 5}) is None
     assert batch_of(fetched(), {A0: 5}) is None
+
+
+@pytest.mark.parametrize(
+    "found", [fetched(Record(A0, 5), Record(A0, 4)), Fetched([], {A0: 4})], ids=["a record", "the end"]
+)
+def test_a_log_that_was_read_from_its_beginning_since_it_ends_before_the_position_is_noticed(found: Fetched) -> None:
+    with pytest.raises(InvalidOffsetException, match="a-0"):
+        batch_of(found, {A0: 5})
 
 
 def test_the_range_begins_at_the_position_even_where_records_are_missing() -> None:
@@ -191,7 +199,6 @@ def test_the_range_begins_at_the_position_even_where_records_are_missing() -> No
     [
         pytest.param({A0: 7}, {A0: (5, 7)}, id="a marker behind the record"),
         pytest.param({A0: 6}, {A0: (5, 6)}, id="the record is the last"),
-        pytest.param({A0: 3}, {A0: (5, 6)}, id="an end from before a seek"),
         pytest.param({A1: 9, B0: 2}, {A0: (5, 6), A1: (4, 9)}, id="only a marker, and a partition that went away"),
     ],
 )
@@ -358,6 +365,14 @@ def test_records_that_were_deleted_before_they_were_read_are_passed_with_a_warni
         assert ranges(intake.next()) == {A0: (120, 220)}
     assert "a-0 begins at offset 120: the records from 100 on were deleted" in caplog.text
     assert intake.positions == {A0: 100}  # the commit of the batch passes them
+
+
+def test_a_log_that_ends_before_what_comes_next_is_not_waited_for() -> None:
+    broker = FakeBroker({A0: 500})
+    intake = intake_of(broker)
+    intake.add({A0: 501})
+    with pytest.raises(InvalidOffsetException, match="a-0"):
+        intake.next()
 
 
 @pytest.mark.parametrize("fetching", [False, True])

@@ -181,6 +181,22 @@ def test_the_client_rebalances_while_a_thread_does_and_runs_when_all_live_ones_r
     stage.life.close(LONG)
 
 
+def test_a_thread_that_says_that_it_runs_when_the_client_has_just_ended_moves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage()
+    stage.start(run=False)
+    life = stage.life
+
+    def all_running(_crew: object) -> bool:
+        return life.fail(RuntimeError("meanwhile")) and life.wait_for_end(20)
+
+    monkeypatch.setattr(type(life._crew), "all_running", property(all_running))
+    stage.made[0].run()
+    assert stage.state is ClientState.ERROR
+    assert [new for new, _ in stage.heard][-2:] == [ClientState.PENDING_ERROR, ClientState.ERROR]
+
+
 def test_a_thread_that_is_removed_in_a_rebalance_does_not_keep_the_others_from_running() -> None:
     stage = Stage(threads=2)
     stage.start()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from operator_world import NAME, TOPICS, World
+from operator_world import NAME, TOPICS, World, resource
 
 from streams_operator.model import PodSeen
 
@@ -25,6 +25,8 @@ OPERATIONS = (
     "remove",
     "edit",
     "foreign",
+    "store",
+    "allow",
 )
 
 script = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 3)), max_size=6)
@@ -40,6 +42,8 @@ def happen(world: World, operation: str, number: int) -> None:
         "nonce": {"restartNonce": world.nonce + 1},
         "suspend": {"suspend": True},
         "resume": {"suspend": False},
+        "store": {"topology": with_store(f"totals{number}")},
+        "allow": {"topologyChange": "allow" if number % 2 else None},
     }
     deeds: dict[str, Callable[[str], None]] = {
         "crash": world.crash,
@@ -54,6 +58,13 @@ def happen(world: World, operation: str, number: int) -> None:
         world.change(**changes[operation])
     else:
         deeds[operation](name)
+
+
+def with_store(name: str) -> dict[str, Any]:
+    """The topology with its store under another name, which no other such topology can take over."""
+    topology: dict[str, Any] = resource()["spec"]["topology"]
+    topology["steps"][1]["store"] = name
+    return topology
 
 
 def foreign() -> PodSeen:

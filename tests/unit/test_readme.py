@@ -23,6 +23,14 @@ def test_the_runtimes_readme_shows_the_state_tables_as_they_are() -> None:
     assert shown.strip() == diagrams()
 
 
+def test_the_runtimes_readme_shows_the_example_of_a_test_as_it_is() -> None:
+    text = (ROOT / "runtime" / "README.md").read_text()
+    shown = _between(
+        text, "<!-- example: examples/test_first.py; a test compares -->\n```python\n", "```\n<!-- /example -->"
+    )
+    assert shown == (ROOT / "examples" / "test_first.py").read_text()
+
+
 def test_the_first_application_of_the_readme_is_the_example() -> None:
     shown = _between((ROOT / "README.md").read_text(), "```yaml\n", "```")
     assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "examples" / "first.yaml").read_text())

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from restore_heard import Heard
 from state_kit import contents, key_value_store, memory_folder
 
+from streams_runtime.restore.beginning import Beginning, Log
 from streams_runtime.restore.listener import NullListener
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.state.rocksdb import write_sst
-from streams_runtime.state.store import KeyValueStore, stamp
+from streams_runtime.state.store import KeyValueStore, Updates, stamp
 from streams_runtime.topology.plan import TaskId
 
 
@@ -151,3 +152,31 @@ def test_a_listener_that_nobody_gave_hears_everything_and_does_nothing(store: Ke
     restorer.restore_suspended()
     restorer.restore_done()
     assert restorer.persistent
+
+
+def prepared(store: KeyValueStore, log: Log) -> Beginning:
+    """Where it begins in this log; the store is wiped if it has to be."""
+    return StateRestorer(TaskId(0, 0), store).prepare(log, store.wipe)
+
+
+def test_a_checkpoint_is_one_of_the_topic_that_it_was_made_in(store: KeyValueStore) -> None:
+    store.write(Updates([b"a"], [b"1"], [7]), 5)
+    assert prepared(store, Log(0, 9, 9, "first")) == Beginning(5, known=True), "not known until now"
+    assert prepared(store, Log(0, 9, 9)) == Beginning(5, known=True), "brokers that have no ids"
+    assert prepared(store, Log(0, 9, 9, "first")) == Beginning(5, known=True)
+    assert contents(store) == {b"a": b"1"}
+    begin = prepared(store, Log(0, 9, 9, "second"))
+    assert (begin.offset, begin.known, contents(store)) == (0, False, {})
+    assert begin.wipe == "its topic was deleted and made anew since the checkpoint 5"
+    store.write(Updates([b"b"], [b"2"], [7]), 3)
+    assert prepared(store, Log(0, 9, 9, "second")) == Beginning(3, known=True)
+
+
+def test_a_store_that_goes_on_with_a_changelog_that_was_made_anew_reads_all_of_it_and_keeps_what_it_has(
+    store: KeyValueStore,
+) -> None:
+    store.write(Updates([b"a"], [b"1"], [7]), 5)
+    prepared(store, Log(0, 5, 5, "first"))
+    store.follow("second", 0)
+    assert prepared(store, Log(0, 2, 2, "second")) == Beginning(0, known=True)
+    assert contents(store) == {b"a": b"1"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -80,10 +81,14 @@ class Bench:
     counts: dict[str, int] = field(default_factory=lambda: {"orders": 2})
     away: bool = False
     looks: int = 0
+    renewed: Mapping[str, str] = field(default_factory=dict)
     updaters: list[FakeUpdater] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.tasks = StandbyTasks("b", 1, TOPOLOGY, self.directory, self._ask, lambda: self.counts, self._make)
+        watch: Any = SimpleNamespace(
+            gone=frozenset, renewed=lambda: self.renewed, forget=lambda: setattr(self, "renewed", {})
+        )
+        self.tasks = StandbyTasks("b", 1, TOPOLOGY, self.directory, self._ask, lambda: self.counts, self._make, watch)
 
     def look(self) -> None:
         """Let the thread look at the group once more, and be through with what follows from it."""
@@ -144,6 +149,18 @@ def test_a_task_that_becomes_active_here_finds_its_standby_closed_and_its_conten
     assert bench.open() == []
     bench.tasks.let_go([T0])
     eventually(lambda: bench.open() == [T0])
+
+
+def test_a_changelog_that_was_made_anew_is_followed_by_an_updater_that_knows_nothing_of_the_old_one(
+    bench: Bench,
+) -> None:
+    bench.tasks.start()
+    eventually(lambda: bench.open() == [T0])
+    bench.renewed = {"log": "second"}
+    eventually(lambda: len(bench.updaters) == 2 and bench.open() == [T0])
+    first, second = bench.updaters
+    assert (first.stopped, first.followed) == (True, set())
+    assert (second.stopped, second.followed) == (False, {TopicPartition("log", 0)})
 
 
 def test_nothing_is_opened_before_the_topics_are_known_and_an_outage_leaves_all_as_it_is(

@@ -67,6 +67,8 @@ class FakeOffsets:
 
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     starts: dict[TopicPartition, int] = field(default_factory=dict)
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
     away: bool = False
 
     def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -74,9 +76,15 @@ class FakeOffsets:
             raise BrokerNotAvailableException("away")
         return {each: self.starts.get(each, 0) for each in partitions}
 
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {each: self.ends.get(each, 1000) for each in partitions}
+
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         assert group == "app"
         return {each: offset for each, offset in self.committed.items() if each in partitions}
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        return {name: self.ids.get(name, f"{name}-id") for name in names}
 
 
 @dataclass
@@ -131,11 +139,72 @@ def test_a_restored_task_runs_and_is_read_from_where_the_group_is(bench: Bench) 
     assert bench.restore() == {}
 
 
-def test_a_committed_offset_of_zero_is_a_committed_offset(bench: Bench) -> None:
-    bench.offsets.committed = {TopicPartition("by-user", 0): 0}
-    bench.offsets.starts = {TopicPartition("by-user", 0): 5}
-    bench.assign("by-user-0")
-    assert bench.restore("app-totals-changelog-0") == {TopicPartition("by-user", 0): 0}
+def test_a_topic_counts_as_the_one_that_was_there_first_until_nothing_of_it_is_read(bench: Bench) -> None:
+    """What runs was read from the old one: its offsets must not be committed as those of the new."""
+    bench.assign("orders-0", "users-0")
+    bench.restore("users-0")
+    old = {"orders": "orders-id", "users": "users-id"}
+    assert bench.manager.topic_ids == old
+    bench.offsets.ids = {"orders": "new"}
+    bench.assign("orders-1", "users-1")
+    bench.restore("users-1")
+    assert bench.manager.topic_ids == old
+    bench.manager.close_all()
+    assert bench.manager.topic_ids == {}
+    bench.manager.open_new(COUNTS)
+    bench.restore("users-0", "users-1")
+    assert bench.manager.topic_ids == old | {"orders": "new"}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "word"),
+    [(8, 20, "deleted before they were processed"), (2, 6, "truncated, or the topic made anew")],
+)
+def test_a_committed_offset_that_the_log_does_not_have_is_told_and_all_that_it_has_is_read(
+    bench: Bench, caplog: pytest.LogCaptureFixture, start: int, end: int, word: str
+) -> None:
+    orders = TopicPartition("orders", 0)
+    bench.offsets.committed, bench.offsets.starts, bench.offsets.ends = {orders: 7}, {orders: start}, {orders: end}
+    bench.assign("orders-0", "users-0")
+    assert bench.restore("users-0")[orders] == start
+    assert [word in each.getMessage() and "orders-0" in each.getMessage() for each in caplog.records] == [True]
+
+
+def test_a_committed_offset_at_the_end_of_its_log_is_gone_on_from(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    orders = TopicPartition("orders", 0)
+    bench.offsets.committed, bench.offsets.ends = {orders: 7}, {orders: 7}
+    bench.assign("orders-0", "users-0")
+    assert bench.restore("users-0")[orders] == 7
+    assert caplog.records == []
+
+
+def test_running_tasks_go_on_with_a_changelog_that_was_made_anew_but_not_with_a_users_topic(bench: Bench) -> None:
+    bench.assign("orders-0", "users-0", "by-user-0", "by-user-1")
+    bench.restore("users-0", "app-totals-changelog-0")
+    stores = bench.updater.stores
+    for store in stores.values():
+        store.follow("first", 5)
+    bench.manager.follow({"users": "second", "app-totals-changelog": "second", "orders": "second"})
+    assert {str(each): (store.topic_id(), store.offset()) for each, store in stores.items()} == {
+        "users-0": ("first", 5),
+        "app-totals-changelog-0": ("second", 0),
+        "app-totals-changelog-1": ("first", 5),  # it is not complete: what it has is not all
+    }
+
+
+def test_tasks_that_are_being_restored_are_opened_anew_and_those_that_run_go_on(bench: Bench) -> None:
+    bench.assign("orders-0", "users-0", "by-user-0")
+    bench.restore("users-0")
+    running, restoring = bench.manager.tasks.values()
+    assert bench.manager.close_restoring()
+    assert (running.state, restoring.state) == (TaskState.RUNNING, TaskState.CLOSED)
+    bench.manager.open_new(COUNTS)
+    bench.restore("app-totals-changelog-0")
+    assert bench.states() == dict.fromkeys(["0_0", "1_0"], TaskState.RUNNING)
+    assert not bench.manager.close_restoring()
+    assert running.state is TaskState.RUNNING
 
 
 def test_a_broker_that_is_away_delays_the_start_and_loses_no_completion(bench: Bench) -> None:

@@ -25,9 +25,17 @@ class Group:
         self.restored: set[TopicPartition] = set()
         self.checks = 0
         updater = SimpleNamespace(add=lambda _: None, remove=lambda _: None, completed=self._completed)
-        offsets = SimpleNamespace(start_offsets=lambda asked: dict.fromkeys(asked, 0), committed_offsets=lambda *_: {})
+        offsets = SimpleNamespace(
+            start_offsets=lambda asked: dict.fromkeys(asked, 0),
+            end_offsets=lambda asked: dict.fromkeys(asked, 0),
+            committed_offsets=lambda *_: {},
+            topic_ids=lambda names: dict.fromkeys(names, "id"),
+        )
         application: Any = SimpleNamespace(
             topology=TOPOLOGY,
+            client_properties={},
+            exactly_once=False,
+            users_topics=["orders"],
             admin=offsets,
             directory=StateDirectory(folder, "app", "test"),
             standbys=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -28,12 +29,14 @@ class Brokers:
         self.asked.append({name: Future() for name in names})
         return TopicLook(self.asked[-1])
 
-    def answer(self, **failures):
+    def answer(self, **other):
+        """What is not said otherwise is there, under its first id."""
         for name, future in self.asked[-1].items():
-            if name in failures:
-                future.set_exception(failures[name])
+            answer = other.get(name, "first")
+            if isinstance(answer, str):
+                future.set_result(SimpleNamespace(topic_id=answer))
             else:
-                future.set_result(object())
+                future.set_exception(answer)
 
 
 class Clock:
@@ -55,21 +58,18 @@ def brokers():
 
 @pytest.fixture
 def watch(brokers, clock):
-    return TopicWatch(brokers, ["a", "b"], interval=3, clock=clock)
+    return TopicWatch(brokers, ["a", "b"], ["users"], interval=3, clock=clock)
 
 
-def look(watch, brokers, clock, **failures):
+def look(watch, brokers, clock, **other):
     """Let the time come, the question be asked and answered; what the watch says then."""
     clock.now += 3
     watch.gone()
-    brokers.answer(**failures)
+    brokers.answer(**other)
     return watch.gone()
 
 
 def test_brokers_are_asked_once_an_interval_and_never_twice_at_a_time(watch, brokers, clock):
-    assert watch.gone() == frozenset()
-    assert brokers.asked == []
-    clock.now += 3
     for _ in range(5):
         assert watch.gone() == frozenset()
     clock.now += 100
@@ -107,6 +107,27 @@ def test_what_was_seen_to_is_forgotten_with_an_answer_that_is_under_way(watch, b
     watch.forget()
     brokers.answer(a=ABSENT)
     assert watch.gone() == frozenset()
+
+
+def test_a_topic_under_its_name_with_another_id_was_made_anew_until_that_is_seen_to(watch, brokers, clock):
+    assert look(watch, brokers, clock) == frozenset()
+    assert watch.renewed() == {}
+    assert look(watch, brokers, clock, a="second", users="second") == frozenset()
+    assert watch.renewed() == {"a": "second", "users": "second"}
+    assert look(watch, brokers, clock, a="second", users="third") == frozenset()
+    assert watch.renewed() == {"a": "second", "users": "third"}
+    watch.forget()
+    assert watch.renewed() == {}
+    look(watch, brokers, clock, a="second", users="fourth")
+    assert watch.renewed() == {"users": "fourth"}
+
+
+def test_a_topic_that_was_gone_in_between_is_another_one(watch, brokers, clock):
+    look(watch, brokers, clock)
+    assert look(watch, brokers, clock, b=ABSENT, users=ABSENT) == {"b"}, "a user's topic is not for the watch to miss"
+    watch.forget()
+    assert look(watch, brokers, clock, b="second") == frozenset()
+    assert watch.renewed() == {"b": "second"}
 
 
 def test_an_application_without_internal_topics_asks_nothing(brokers, clock):

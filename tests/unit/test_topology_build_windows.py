@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 from pipeline_kit import source, topology_of
 
+from streams_runtime.api import ApplicationSpec
+from streams_runtime.api.kafka_spec import ProcessingSpec
+from streams_runtime.topics.external import sink_topics
 from streams_runtime.topology.describe import as_json, as_mermaid
-from streams_runtime.topology.plan import AggregateNode, StoreSpec, TimeWindows, Topology, Windowing
+from streams_runtime.topology.plan import (
+    AggregateNode,
+    SessionWindows,
+    SlidingWindows,
+    StoreSpec,
+    TimeWindows,
+    Topology,
+    Windowing,
+)
 
 
 def of(window: dict[str, Any]) -> Topology:
@@ -35,6 +46,42 @@ def test_windows_have_lengths_in_ms_and_a_window_store(window: dict[str, Any], p
     assert node.windows == planned
     kept = Windowing(planned.retention, planned.size)
     assert topology.stores == (StoreSpec("often", "window", "app-often-changelog", False, "often", kept),)
+
+
+def test_the_topic_of_late_records_is_one_that_the_step_writes() -> None:
+    topology = of({"tumbling": {"size": "1m"}, "late": {"topic": "too-late"}})
+    node = topology.node("often")
+    assert isinstance(node, AggregateNode)
+    assert node.late_topic == "too-late"
+    assert topology.sink_topics == topology.subtopologies[0].sink_topics == ("too-late", "out")
+    fields = sink_topics(topology, ApplicationSpec.model_construct(processing=ProcessingSpec()))
+    assert fields["too-late"] == "spec.topology.steps[0].window.late.topic"
+    (drawn,) = (each for each in as_json(topology)["subtopologies"][0]["nodes"] if each["name"] == "often")
+    assert drawn["topics"] == ["too-late"]
+    assert "grace 0 ms, late records to too-late" in drawn["does"]
+    assert "[/" + '"too-late"' + "/]" in as_mermaid(topology)
+    assert "n1 --> t1" in as_mermaid(topology)
+
+
+def test_sliding_windows_have_a_window_store_that_keeps_them_while_others_are_made_of_them() -> None:
+    topology = of({"sliding": {"timeDifference": "1m", "grace": "10s"}})
+    node = topology.node("often")
+    assert isinstance(node, AggregateNode)
+    assert node.windows == SlidingWindows(60_000, 10_000, 130_000)
+    kept = Windowing(130_000, 60_000)
+    assert topology.stores == (StoreSpec("often", "window", "app-often-changelog", False, "often", kept),)
+    assert "in sliding windows of 60000 ms, grace 10000 ms" in as_mermaid(topology)
+
+
+def test_sessions_have_a_gap_and_a_session_store() -> None:
+    topology = of({"session": {"gap": "5m", "grace": "10s"}})
+    node = topology.node("often")
+    assert isinstance(node, AggregateNode)
+    assert node.windows == SessionWindows(300_000, 10_000, 310_000)
+    assert topology.stores == (
+        StoreSpec("often", "session", "app-often-changelog", False, "often", Windowing(310_000)),
+    )
+    assert "in sessions with gaps of 300000 ms at most, grace 10000 ms" in as_mermaid(topology)
 
 
 def test_only_the_last_contents_of_windows_may_be_asked_for() -> None:

@@ -95,3 +95,49 @@ def test_the_drawing_connects_topics_steps_and_stores(topology: Topology) -> Non
 
 def test_signs_that_mermaid_would_read_are_escaped(topology: Topology) -> None:
     assert "where user <> #quot;#35;x#quot;; select user" in as_mermaid(topology)
+
+
+def test_an_aggregate_is_shown_with_its_number() -> None:
+    calls = "n: approx_count_distinct(user), p: 'approx_percentile(1, 0.95)', l: 'collect_list(user, 10)'"
+    found = as_json(build_topology(parse_application(APPLICATION.replace("{n: count(*)}", f"{{{calls}}}"))))
+    shown = found["subtopologies"][2]["nodes"][1]["does"]
+    assert (
+        shown == "aggregate n = approx_count_distinct(user), p = approx_percentile(1, 0.95), l = collect_list(user, 10)"
+    )
+
+
+def test_a_join_of_two_streams_has_a_store_for_each_and_says_how_close_they_lie() -> None:
+    value = {"key": {"format": "string"}, "value": {"format": "string"}}
+    join = {"stream": "b", "type": "left", "within": {"before": "5s", "after": "1s"}, "select": {"x": "b.value"}}
+    document = {
+        "apiVersion": "streamsoperator.io/v1alpha1",
+        "kind": "StreamsApplication",
+        "metadata": {"name": "shop"},
+        "spec": {
+            "topology": {
+                "sources": [{"name": name, "topic": name, **value} for name in ("a", "b")],
+                "steps": [{"name": "j", "from": "a", "join": join}],
+                "sinks": [{"from": "j", "topic": "out"}],
+            }
+        },
+    }
+    found = build_topology(parse_application(document))
+    stores = "j-this-join-store, j-other-join-store, j-shared-join-store"
+    assert f"    Processor: j (stores: [{stores}])\n      --> sink-out\n      <-- a, b" in as_text(found)
+    node = next(each for each in as_json(found)["subtopologies"][0]["nodes"] if each["name"] == "j")
+    assert (node["type"], node["stores"]) == ("stream-join", stores.split(", "))
+    assert node["does"] == "left join with the stream b within 5000 ms before, 1000 ms after, grace 0 ms: x"
+
+
+def test_a_dedupe_says_by_what_and_how_close_and_has_a_store() -> None:
+    value = {"key": {"format": "string"}, "value": {"format": "string"}}
+    steps = [{"name": "once", "from": "a", "dedupe": {"within": "5s", "by": "value"}}]
+    document = {
+        "apiVersion": "streamsoperator.io/v1alpha1",
+        "kind": "StreamsApplication",
+        "metadata": {"name": "shop"},
+        "spec": {"topology": {"sources": [{"name": "a", "topic": "a", **value}], "steps": steps}},
+    }
+    node = as_json(build_topology(parse_application(document)))["subtopologies"][0]["nodes"][1]
+    assert (node["type"], node["stores"]) == ("dedupe", ["once-dedupe-store"])
+    assert node["does"] == "dedupe within 5000 ms by value"

@@ -11,10 +11,12 @@ import pytest
 from streams_runtime.api import StreamsApplication, load_application, parse_application
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
 from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
 from streams_runtime.topology.plan import (
     AggregateNode,
     Format,
+    JoinNode,
     KeyByNode,
     MergeNode,
     RepartitionSinkNode,
@@ -29,17 +31,21 @@ from streams_runtime.topology.plan import (
     TransformNode,
     Windowing,
 )
+from streams_runtime.topology.stream_joins import StreamJoinNode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JSON = {"format": "json", "schema": "user STRING, region STRING, n INT"}
 COUNT = {"n": "count(*)"}
 
 
-def app(*steps: Any, sinks: Any = (), sources: Any = ("a",), **spec: Any) -> StreamsApplication:
-    """An application with keyed sources of the given names."""
-    declared = [
-        {"name": name, "topic": f"topic-{name}", "key": {"format": "string"}, "value": JSON} for name in sources
+def app(*steps: Any, sinks: Any = (), sources: Any = ("a",), tables: Any = (), **spec: Any) -> StreamsApplication:
+    """An application with keyed sources of the given names, streams and tables."""
+    declared: list[dict[str, Any]] = [
+        {"name": name, "topic": f"topic-{name}", "key": {"format": "string"}, "value": JSON}
+        for name in (*sources, *tables)
     ]
+    for table in declared[len(sources) :]:
+        table["table"] = {"store": f"{table['name']}-store"}
     return parse_application(
         {
             "apiVersion": "streamsoperator.io/v1alpha1",
@@ -188,6 +194,120 @@ def test_what_follows_an_aggregate_is_a_table_too() -> None:
     after = {"name": "after", "from": "c", "select": {"m": "n + 1"}}
     topology = build_topology(app(count("c", "a"), after, {"name": "w", "from": "a", "where": "n > 1"}))
     assert topology.tables == {"c", "after"}
+
+
+def join(from_: str, kind: str = "inner") -> dict[str, Any]:
+    return {"name": "j", "from": from_, "join": {"table": "u", "type": kind, "select": {"region": "u.region"}}}
+
+
+def test_a_stream_and_the_table_that_it_is_joined_with_are_one_sub_topology() -> None:
+    topology = build_topology(app(join("a"), tables=["u"]))
+    (sub,) = topology.subtopologies
+    assert sub.source_topics == ("topic-a", "topic-u")
+    path = "spec.topology.steps[0]"
+    assert topology.node("j") == JoinNode("j", "a", "u", False, (("region", "u.region"),), path)
+    assert "j" not in topology.tables
+    assert copartitioned(topology) == (("topic-a", "topic-u"),)
+    with pytest.raises(TopologyException, match=r"joined together.*topic-a has 2, topic-u has 3"):
+        partition_counts(topology, {"topic-a": 2, "topic-u": 3})
+
+
+def test_a_stream_with_another_key_goes_through_a_topic_with_the_partitions_of_the_table() -> None:
+    topology = build_topology(app(key_by("k", "a"), join("k"), tables=["u"]))
+    assert [sub.source_topics for sub in topology.subtopologies] == [("topic-a",), ("topic-u", "shop-k-repartition")]
+    counts = partition_counts(topology, {"topic-a": 8, "topic-u": 3})
+    assert counts["shop-k-repartition"] == 3
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_records_without_a_key_go_through_the_topic_only_if_a_left_join_follows(kind: str) -> None:
+    topology = build_topology(
+        app(key_by("k", "a"), {"name": "w", "from": "k", "where": "n > 1"}, join("w", kind), tables=["u"])
+    )
+    sink = topology.node("k-repartition")
+    assert isinstance(sink, RepartitionSinkNode)
+    assert sink.keeps_null_keys is (kind == "left")
+
+
+def streams(from_: str, other: str, kind: str = "inner", **more: Any) -> dict[str, Any]:
+    join = {"stream": other, "type": kind, "within": "5m", "select": {"m": f"{other}.n"}, **more}
+    return {"name": "j", "from": from_, "join": join}
+
+
+def test_two_streams_that_are_joined_are_one_sub_topology_with_a_store_for_each() -> None:
+    topology = build_topology(app(streams("a", "b", within={"before": "5m", "after": "1m"}), sources=["a", "b"]))
+    (sub,) = topology.subtopologies
+    node, path = topology.node("j"), "spec.topology.steps[0]"
+    assert node == StreamJoinNode("j", "a", "b", "b", "inner", 300_000, 60_000, 0, (("m", "b.n"),), path)
+    kept = Windowing(360_000)
+    assert sub.stores == (
+        StoreSpec("j-this-join-store", "join", "shop-j-this-join-store-changelog", False, "j", kept),
+        StoreSpec("j-other-join-store", "join", "shop-j-other-join-store-changelog", False, "j", kept),
+    )
+    assert "j" not in topology.tables
+    assert copartitioned(topology) == (("topic-a", "topic-b"),)
+    with pytest.raises(TopologyException, match=r"joined together.*topic-a has 2, topic-b has 3"):
+        partition_counts(topology, {"topic-a": 2, "topic-b": 3})
+
+
+@pytest.mark.parametrize("kind", ["left", "outer"])
+def test_a_join_that_passes_on_what_meets_nobody_keeps_it_in_a_store_more(kind: str) -> None:
+    application = app(streams("a", "b", kind, grace="1m"), sources=["a", "b"])
+    topology = build_topology(application)
+    store = topology.store("j-shared-join-store")[1]
+    assert (store.kind, store.windowing) == ("unjoined", None)
+    assert topology.store("j-this-join-store")[1].windowing == Windowing(660_000)
+    topics = {
+        each.name: each.config_dict
+        for each in internal_topics(topology, application.spec, {"topic-a": 2, "topic-b": 2})
+    }
+    assert topics["shop-j-shared-join-store-changelog"]["cleanup.policy"] == "compact"
+    kept = topics["shop-j-other-join-store-changelog"]
+    assert (kept["cleanup.policy"], kept["retention.ms"]) == ("compact,delete", str(660_000 + 86_400_000))
+
+
+def test_a_dedupe_remembers_ids_for_the_time_both_ways_and_repartitions_with_null_keys() -> None:
+    application = app(key_by("k", "a"), {"name": "o", "from": "k", "dedupe": {"within": "5m", "by": "n"}})
+    topology = build_topology(application)
+    sub = topology.subtopologies[1]
+    assert topology.node("o") == DedupeNode("o", "k-repartition-source", "n", 300_000, "spec.topology.steps[1]")
+    kept = Windowing(600_001)
+    assert sub.stores == (StoreSpec("o-dedupe-store", "dedupe", "shop-o-dedupe-store-changelog", False, "o", kept),)
+    assert not sub.stores[0].is_queryable
+    sink = topology.node("k-repartition")
+    assert isinstance(sink, RepartitionSinkNode)
+    assert sink.keeps_null_keys, "a record without an id is passed on"
+    (_, changelog) = internal_topics(topology, application.spec, {"topic-a": 2, "shop-k-repartition": 2})
+    settings = changelog.config_dict
+    assert (settings["cleanup.policy"], settings["retention.ms"]) == ("compact,delete", str(600_001 + 86_400_000))
+
+
+def test_topics_that_are_deduped_together_need_partitions_of_one_number() -> None:
+    steps = [{"name": "m", "merge": ["a", "b"]}, {"name": "o", "from": "m", "dedupe": {"within": "5m"}}]
+    assert copartitioned(build_topology(app(*steps, sources=["a", "b"]))) == (("topic-a", "topic-b"),)
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "outer"])
+def test_streams_with_other_keys_meet_behind_repartition_topics_of_one_size(kind: str) -> None:
+    topology = build_topology(app(key_by("k", "a"), key_by("l", "b"), streams("k", "l", kind), sources=["a", "b"]))
+    assert [sub.source_topics for sub in topology.subtopologies] == [
+        ("topic-a",),
+        ("topic-b",),
+        ("shop-k-repartition", "shop-l-repartition"),
+    ]
+    counts = partition_counts(topology, {"topic-a": 8, "topic-b": 3})
+    assert counts["shop-k-repartition"] == counts["shop-l-repartition"] == 8
+    sinks = [topology.node(f"{name}-repartition") for name in ("k", "l")]
+    assert [isinstance(each, RepartitionSinkNode) and each.keeps_null_keys for each in sinks] == [kind != "inner"] * 2
+
+
+def test_the_results_of_a_join_of_streams_have_one_order_whatever_they_come_from() -> None:
+    steps = [{"name": "w", "from": "j", "where": "m > 1"}, count("c", "w")]
+    explode = {"name": "e", "from": "a", "flatMap": {"explode": "array(1)", "as": "x"}}
+    topology = build_topology(app(explode, streams("e", "b"), *steps, sources=["a", "b"]))
+    assert topology.sources_of("c") == {"j"}
+    assert not topology.flat_mapped("c")
+    assert topology.flat_mapped("e")
 
 
 def test_sinks_of_one_topic_have_names_of_their_own() -> None:

@@ -140,14 +140,14 @@ def test_the_rows_for_the_steps_behind_are_those_of_the_updates(stores: dict[int
     assert result.rows.partitions.to_pylist() == [0, 2, 2]
     assert result.rows.keys.to_pylist() == ["a", "a", "b"]
     assert result.rows.timestamps.to_pylist() == [50, 300, 100]
-    assert result.finished.to_pylist() == [
+    assert result.rows.columns.to_pylist() == [
         {"n": 1, "total": 1, "most": 1, "mean": 1.0},
         {"n": 2, "total": 10, "most": 7, "mean": 5.0},
         {"n": 1, "total": 5, "most": 5, "mean": 5.0},
     ]
     in_order = [value for partition in (0, 2) for value in result.updates[partition].values]
     state = aggregate_state()
-    assert [state.finish_value(value or b"") for value in in_order] == result.finished.to_pylist()
+    assert [state.finish_value(value or b"") for value in in_order] == result.rows.columns.to_pylist()
 
 
 def test_numbers_as_keys_are_sorted_by_their_bytes(stores: dict[int, KeyValueStore]) -> None:

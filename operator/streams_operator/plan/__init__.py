@@ -1,10 +1,12 @@
 """The decisions: from an Observed to a Plan, without any I/O, clock or randomness.
 
-`decide` picks what is going on with an application; `topics`, `moves`, `rolling`, `backoff` and `deletion` decide each
-one thing; `objects` says what the application is made of; `status`, `conditions` and `happenings` put it into words.
+`in_force` says which version counts. `decide` picks what is going on with an application; `topics`, `moves`, `rolling`,
+`backoff` and `deletion` decide each one thing; `objects` says what the application is made of; `status`, `conditions`
+and `happenings` put it into words.
 """
 
 from streams_operator.plan.decide import plan
 from streams_operator.plan.differs import differs
+from streams_operator.plan.in_force import in_force
 
-__all__ = ["differs", "plan"]
+__all__ = ["differs", "in_force", "plan"]

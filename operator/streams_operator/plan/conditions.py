@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,15 @@ from streams_operator.plan.standing import Standing
 from streams_operator.plan.state import state
 from streams_operator.plan.times import text_not_before, text_of
 from streams_operator.plan.words import CONDITION_LENGTH, clipped, listed
+from streams_runtime.topology.change import Change
 
 _GAPS = (Standing.ABSENT, Standing.CLOSING, Standing.NEW, Standing.DONE)
-_SHOWN = 20  # pods that are told about one by one
+_SHOWN = 20  # pods, or changes, that are told about one by one
+_REFUSED_LENGTH = 8_000  # bytes; the way out stands behind it
+_WAY_OUT = "spec.topology is as it was, or spec.topologyChange is allow"
+
+TOPOLOGY_REFUSED = "TopologyChangeRefused"
+"""Reason of Degraded, of Progressing, and of the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,9 @@ def progressing(decision: Decision) -> Said:
         return Said("Progressing", str(going), "Suspending" if going else "Suspended", text)
     for reason, text in _under_way(decision):
         return Said("Progressing", "True", reason, text)
+    if case.observed.refused:
+        text = f"the pods stay as they are until {_WAY_OUT}; Degraded says why"
+        return Said("Progressing", "False", TOPOLOGY_REFUSED, text)
     return Said("Progressing", "False", "Settled", "there is nothing to do")
 
 
@@ -149,6 +158,8 @@ def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
     if crashed:
         texts = [f"{each.name} ({each.account.last.reason if each.account.last else 'unknown'})" for each in crashed]
         yield "PodsCrashed", f"crashed: {listed(texts)}"
+    if case.observed.refused:
+        yield TOPOLOGY_REFUSED, _refused(case.observed.refused)
     if case.foreign:
         found = listed([pod.name for pod in case.foreign])
         text = f"pods with the label {names.LABEL_APPLICATION}={case.identity.name} that the operator did not make"
@@ -177,6 +188,15 @@ def suspended(decision: Decision) -> Said:
             return Said("Suspended", "False", "Suspending", "pods are closing")
         return Said("Suspended", "True", "Suspended", "all pods are closed; state and topics are kept")
     return Said("Suspended", "False", "NotSuspended", "spec.suspend is false")
+
+
+def _refused(changes: Sequence[Change]) -> str:
+    texts = [f"{each.where}: {each.what} ({each.consequence})" for each in changes[:_SHOWN]]
+    more = f", and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    text = clipped("; ".join(texts), _REFUSED_LENGTH)
+    return (
+        f"the change of spec.topology would lose or misread state: {text}{more}. Pods stay as they are until {_WAY_OUT}"
+    )
 
 
 def _rests(instance: Instance, now: float) -> bool:

@@ -49,10 +49,10 @@ def desired_pods(
 
 
 def outlived(case: Case) -> Iterator[Removal]:
-    """ConfigMaps of versions that no pod is of, and that none will be made of."""
+    """ConfigMaps of versions that no pod is of, that none will be made of, and that nothing is compared with."""
     ours = re.compile(rf"{re.escape(case.identity.name)}-[0-9a-f]{{10}}")
     used = {names.config(case.identity.name, each.digest) for each in case.observed.pods}
-    used.add(names.config(case.identity.name, case.digest or ""))
+    used |= {names.config(case.identity.name, digest) for digest in (case.digest or "", case.past.deployed)}
     for (kind, name), found in sorted(case.observed.objects.items(), key=lambda item: item[0]):
         metadata = found["metadata"]
         owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}

@@ -70,6 +70,11 @@ class Past:
         return _text(self.status.get("state"))
 
     @property
+    def deployed(self) -> str:
+        """The digest that pods were last made from; empty when it was never written."""
+        return _text(self.status.get("deployed"))
+
+    @property
     def topics(self) -> Json:
         """status.internalTopics."""
         return _fields(self.status.get("internalTopics"))

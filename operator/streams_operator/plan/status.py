@@ -39,12 +39,22 @@ def status(decision: Decision) -> dict[str, Any]:
         "restoration": restoration(decision.instances, accounts),
         "conditions": conditions(decision),
     }
+    version = deployed(decision)
+    if version:
+        found["deployed"] = version
     if decision.topics.tasks is not None:
         found["tasks"] = decision.topics.tasks
     lag = total_lag(decision.instances, accounts)
     if lag is not None:
         found["lag"] = lag
     return found
+
+
+def deployed(decision: Decision) -> str:
+    """The version to compare a new topology with: the present one from its first pod on, until then the last one."""
+    case = decision.case
+    there = case.digest is not None and any(each.digest == case.digest for each in decision.instances)
+    return case.digest if there and case.digest is not None else case.past.deployed
 
 
 def instance(each: Instance, account: InstanceAccount | None, now: float) -> dict[str, Any]:

@@ -85,6 +85,16 @@ def primitive_type(format_name: str) -> Type | None:
     return type_named(ddl) if ddl else None
 
 
+def struct_of(columns: Columns) -> Type | None:
+    """The columns as the fields of one struct; None where a type is not known."""
+    fields = []
+    for column in columns:
+        if column.type is None:
+            return None
+        fields.append(exp.ColumnDef(this=exp.to_identifier(column.name, quoted=True), kind=column.type.copy()))
+    return exp.DataType(this=exp.DType.STRUCT, expressions=fields, nested=True)
+
+
 def key_format(kind: Type) -> str | None:
     """The format that carries a key of this type; None when none does."""
     if kind.is_type(exp.DType.STRUCT):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams_runtime.api.names import MAX_APPLICATION, MAX_PART, MAX_TOPIC, PART_PATTERN, TOPIC_PATTERN
-from streams_runtime.api.values import QUANTITY_PATTERN
+from streams_runtime.api.values import DURATION_PATTERN, QUANTITY_PATTERN
 
 Schema = dict[str, Any]
 
@@ -110,8 +110,11 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "StepSpec": (
         Rule(
             "(has(self.where) || has(self.select) ? 1 : 0) + (has(self.keyBy) ? 1 : 0)"
-            " + (has(self.merge) ? 1 : 0) + (has(self.aggregate) ? 1 : 0) == 1",
-            "a step has either where and/or select, or keyBy, or merge, or aggregate; make a step of each",
+            " + (has(self.merge) ? 1 : 0) + (has(self.aggregate) ? 1 : 0) + (has(self.join) ? 1 : 0)"
+            " + (has(self.flatMap) ? 1 : 0) + (has(self.split) ? 1 : 0) + (has(self.peek) ? 1 : 0)"
+            " + (has(self.headers) ? 1 : 0) + (has(self.dedupe) ? 1 : 0) == 1",
+            "a step has either where and/or select, or flatMap, or split, or peek, or headers, or dedupe, or keyBy, or"
+            " merge, or aggregate, or join; make a step of each",
         ),
         Rule(
             "has(self.from) != has(self.merge)",
@@ -121,8 +124,36 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             "has(self.aggregate) == has(self.store)",
             "an aggregate has a store, and no other step has one; name it, or leave it out",
         ),
+        Rule(
+            "!has(self.default) || has(self.split)",
+            "a default for a step that splits nothing; leave it out, or give the step a split",
+            ".default",
+        ),
         _no_boolean("select"),
         _no_boolean("aggregate"),
+    ),
+    "JoinSpec": (
+        _no_boolean("select"),
+        Rule(
+            "has(self.table) != has(self.stream)",
+            "a join is with either a table or a stream; name one of the two",
+        ),
+        Rule(
+            "has(self.stream) || !has(self.grace)",
+            "grace for a join with a table, which is as it is when a record comes; leave it out",
+            ".grace",
+        ),
+    ),
+    "PeekSpec": (
+        Rule(
+            "has(self.log) || has(self.metric)",
+            "a peek that shows nothing; give it log, metric or both",
+        ),
+        Rule(
+            "!has(self.value) || has(self.metric)",
+            "a value of no metric; give the metric a name, or leave the value out",
+            ".value",
+        ),
     ),
     "QueryAccess": (
         Rule(
@@ -183,6 +214,22 @@ def _size(schema: Schema) -> Schema:
     }
 
 
+def _within(schema: Schema) -> Schema:
+    """`5m` or `{before: 5m, after: 1m}`; the model's own fields are those of its long form."""
+    # No list and no number is of at least one and at most none: what is left is text, or a mapping.
+    no_other = {"minItems": 1, "maxItems": 0, "minimum": 1, "maximum": 0}
+    return {
+        "description": schema["description"],
+        "nullable": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {name: each | {"nullable": False} for name, each in schema["properties"].items()},
+        "anyOf": [
+            {"pattern": DURATION_PATTERN, "minLength": 1, "minProperties": 1, "maxProperties": 0, **no_other},
+            {"required": ["before", "after"], "maxProperties": 2, "minLength": 1, "maxLength": 0, **no_other},
+        ],
+    }
+
+
 _PART = _with(minLength=1, maxLength=MAX_PART, pattern=f"^{PART_PATTERN}$")
 _TOPIC = _with(minLength=1, maxLength=MAX_TOPIC, pattern=f"^{TOPIC_PATTERN}$")
 _BY_NAME = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})
@@ -192,12 +239,16 @@ FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("ApplicationSpec", "restartNonce"): _only_grows("each number replaces the pods that ended in ERROR once"),
     ("ProcessingSpec", "onDeserializationError"): _deserialization,
     ("DeadLetter", "topic"): _TOPIC,
+    ("JoinSpec", "within"): _within,
     ("StorageSpec", "size"): _size,
     ("TableSpec", "store"): _PART,
     ("SourceSpec", "name"): _PART,
     ("SourceSpec", "topic"): _TOPIC,
     ("StepSpec", "name"): _PART,
     ("StepSpec", "store"): _PART,
+    ("StepSpec", "default"): _PART,
+    ("BranchSpec", "name"): _PART,
+    ("PeekSpec", "metric"): _PART,
     ("SinkSpec", "topic"): _TOPIC,
     ("TopologySpec", "sources"): _BY_NAME,
     ("TopologySpec", "steps"): _BY_NAME,

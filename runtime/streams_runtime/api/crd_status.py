@@ -117,6 +117,10 @@ STATUS: Schema = _object(
             message=_text("What it came to."),
         ),
     ),
+    deployed=_text(
+        "Digest of the version that pods are made from. The ConfigMap NAME-DIGEST holds it; a change of topology is"
+        " compared with it."
+    ),
     instances=_list("The instances, one a pod.", "name", _INSTANCE),
     conditions=_list("Standard conditions.", "type", _CONDITION),
 )

@@ -16,7 +16,7 @@ class SqlField:
     """`kind` schema is DDL; everything else is one expression, an aggregate being the whole call."""
 
     path: str
-    kind: Literal["schema", "timestamp", "where", "select", "keyBy", "aggregate"]
+    kind: Literal["schema", "timestamp", "where", "select", "flatMap", "split", "peek", "headers", "keyBy", "aggregate"]
     text: str
 
 
@@ -43,7 +43,18 @@ def _of_step(step: StepSpec, path: str) -> Iterator[SqlField]:
         yield SqlField(under(path, "where"), "where", step.where)
     for name, text in (step.select or {}).items():
         yield SqlField(under(path, "select", name), "select", text)
+    if step.flat_map is not None:
+        yield SqlField(under(path, "flatMap", "explode"), "flatMap", step.flat_map.explode)
+    for index, branch in enumerate(step.split or ()):
+        yield SqlField(under(path, "split", index, "where"), "split", branch.where)
+    for field, given in (("log", step.peek.log), ("value", step.peek.value)) if step.peek is not None else ():
+        if given is not None:
+            yield SqlField(under(path, "peek", field), "peek", given)
+    for name, text in (step.headers or {}).items():
+        yield SqlField(under(path, "headers", name), "headers", text)
     if step.key_by is not None:
         yield SqlField(under(path, "keyBy"), "keyBy", step.key_by)
     for name, text in (step.aggregate or {}).items():
         yield SqlField(under(path, "aggregate", name), "aggregate", text)
+    for name, text in (step.join.select if step.join is not None else {}).items():
+        yield SqlField(under(path, "join", "select", name), "select", text)

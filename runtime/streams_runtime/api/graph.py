@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from streams_runtime.api.mistakes import suggestion
+from streams_runtime.api.names import branch_name
 from streams_runtime.api.parts import Part, Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.topology_spec import SinkSpec, SourceSpec, StepSpec
@@ -13,8 +14,26 @@ from streams_runtime.errors import Mistake
 
 
 def inputs_of_step(step: StepSpec) -> tuple[str, ...]:
-    """Names that the step takes its records from."""
-    return tuple(step.merge) if step.merge is not None else (step.from_,) if step.from_ is not None else ()
+    """Names that the step takes its records from; of a join the stream first, then what it is joined with."""
+    if step.merge is not None:
+        return tuple(step.merge)
+    own = (step.from_,) if step.from_ is not None else ()
+    return own if step.join is None or not step.join.other else (*own, step.join.other)
+
+
+def outputs_of_step(step: StepSpec) -> tuple[str, ...]:
+    """Names that others take the step's records from: of a split those of its branches, else its own."""
+    if step.split is None:
+        return (step.name,)
+    branches = [branch.name for branch in step.split] + ([] if step.default is None else [step.default])
+    return tuple(branch_name(step.name, branch) for branch in branches)
+
+
+def outputs_of(node: Part[SourceSpec] | Part[StepSpec]) -> tuple[str, ...]:
+    """The same of any source or step, right or wrong."""
+    if isinstance(node.model, StepSpec):
+        return outputs_of_step(node.model)
+    return () if node.name is None else (node.name,)
 
 
 def graph_mistakes(parts: Parts) -> Iterator[Mistake]:
@@ -32,7 +51,7 @@ def graph_mistakes(parts: Parts) -> Iterator[Mistake]:
 def ordered_steps(parts: Parts) -> list[Part[StepSpec]]:
     """The steps that can be read, inputs before consumers; those on a cycle, or after one, are left out."""
     steps = _steps_by_name(parts)
-    remaining = {name: set(inputs_of_step(step.model)) & steps.keys() for name, step in steps.items() if step.model}
+    remaining = _steps_before(steps)
     ordered: list[Part[StepSpec]] = []
     while ready := [name for name, inputs in remaining.items() if not inputs & remaining.keys()]:
         ordered += [steps[name] for name in ready]
@@ -43,29 +62,85 @@ def ordered_steps(parts: Parts) -> list[Part[StepSpec]]:
 def repartitioned(steps: Iterable[StepSpec]) -> frozenset[str]:
     """Names of the keyBy steps whose records go through a repartition topic.
 
-    From these an aggregate is reached without another keyBy in between: state needs all records of a key in
-    one partition, and records that are only passed on do not.
+    From these an aggregate, a join or a dedupe is reached without another keyBy in between: state needs all records of
+    a key in one partition, and records that are only passed on do not.
     """
+    return _that_reach(steps, lambda step: step.aggregate is not None or ends_a_stage(step))
+
+
+def keeping_null_keys(steps: Iterable[StepSpec]) -> frozenset[str]:
+    """Names of the keyBy steps from which a step is reached that passes on records without a key.
+
+    A left or outer join, or a dedupe; without another keyBy in between.
+    """
+    return _that_reach(
+        steps, lambda step: step.dedupe is not None or (step.join is not None and step.join.type != "inner")
+    )
+
+
+def ends_a_stage(step: StepSpec) -> bool:
+    """Whether the step's records meet stores one by one and go on in a further stage of the batch."""
+    return step.join is not None or step.dedupe is not None
+
+
+def stage_before(
+    name: str, steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool] = ends_a_stage
+) -> StepSpec | None:
+    """Such a step that the records of a step come from, without a repartition topic in between; None without one."""
+    models = list(steps)
+    owners = {output: each for each in models for output in outputs_of_step(each)}
+    moved = repartitioned(models)
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        here = waiting.pop()
+        owner = owners.get(here)
+        if owner is None or owner.name in seen or owner.name in moved:
+            continue
+        seen.add(owner.name)
+        if wanted(owner):
+            return owner
+        waiting += inputs_of_step(owner)
+    return None
+
+
+def stage_in_words(step: StepSpec) -> str:
+    """What a mistake calls a step of a stage of its own."""
+    return f"the {'join' if step.dedupe is None else 'dedupe'} {step.name!r}"
+
+
+def tables_of(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> frozenset[str]:
+    """Names of the sources and steps whose output is a table: aggregates, and where, select and join of a table."""
+    found = {source.name for source in sources if source.table is not None}
+    found |= {step.name for step in steps if step.aggregate is not None}
+    others = [step for step in steps if any(each is not None for each in (step.where, step.select, step.join))]
+    while more := {step.name for step in others if step.from_ in found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _that_reach(steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool]) -> frozenset[str]:
+    """Names of the keyBy steps from which such a step is reached without another keyBy in between."""
     by_name = {step.name: step for step in steps}
     consumers: dict[str, list[StepSpec]] = {}
     for step in by_name.values():
         for name in inputs_of_step(step):
             consumers.setdefault(name, []).append(step)
     return frozenset(
-        name for name, step in by_name.items() if step.key_by is not None and _reaches_state(name, consumers)
+        name for name, step in by_name.items() if step.key_by is not None and _reaches(name, consumers, wanted)
     )
 
 
-def _reaches_state(name: str, consumers: Mapping[str, Sequence[StepSpec]]) -> bool:
+def _reaches(name: str, consumers: Mapping[str, Sequence[StepSpec]], wanted: Callable[[StepSpec], bool]) -> bool:
     seen: set[str] = set()
     waiting = [name]
     while waiting:
         for step in consumers.get(waiting.pop(), ()):
-            if step.aggregate is not None:
+            if wanted(step):
                 return True
-            if step.key_by is None and step.name not in seen:
+            if step.key_by is None and step.aggregate is None and step.name not in seen:
                 seen.add(step.name)
-                waiting.append(step.name)
+                waiting += outputs_of_step(step)
     return False
 
 
@@ -75,17 +150,29 @@ def _references(model: StepSpec | SinkSpec) -> Iterator[tuple[tuple[object, ...]
     if isinstance(model, StepSpec):
         for index, name in enumerate(model.merge or ()):
             yield ("merge", index), name
+        if model.join is not None:
+            named = (("table", model.join.table), ("stream", model.join.stream))
+            yield from ((("join", field), name) for field, name in named if name is not None)
 
 
 def _unknown_references(
     parts: Parts, path: str, references: Iterable[tuple[tuple[object, ...], str]]
 ) -> Iterator[Mistake]:
-    known = [node.name for node in parts.nodes if node.name is not None]
+    known = [(name, node) for node in parts.nodes for name in outputs_of(node)]
     for tokens, name in references:
-        if name not in known:
-            own = next((node.name for node in parts.nodes if node.path == path), None)
-            remedy = suggestion(name, [each for each in known if each != own])
-            yield Mistake(under(path, *tokens), f"no source or step is called {name!r}", remedy)
+        if any(name == each for each, _ in known) or _may_be_a_branch(name, parts.steps):
+            continue
+        others = [each for each, node in known if node.path != path]
+        branches = next((outputs_of(step) for step in parts.steps if step.name == name), ())
+        if branches:
+            yield Mistake(under(path, *tokens), f"{name!r} is split", f"name a branch: {', '.join(branches)}")
+        else:
+            yield Mistake(under(path, *tokens), f"no source or step is called {name!r}", suggestion(name, others))
+
+
+def _may_be_a_branch(name: str, steps: Iterable[Part[StepSpec]]) -> bool:
+    """Whether a step that could not be read as it stands may have a branch of this name."""
+    return any(not step.clean and step.name is not None and name.startswith(f"{step.name}.") for step in steps)
 
 
 def _duplicates(nodes: Sequence[Part[SourceSpec] | Part[StepSpec]]) -> Iterator[Mistake]:
@@ -97,6 +184,11 @@ def _duplicates(nodes: Sequence[Part[SourceSpec] | Part[StepSpec]]) -> Iterator[
             found = f"the name {node.name!r} is taken by {first[node.name]}"
             yield Mistake(under(node.path, "name"), found, "give every source and step its own name")
         first.setdefault(node.name, node.path)
+    for node in nodes:
+        for name in outputs_of(node):
+            if name != node.name and first.setdefault(name, node.path) != node.path:
+                found = f"its branch would be called {name!r}, which is the name of {first[name]}"
+                yield Mistake(under(node.path, "name"), found, "give one of the two another name")
 
 
 def _steps_by_name(parts: Parts) -> dict[str, Part[StepSpec]]:
@@ -109,9 +201,18 @@ def _steps_by_name(parts: Parts) -> dict[str, Part[StepSpec]]:
     return steps
 
 
+def _steps_before(steps: Mapping[str, Part[StepSpec]]) -> dict[str, set[str]]:
+    """For each step the names of the steps that it takes records from."""
+    models = {name: step.model for name, step in steps.items() if step.model}
+    owner = {output: name for name, model in models.items() for output in outputs_of_step(model)}
+    return {
+        name: {owner.get(each, each) for each in inputs_of_step(model)} & steps.keys() for name, model in models.items()
+    }
+
+
 def _cycles(parts: Parts) -> Iterator[Mistake]:
     steps = _steps_by_name(parts)
-    inputs = {name: set(inputs_of_step(step.model)) & steps.keys() for name, step in steps.items() if step.model}
+    inputs = _steps_before(steps)
     while True:
         try:
             TopologicalSorter(inputs).prepare()

@@ -75,6 +75,12 @@ class ApplicationSpec(Model):
     queries: QueriesSpec = Field(default_factory=QueriesSpec, description="Queries over HTTP.")
     spark: SparkSpec = Field(default_factory=SparkSpec, description="The Spark session.")
     topology: TopologySpec = Field(description="Sources, steps and sinks.")
+    topology_change: Literal["refuse", "allow"] | None = Field(
+        default=None,
+        description="What becomes of a change of topology that loses stores or reads them as something else."
+        " refuse: the pods stay as they are, and Degraded says why; allow: it is carried out. Compatible changes"
+        " always are. Absent: refuse.",
+    )
     template: TemplateSpec = Field(default_factory=TemplateSpec, description="Overrides for the pods.")
     restart_nonce: int = Field(default=0, ge=0, description="A new number replaces pods that ended in ERROR.")
 

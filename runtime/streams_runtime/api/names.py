@@ -53,6 +53,11 @@ def colliding(topic: str) -> str:
     return topic.replace(".", "_")
 
 
+def branch_name(step: str, branch: str) -> str:
+    """What others call a branch of a split step."""
+    return f"{step}.{branch}"
+
+
 def changelog_topic(application_id: str, store: str) -> str:
     """The changelog of a store."""
     return f"{application_id}-{store}-changelog"
@@ -61,3 +66,14 @@ def changelog_topic(application_id: str, store: str) -> str:
 def repartition_topic(application_id: str, step: str) -> str:
     """The repartition topic of a keyBy step."""
     return f"{application_id}-{step}-repartition"
+
+
+def dedupe_store(step: str) -> str:
+    """The store of a dedupe step: which ids it has seen, and when."""
+    return f"{step}-dedupe-store"
+
+
+def join_stores(step: str, inner: bool) -> tuple[str, ...]:
+    """The stores of a step that joins two streams: its stream's records, the other's, those without a match so far."""
+    shared = () if inner else (f"{step}-shared-join-store",)
+    return (f"{step}-this-join-store", f"{step}-other-join-store", *shared)

@@ -11,17 +11,15 @@ from streams_runtime.api.pod_spec import StateSpec
 from streams_runtime.api.topology_spec import TopologySpec
 from streams_runtime.errors import Mistake
 
-_NO_SUCH_WINDOW = "use tumbling or hopping"
-
 NOT_YET_FIELDS: dict[tuple[str, str], str] = {
-    ("WindowSpec", "sliding"): _NO_SUCH_WINDOW,
-    ("WindowSpec", "session"): _NO_SUCH_WINDOW,
-    ("WindowSpec", "late"): "leave it out; late records are counted",
-    ("StepSpec", "join"): "leave it out; merge with an aggregate brings the records of two streams together",
-    ("StepSpec", "flatMap"): "leave it out; where, select, keyBy, merge and aggregate are there",
-    ("StepSpec", "reduce"): "use aggregate with count, sum, min, max or avg",
+    ("JoinSpec", "globalTable"): "use table, after a keyBy of the table's key",
+    ("JoinSpec", "on"): "join by key: put a keyBy step before the join of a stream with a table",
+    (
+        "StepSpec",
+        "reduce",
+    ): "use aggregate, whose functions are those of Spark SQL, such as sum, max, last or collect_list",
     ("StepSpec", "cogroup"): "use merge and then aggregate",
-    ("StepSpec", "process"): "leave it out; where, select, keyBy, merge and aggregate are there",
+    ("StepSpec", "process"): "leave it out; where, select, flatMap, split, keyBy, merge and aggregate are there",
     ("SourceSpec", "globalTable"): "use table, which is partitioned",
 }
 """(model, field) of the grammar that is planned, and what would do instead."""

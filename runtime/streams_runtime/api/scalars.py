@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from streams_runtime.api.columns import Columns
+from streams_runtime.api.aggregate_parameters import without_parameter
+from streams_runtime.api.columns import Columns, shown_type
 from streams_runtime.api.sql import Problem, SqlSyntaxError, parse_expression, tokens_of
 
 _AGGREGATES = """
@@ -30,6 +31,18 @@ _OF_THE_BATCH = """
 monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length
 window session_window window_time
 """
+_WITHOUT_BRACKETS = frozenset(("current_date", "current_time", "current_timestamp", "localtimestamp"))
+_OF_THE_MOMENT = _WITHOUT_BRACKETS | {
+    "curdate",
+    "now",
+    "rand",
+    "randn",
+    "random",
+    "randstr",
+    "shuffle",
+    "uniform",
+    "uuid",
+}
 BATCH_DEPENDENT_FUNCTIONS = frozenset(_OF_THE_BATCH.split())
 
 
@@ -40,6 +53,16 @@ def scalar_problems(text: str, columns: Columns | None) -> list[Problem]:
     except SqlSyntaxError as error:
         return [error.problem]
     return [*_shape_problems(tree, text), *(column_problems(tree, columns) if columns else ())]
+
+
+def condition_problems(text: str, columns: Columns) -> Iterator[Problem]:
+    """What a text is told that is known to be no condition; nothing for one with mistakes."""
+    try:
+        kind = columns.type_of(parse_expression(text))
+    except SqlSyntaxError:
+        return
+    if kind is not None and not kind.is_type(exp.DType.BOOLEAN):
+        yield Problem(f"{text!r} is {shown_type(kind)}, not a condition", f"compare it: {text} is not null")
 
 
 def column_problems(tree: exp.Expr, columns: Columns) -> Iterator[Problem]:
@@ -55,6 +78,19 @@ def column_problems(tree: exp.Expr, columns: Columns) -> Iterator[Problem]:
             yield problem
 
 
+def moment_problems(text: str, consequence: str) -> Iterator[Problem]:
+    """Functions that give another value each time that they are asked, in an expression that is asked several times.
+
+    `consequence` says what comes of it, behind the function's name.
+    """
+    words = tuple(token.lower() for token, _, _ in tokens_of(text))
+    for name in dict.fromkeys(word for word in words if word in _OF_THE_MOMENT):
+        if name in called_functions(text) or name in _WITHOUT_BRACKETS:
+            yield Problem(
+                f"{name} {consequence}", "use what the record has, such as _timestamp, or pmod(hash(_key), 2) = 0"
+            )
+
+
 def called_functions(text: str) -> tuple[str, ...]:
     """Names of the functions that a parsed text calls, in small letters, each once."""
     words = ["", *(token.lower() for token, _, _ in tokens_of(text))]
@@ -67,7 +103,7 @@ def called_functions(text: str) -> tuple[str, ...]:
 def unfamiliar_functions(text: str) -> tuple[str, ...]:
     """Called functions of which only Spark can say whether they exist; none for a text with mistakes."""
     try:
-        tree = parse_expression(text)
+        tree = parse_expression(without_parameter(text)[0])
     except SqlSyntaxError:
         return ()
     return tuple(dict.fromkeys(call.name for call in tree.find_all(exp.Anonymous)))
@@ -111,7 +147,7 @@ def _function_problems(tree: exp.Expr, text: str) -> Iterator[Problem]:
         elif name in GENERATOR_FUNCTIONS:
             yield Problem(
                 f"{name} makes several rows of one",
-                "keep one record one record; rows can't be multiplied yet",
+                "make the records with a flatMap step before it: {explode: <the array>, as: <column>}",
             )
         elif name in BATCH_DEPENDENT_FUNCTIONS:
             yield Problem(f"{name} depends on how records fall into batches", "use _partition, _offset or _timestamp")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streams_runtime.api.ddl import name_problems, parse_schema
+from streams_runtime.api.dedupe_checks import dedupe_shape_mistakes
+from streams_runtime.api.names import dedupe_store, part_name_problem
 from streams_runtime.api.parts import Part, Parts
 from streams_runtime.api.paths import under
+from streams_runtime.api.stream_join_checks import join_shape_mistakes
+from streams_runtime.api.stream_steps_spec import PeekSpec
 from streams_runtime.api.topology_spec import FormatSpec, SourceSpec, StepSpec
 from streams_runtime.api.window_checks import window_mistakes
 from streams_runtime.errors import Mistake
@@ -55,6 +59,8 @@ def _column_names(step: StepSpec, path: str) -> Iterator[Mistake]:
     for field, columns in (("select", step.select), ("aggregate", step.aggregate)):
         for problem in name_problems(tuple(columns or ())):
             yield Mistake(under(path, field), problem.found, problem.remedy)
+    for problem in name_problems((step.flat_map.as_,)) if step.flat_map is not None else ():
+        yield Mistake(under(path, "flatMap", "as"), problem.found, problem.remedy)
 
 
 def _aggregate_names(step: StepSpec, path: str) -> Iterator[Mistake]:
@@ -68,13 +74,20 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
     fields = (
         ("where", step.where),
         ("select", step.select),
+        ("flatMap", step.flat_map),
+        ("split", step.split),
+        ("peek", step.peek),
+        ("headers", step.headers),
+        ("dedupe", step.dedupe),
         ("keyBy", step.key_by),
         ("merge", step.merge),
         ("aggregate", step.aggregate),
+        ("join", step.join),
     )
     given = [name for name, value in fields if value is not None]
     if not given:
-        yield Mistake(path, "a step that does nothing", "give it where, select, keyBy, merge or aggregate")
+        remedy = "give it where, select, flatMap, split, peek, headers, dedupe, keyBy, merge, aggregate or join"
+        yield Mistake(path, "a step that does nothing", remedy)
     elif len(given) > 1 and set(given) != {"where", "select"}:
         remedy = "make a step of each; only where and select go together"
         yield Mistake(path, f"{' and '.join(given)} in one step", remedy)
@@ -85,16 +98,56 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
     for index, name in enumerate(step.merge or ()):
         if step.merge and name in step.merge[:index]:
             yield Mistake(under(path, "merge", index), f"{name!r} is listed twice", "list each input once")
-    if step.aggregate is not None and step.store is None:
-        yield Mistake(under(path, "store"), "is missing", f"name the store of this aggregate, such as {step.name!r}")
+    yield from _branches(step, path)
+    if step.join is not None:
+        yield from join_shape_mistakes(step.join, under(path, "join"))
+    if step.peek is not None:
+        yield from _peek(step.peek, under(path, "peek"))
+    if step.dedupe is not None:
+        yield from dedupe_shape_mistakes(step.dedupe, under(path, "dedupe"))
     if step.suppress is not None and step.window is None:
         found = "windows that close, in a step without windows"
         yield Mistake(under(path, "suppress"), found, "leave it out, or give the step a window")
     if step.window is not None:
         yield from window_mistakes(step.window, under(path, "window"), step.aggregate is not None)
+    yield from _store(step, under(path, "store"))
+
+
+def _store(step: StepSpec, path: str) -> Iterator[Mistake]:
+    if step.aggregate is not None and step.store is None:
+        yield Mistake(path, "is missing", f"name the store of this aggregate, such as {step.name!r}")
     if step.aggregate is None and step.store is not None:
-        yield Mistake(
-            under(path, "store"),
-            "a store for a step without state",
-            "leave it out; only aggregate has a store",
-        )
+        found = _no_store(step)
+        yield Mistake(path, found, "leave it out; only aggregate and tables among the sources have one")
+
+
+def _no_store(step: StepSpec) -> str:
+    if step.join is not None:
+        return "a store of what a join gives is not there yet"
+    if step.dedupe is not None:
+        return f"a name for the store of a dedupe, which is called {dedupe_store(step.name)!r}"
+    return "a store for a step without state"
+
+
+def _branches(step: StepSpec, path: str) -> Iterator[Mistake]:
+    if step.default is not None and step.split is None:
+        found = "a default for a step that splits nothing"
+        yield Mistake(under(path, "default"), found, "leave it out, or give the step a split")
+    named = [(under(path, "split", index, "name"), branch.name) for index, branch in enumerate(step.split or ())]
+    named += [(under(path, "default"), step.default)] if step.split is not None and step.default is not None else []
+    first: dict[str, str] = {}
+    for field, name in named:
+        if problem := part_name_problem(name):
+            yield Mistake(field, *problem)
+        if name in first:
+            yield Mistake(field, f"the branch {name!r} is there already, {first[name]}", "give it another name")
+        first.setdefault(name, field)
+
+
+def _peek(peek: PeekSpec, path: str) -> Iterator[Mistake]:
+    if peek.log is None and peek.metric is None:
+        yield Mistake(path, "a peek that shows nothing", "give it log, metric or both")
+    if peek.value is not None and peek.metric is None:
+        yield Mistake(under(path, "value"), "a value of no metric", "give the metric a name, or leave the value out")
+    if peek.metric is not None and (problem := part_name_problem(peek.metric)):
+        yield Mistake(under(path, "metric"), problem[0], "use letters, digits, and . _ - between them")

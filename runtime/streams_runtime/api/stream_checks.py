@@ -8,12 +8,17 @@ from sqlglot import exp
 
 from streams_runtime.api.aggregates import aggregate_problems
 from streams_runtime.api.columns import Columns, Type, key_format, shown_type
+from streams_runtime.api.dedupe_checks import dedupe_mistakes
 from streams_runtime.api.graph import inputs_of_step
+from streams_runtime.api.join_checks import join_mistakes, merge_mistakes
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
-from streams_runtime.api.scalars import scalar_problems
+from streams_runtime.api.scalars import condition_problems, scalar_problems
 from streams_runtime.api.sql import SqlSyntaxError, parse_expression
+from streams_runtime.api.stream_join_checks import behind_stream_join_mistakes, stream_join_mistakes
+from streams_runtime.api.stream_step_checks import stream_step_mistakes, table_mistakes
 from streams_runtime.api.streams import UNKNOWN, Stream, merged_streams, streams_of
+from streams_runtime.api.table_checks import table_source_mistakes, table_step_mistakes
 from streams_runtime.api.topology_spec import SinkSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
@@ -23,15 +28,26 @@ _TIMES = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, ex
 def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
     """Everything that needs to know what reaches a step or a sink."""
     streams = streams_of(parts)
+    sources = {source.name for source in parts.sources}
+    steps = [step.model for step in parts.steps if step.model]
     for source in parts.sources:
         if source.model and source.model.timestamp is not None:
             yield from _timestamp(source.model, source.path, source.model.timestamp, streams)
+            yield from table_source_mistakes(source.model, source.path)
     for step in parts.steps:
         if step.model:
-            yield from _expressions(step.model, step.path, _input(step.model, streams).visible)
+            visible = _input(step.model, streams).visible
+            yield from _expressions(step.model, step.path, visible)
+            yield from stream_step_mistakes(step.model, step.path, visible)
             if step.clean:
                 yield from _keys_and_tables(step.model, step.path, streams)
+                yield from dedupe_mistakes(step.model, step.path, _input(step.model, streams))
                 yield from _merge(step.model, step.path, streams)
+                yield from merge_mistakes(step.model, step.path, steps)
+                yield from join_mistakes(step.model, step.path, streams, sources, steps)
+                yield from table_step_mistakes(step.model, step.path, streams)
+                yield from stream_join_mistakes(step.model, step.path, streams, steps)
+                yield from behind_stream_join_mistakes(step.model, step.path, steps)
     for sink in parts.sinks:
         if sink.model:
             yield from _sink(sink.model, sink.path, streams)
@@ -67,18 +83,10 @@ def _expressions(step: StepSpec, path: str, visible: Columns | None) -> Iterator
         for problem in aggregate_problems(text, visible):
             yield Mistake(under(path, "aggregate", name), problem.found, problem.remedy)
     if step.where is not None and visible is not None:
-        yield from _condition(step.where, under(path, "where"), visible)
+        for problem in condition_problems(step.where, visible):
+            yield Mistake(under(path, "where"), problem.found, problem.remedy)
     if step.key_by is not None and visible is not None:
         yield from _key_type(step.key_by, under(path, "keyBy"), visible)
-
-
-def _condition(text: str, field: str, visible: Columns) -> Iterator[Mistake]:
-    try:
-        kind = visible.type_of(parse_expression(text))
-    except SqlSyntaxError:
-        return
-    if kind is not None and not kind.is_type(exp.DType.BOOLEAN):
-        yield Mistake(field, f"{text!r} is {shown_type(kind)}, not a condition", f"compare it: {text} is not null")
 
 
 def _key_type(text: str, field: str, visible: Columns) -> Iterator[Mistake]:
@@ -92,6 +100,9 @@ def _key_type(text: str, field: str, visible: Columns) -> Iterator[Mistake]:
 
 
 def _keys_and_tables(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
+    for name in inputs_of_step(step):
+        if streams.get(name, UNKNOWN).table:
+            yield from table_mistakes(step, path, name)
     verb = "keyBy" if step.key_by is not None else "merge" if step.merge is not None else "aggregate"
     if step.key_by is None and step.merge is None and step.aggregate is None:
         return

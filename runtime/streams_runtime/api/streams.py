@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from streams_runtime.api.aggregates import parse_aggregate
-from streams_runtime.api.columns import Column, Columns, Type, primitive_type, type_named
+from streams_runtime.api.columns import Column, Columns, Type, primitive_type, struct_of, type_named
 from streams_runtime.api.ddl import parse_schema
-from streams_runtime.api.graph import inputs_of_step, ordered_steps
+from streams_runtime.api.graph import inputs_of_step, ordered_steps, outputs_of_step
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.sql import SqlSyntaxError, parse_expression, parse_struct
-from streams_runtime.api.topology_spec import FormatSpec, SourceSpec, StepSpec
+from streams_runtime.api.stream_steps_spec import FlatMapSpec
+from streams_runtime.api.topology_spec import FormatSpec, JoinSpec, SourceSpec, StepSpec
 
 # What a record has beside its value. After an aggregate a row stands for many records; only these two remain.
 _ALWAYS = (("_key", None), ("_timestamp", "TIMESTAMP"))
@@ -40,7 +41,8 @@ class Stream:
         """All columns that an expression over this stream may name, metadata included."""
         if self.columns is None:
             return None
-        metadata = _ALWAYS if self.aggregated else (*_ALWAYS, *_OF_A_RECORD)
+        # A table keeps its rows' keys, values and times; the records that they came with are gone.
+        metadata = _ALWAYS if self.aggregated or self.table else (*_ALWAYS, *_OF_A_RECORD)
         metadata = (*metadata, *_OF_A_WINDOW) if self.windowed else metadata
         typed = (Column(name, self.key if name == "_key" else _typed(ddl)) for name, ddl in metadata)
         return Columns((*self.columns.all, *typed))
@@ -57,7 +59,9 @@ def streams_of(parts: Parts) -> dict[str, Stream]:
             streams[source.name] = _source_stream(source.model) if source.model else UNKNOWN
     for step in ordered_steps(parts):
         if step.name is not None and step.model:
-            streams.setdefault(step.name, _step_stream(step.model, streams) if step.clean else UNKNOWN)
+            stream = _step_stream(step.model, streams) if step.clean else UNKNOWN
+            for name in outputs_of_step(step.model):
+                streams.setdefault(name, stream)
     return streams
 
 
@@ -67,6 +71,14 @@ def value_columns(spec: FormatSpec) -> Columns | None:
     if kind is not None:
         return Columns((Column("value", kind),))
     return parse_schema(spec.schema_)[0] if spec.schema_ else None
+
+
+def seen_by_join(stream: Stream, name: str, table: Stream) -> Columns | None:
+    """What the expressions of a join may name: the stream's columns, and the table's as those of a struct."""
+    if stream.visible is None:
+        return None
+    kind = None if table.columns is None else struct_of(table.columns)
+    return Columns((*stream.visible.all, Column(name, kind)))
 
 
 def merged_streams(step: StepSpec, streams: Mapping[str, Stream]) -> list[tuple[str, Stream]]:
@@ -107,9 +119,17 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
         return Stream(columns, before.key, (), table=True, aggregated=True, windowed=step.window is not None)
     if step.key_by is not None:
         return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=())
-    if step.select is not None:
-        return replace(before, columns=_selected_columns(step.select, before.visible))
-    return before
+    # What two records of streams give has no place in a topic.
+    aggregated = before.aggregated or (step.join is not None and step.join.stream is not None)
+    return replace(before, columns=_columns_after(step, before, streams), aggregated=aggregated)
+
+
+def _columns_after(step: StepSpec, before: Stream, streams: Mapping[str, Stream]) -> Columns | None:
+    if step.join is not None:
+        return _joined_columns(step.join, before, streams.get(step.join.other, UNKNOWN))
+    if step.flat_map is not None:
+        return _with_element(step.flat_map, before)
+    return before.columns if step.select is None else _selected_columns(step.select, before.visible)
 
 
 def _merged(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
@@ -136,6 +156,21 @@ def _common_columns(all_columns: Iterable[Columns]) -> Columns | None:
 
 def _selected_columns(select: Mapping[str, str], visible: Columns | None) -> Columns:
     return Columns(tuple(Column(name, _static_type(text, visible)) for name, text in select.items()))
+
+
+def _joined_columns(join: JoinSpec, stream: Stream, table: Stream) -> Columns | None:
+    if stream.columns is None:
+        return None
+    added = _selected_columns(join.select, seen_by_join(stream, join.other, table))
+    return Columns((*(each for each in stream.columns if added.get(each.name) is None), *added))
+
+
+def _with_element(flat_map: FlatMapSpec, before: Stream) -> Columns | None:
+    if before.columns is None:
+        return None
+    array = _static_type(flat_map.explode, before.visible)
+    element = array.expressions[0] if array is not None and array.expressions else None
+    return Columns((*before.columns, Column(flat_map.as_, element if isinstance(element, Type) else None)))
 
 
 def _aggregated_columns(aggregate: Mapping[str, str], visible: Columns | None) -> Columns:

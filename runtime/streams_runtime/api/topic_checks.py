@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streams_runtime.api.graph import repartitioned
+from streams_runtime.api.graph import outputs_of, repartitioned
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.names import (
     application_name_problem,
     changelog_topic,
     colliding,
+    dedupe_store,
+    join_stores,
     part_name_problem,
     repartition_topic,
     topic_problem,
 )
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
+from streams_runtime.api.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
 
 _BROKERS_OWN = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
@@ -41,7 +44,19 @@ def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
         if step.model and step.model.store is not None and step.model.aggregate is not None:
             full = changelog_topic(application, step.model.store)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "store"))
+        for store in _unnamed_stores(step.model):
+            full = changelog_topic(application, store)
+            topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
     return topics
+
+
+def _unnamed_stores(step: StepSpec | None) -> tuple[str, ...]:
+    """The stores that a step has without naming them: those of a join of streams, that of a dedupe."""
+    if step is not None and step.dedupe is not None:
+        return (dedupe_store(step.name),)
+    if step is None or step.join is None or step.join.stream is None:
+        return ()
+    return join_stores(step.name, step.join.type == "inner")
 
 
 def _part_names(parts: Parts) -> Iterator[Mistake]:
@@ -62,6 +77,8 @@ def _store_fields(parts: Parts) -> Iterator[tuple[str, str]]:
     for step in parts.steps:
         if step.model and step.model.store is not None:
             yield under(step.path, "store"), step.model.store
+        for store in _unnamed_stores(step.model):
+            yield under(step.path, "name"), store
 
 
 def _stores(parts: Parts) -> Iterator[Mistake]:
@@ -101,6 +118,9 @@ def _read_and_written(parts: Parts) -> Iterator[Mistake]:
 
 
 def _written(parts: Parts) -> Iterator[tuple[str, str]]:
+    for step in parts.steps:
+        if step.model and step.model.window and step.model.window.late:
+            yield under(step.path, "window", "late", "topic"), step.model.window.late.topic
     for sink in parts.sinks:
         if sink.model:
             yield under(sink.path, "topic"), sink.model.topic
@@ -132,8 +152,8 @@ def _generated_node_names(parts: Parts) -> Iterator[Mistake]:
     moved = repartitioned(step.model for step in parts.steps if step.model)
     generated = {f"{step}{suffix}": step for step in moved for suffix in ("-repartition", "-repartition-source")}
     for node in parts.nodes:
-        if node.name in generated:
-            found = f"{node.name!r} is what the repartitioning of the step {generated[node.name]!r} is called"
+        for name in (each for each in outputs_of(node) if each in generated):
+            found = f"{name!r} is what the repartitioning of the step {generated[name]!r} is called"
             yield Mistake(under(node.path, "name"), found, "choose another name")
 
 

@@ -7,6 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from streams_runtime.api.base import Model
+from streams_runtime.api.stream_joins_spec import WithinSpec
+from streams_runtime.api.stream_steps_spec import BranchSpec, DedupeSpec, FlatMapSpec, PeekSpec
+from streams_runtime.api.values import Duration
 from streams_runtime.api.windows_spec import WindowSpec
 
 FormatName = Literal["string", "bytes", "long", "int", "double", "json"]
@@ -54,8 +57,52 @@ class SourceSpec(Model):
     )
 
 
+JoinType = Literal["inner", "left", "outer"]
+
+
+class JoinSpec(Model):
+    """What a table holds for a record's key, or the records of another stream with its key, beside the record; of two
+    tables, what both hold for one key.
+    """
+
+    table: str | None = Field(
+        default=None,
+        description="The table in which each record's key is looked up: a source that is declared as one. With a table"
+        " in from, its steps may be named too.",
+    )
+    stream: str | None = Field(
+        default=None,
+        description="Instead of table: the stream whose records with the same key are joined with each record, if they"
+        " lie close enough.",
+    )
+    type: JoinType = Field(
+        default="inner",
+        description="inner: a record whose key the table does not hold is left out. left: it goes on, with nulls for"
+        " the table's columns. outer, of two streams or two tables: so does what only the other side has. Of streams"
+        " they go on when no match can come in time any more.",
+    )
+    within: WithinSpec | None = Field(
+        default=None,
+        description="With stream: how far apart the two records may lie in time: 5m, or {before: 5m, after: 1m}.",
+    )
+    grace: Duration | None = Field(
+        default=None,
+        description="With stream: how long after that, in stream time, a record may still come. Default: 0ms.",
+    )
+    select: dict[str, str] = Field(
+        min_length=1,
+        description="Columns that the join adds, or replaces: name to Spark SQL expression over the record's columns"
+        " and, behind its name and a dot, the table's (users.tier) or the other stream's.",
+    )
+
+    @property
+    def other(self) -> str:
+        """The table or stream that is joined with; empty where none is named."""
+        return self.table or self.stream or ""
+
+
 class StepSpec(Model):
-    """One step: where and/or select, or keyBy, or merge, or aggregate."""
+    """One step: where and/or select, or one of flatMap, split, peek, headers, dedupe, keyBy, merge, aggregate, join."""
 
     name: str = Field(description="What other steps call this one; unique. Part of its internal topics' names.")
     from_: str | None = Field(
@@ -65,12 +112,41 @@ class StepSpec(Model):
     )
     where: str | None = Field(
         default=None,
-        description="Spark SQL condition; records for which it is not true are left out. Before select.",
+        description="Spark SQL condition; records for which it is not true are left out. Before select. Of a table, a"
+        " row for which it is no longer true is deleted.",
     )
     select: dict[str, str] | None = Field(
         default=None,
         min_length=1,
         description="The new value: column name to Spark SQL expression. The key stays.",
+    )
+    flat_map: FlatMapSpec | None = Field(
+        default=None, description="Make several records of one: one of each element of an array. Of streams only."
+    )
+    split: list[BranchSpec] | None = Field(
+        default=None,
+        min_length=1,
+        description="Divide a stream into branches, tried in this order. A list, since a cluster keeps no order of"
+        " fields.",
+    )
+    default: str | None = Field(
+        default=None,
+        description="With split: name of the branch of the records that no condition is true for. Absent: those are"
+        " left out.",
+    )
+    peek: PeekSpec | None = Field(
+        default=None, description="Log or count records that pass, and change none. Of streams only."
+    )
+    headers: dict[str, str] | None = Field(
+        default=None,
+        min_length=1,
+        description="Headers that each record gets, in place of those of the same names: name to Spark SQL expression."
+        " Bytes stay as they are, anything else is written as text; null: no such header. Of streams only.",
+    )
+    dedupe: DedupeSpec | None = Field(
+        default=None,
+        description="Leave out records that are there twice: with the id of another one that lies close enough in time."
+        " Of streams only.",
     )
     key_by: str | None = Field(default=None, description="Spark SQL expression whose value becomes the key.")
     merge: list[str] | None = Field(
@@ -81,7 +157,15 @@ class StepSpec(Model):
     aggregate: dict[str, str] | None = Field(
         default=None,
         min_length=1,
-        description="For each key: column name to count(*), count(x), sum(x), min(x), max(x) or avg(x).",
+        description="For each key: column name to count(*), or to count, sum, min, max, avg, first, last, variance,"
+        " var_pop, var_samp, stddev, stddev_pop, stddev_samp or approx_count_distinct of a Spark SQL expression, or to"
+        " approx_percentile(x, 0.95), collect_list(x, 10) or collect_set(x, 10).",
+    )
+    join: JoinSpec | None = Field(
+        default=None,
+        description="Look up each record's key in a table, as the table is when the record's turn comes. With a table"
+        " in from, the result is a table, which changes with either. Or join the records of two streams that have one"
+        " key and lie close enough.",
     )
     window: WindowSpec | None = Field(
         default=None,

@@ -7,33 +7,65 @@ from datetime import timedelta
 
 from streams_runtime.api.paths import under
 from streams_runtime.api.values import format_duration
-from streams_runtime.api.windows_spec import HoppingSpec, TumblingSpec, WindowSpec
+from streams_runtime.api.windows_spec import HoppingSpec, SessionSpec, SlidingSpec, TumblingSpec, WindowSpec
 from streams_runtime.errors import Mistake
 
 _NOTHING = timedelta(0)
+_NAMES = "tumbling, hopping, sliding or session"
+_Kind = TumblingSpec | HoppingSpec | SlidingSpec | SessionSpec
 
 
 def window_mistakes(window: WindowSpec, path: str, aggregated: bool) -> Iterator[Mistake]:
     """What is wrong with the windows at `path`; `aggregated`: whether the step aggregates."""
     if not aggregated:
         yield Mistake(path, "windows for a step that aggregates nothing", "leave it out, or add an aggregate")
-    kinds = {name: kind for name, kind in (("tumbling", window.tumbling), ("hopping", window.hopping)) if kind}
+    all_kinds: dict[str, _Kind | None] = {
+        "tumbling": window.tumbling,
+        "hopping": window.hopping,
+        "sliding": window.sliding,
+        "session": window.session,
+    }
+    kinds = {name: kind for name, kind in all_kinds.items() if kind}
     if len(kinds) != 1:
         found = " and ".join(kinds) or "no kind of window"
-        yield Mistake(path, f"found {found}", "give one: tumbling or hopping")
+        yield Mistake(path, f"found {found}", f"give one: {_NAMES}")
+    if window.late is not None and (window.session is not None or window.sliding is not None):
+        which = "sessions" if window.sliding is None else "sliding windows"
+        found = f"a topic for the late records of {which} is not there yet"
+        yield Mistake(under(path, "late"), found, "leave it out; they are counted")
     for name, kind in kinds.items():
         yield from _lengths(kind, under(path, name))
-        if window.retention is not None and window.retention < kind.size + kind.grace:
-            least = format_duration(kind.size + kind.grace)
+        needed = _least_kept(kind)
+        if window.retention is not None and window.retention < needed:
+            least = format_duration(needed)
             yield Mistake(
                 under(path, "retention"),
-                f"{format_duration(window.retention)}, in which a window of this size and grace does not come to its"
+                f"{format_duration(window.retention)}, in which a window of this length and grace does not come to its"
                 " end",
                 f"give at least {least}, or leave it out",
             )
 
 
-def _lengths(kind: TumblingSpec | HoppingSpec, path: str) -> Iterator[Mistake]:
+def _least_kept(kind: _Kind) -> timedelta:
+    """The shortest retention; a sliding window may be needed until no other can be made of it."""
+    match kind:
+        case SessionSpec():
+            return kind.gap + kind.grace
+        case SlidingSpec():
+            return 2 * kind.time_difference + kind.grace
+        case _:
+            return kind.size + kind.grace
+
+
+def _lengths(kind: _Kind, path: str) -> Iterator[Mistake]:
+    if isinstance(kind, SlidingSpec):
+        if kind.time_difference <= _NOTHING:
+            yield Mistake(under(path, "timeDifference"), "windows without a length", "give at least 1ms")
+        return
+    if isinstance(kind, SessionSpec):
+        if kind.gap <= _NOTHING:
+            yield Mistake(under(path, "gap"), "sessions that no second record can reach", "give at least 1ms")
+        return
     if kind.size <= _NOTHING:
         yield Mistake(under(path, "size"), "windows without a length", "give at least 1ms")
     if not isinstance(kind, HoppingSpec):

@@ -36,13 +36,50 @@ class HoppingSpec(Model):
     grace: Grace = _NO_GRACE
 
 
+class SlidingSpec(Model):
+    """Windows that begin and end with a record of the key: both ends count.
+
+    One ends at each record's time, and one begins right after it, if it has records.
+    """
+
+    time_difference: Duration = Field(description="The longest time between two records of a window: its length.")
+    grace: Grace = _NO_GRACE
+
+
+class SessionSpec(Model):
+    """Windows of a key's records between which no time longer than `gap` passes."""
+
+    gap: Duration = Field(description="The longest time between two records of a session.")
+    grace: Duration = Field(
+        default=_NO_GRACE,
+        description="How long after the gap, in stream time, a session still takes records. Default: 0ms.",
+        json_schema_extra={"default": format_duration(_NO_GRACE)},
+    )
+
+
+class LateSpec(Model):
+    """Where records go that come too late for a window."""
+
+    topic: str = Field(
+        description="The records as they reached the step, values as JSON, each once; headers named __streams.late.*"
+        " say from where, and which windows did not take it."
+    )
+
+
 class WindowSpec(Model):
     """Which records of a key are aggregated together: one kind of window."""
 
     tumbling: TumblingSpec | None = Field(default=None, description="Windows one after the other.")
     hopping: HoppingSpec | None = Field(default=None, description="Windows that overlap.")
+    sliding: SlidingSpec | None = Field(
+        default=None, description="Windows around the records themselves, wherever they lie in time."
+    )
+    session: SessionSpec | None = Field(default=None, description="Windows as long as records keep coming.")
+    late: LateSpec | None = Field(
+        default=None, description="Where late records go. Default: they are counted and left out."
+    )
     retention: Duration | None = Field(
         default=None,
-        description="How long a window can be queried after its beginning, in stream time; at least size and grace."
-        " Default: size and grace.",
+        description="How long a window can be queried after its beginning (a session: after its end), in stream time;"
+        " at least size, or gap, or twice the time difference, and grace. Default: these.",
     )

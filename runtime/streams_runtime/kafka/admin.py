@@ -33,6 +33,7 @@ from streams_runtime.kafka.foreign import (
     to_confluent,
     translated,
 )
+from streams_runtime.kafka.group_members import members_of
 from streams_runtime.kafka.group_offsets import GroupOffsets
 from streams_runtime.kafka.topic_look import TopicLook
 from streams_runtime.kafka.types import CreatedTopics, GroupMember, TopicDescription, TopicPartition, TopicSpec
@@ -55,6 +56,7 @@ class Admin:
     def __init__(self, properties: Mapping[str, str], timeout: float = 30.0) -> None:
         """`properties` come from `client_properties`; `timeout` is in seconds. Does not connect yet."""
         self.address = properties["bootstrap.servers"]
+        self._properties = properties
         self._last_error: KafkaError | None = None
         config: dict[str, Any] = {
             "reconnect.backoff.max.ms": "1000",
@@ -113,11 +115,17 @@ class Admin:
         found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
         configs = self._topic_configs(list(found)) if config and found else {}
         return {
-            name: TopicDescription(name, len(it.partitions), len(it.partitions[0].replicas), configs.get(name, {}))
+            name: TopicDescription(
+                name, len(it.partitions), len(it.partitions[0].replicas), configs.get(name, {}), str(it.topic_id)
+            )
             for name, it in found.items()
             # A topic that was deleted between the two questions is absent as well.
             if not config or name in configs
         }
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        """The ids of the topics that the brokers have: a topic that is made anew under its name has another one."""
+        return {name: each.id for name, each in self.describe_topics(names, config=False).items()}
 
     def look_for(self, names: Collection[str]) -> TopicLook:
         """Asks which of the topics the brokers have, and does not wait for the answer."""
@@ -185,8 +193,12 @@ class Admin:
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; partitions without one are left out, as for an unknown
         group.
+
+        So are those that were committed for an earlier topic of the same name.
         """
-        return self._group_offsets.committed(group, partitions) if partitions else {}
+        committed = self._group_offsets.committed(group, partitions) if partitions else {}
+        tagged = {partition.topic for partition, each in committed.items() if each.topic_id is not None}
+        return self._group_offsets.of_present_topics(committed, self.topic_ids(tagged) if tagged else {})
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Deletes each partition's records before the offset given; returns the new first offsets.
@@ -206,21 +218,7 @@ class Admin:
 
     def group_members(self, group: str) -> tuple[GroupMember, ...]:
         """The group's live members with what is assigned to each, by client id; none for an unknown group."""
-        doing = f"looking up the members of the group {group}"
-        ask = self._answers.question(doing, self._client.describe_consumer_groups, [group])
-        answers = self._answers.all(ask, doing, absent=frozenset({KafkaError.GROUP_ID_NOT_FOUND}))
-        members = (
-            GroupMember(
-                member_id=member.member_id,
-                instance_id=member.group_instance_id,
-                client_id=member.client_id,
-                host=member.host.removeprefix("/"),
-                assignment=tuple(sorted(from_confluent(each) for each in member.assignment.topic_partitions)),
-            )
-            for answer in answers.values()
-            for member in answer.members
-        )
-        return tuple(sorted(members, key=lambda member: (member.client_id, member.member_id)))
+        return members_of(self._properties, group, self._timeout)
 
     def _topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
         doing = f"reading the configuration of the topics {_listed(names)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -11,25 +12,18 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
 
 from streams_runtime.kafka.foreign import QuietLog, offset_of, partition_of, reason_of, to_confluent, translated
+from streams_runtime.kafka.invalid_offset import INVALID_OFFSET, InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
-_INVALID_OFFSET = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET})
-
-
-class InvalidOffsetException(Exception):
-    """A partition no longer has, or never had, the offset that was asked for. Restore it from the
-    beginning.
-    """
-
-    def __init__(self, partition: TopicPartition) -> None:
-        self.partition = partition
-        super().__init__(f"{partition}: the offset is out of range")
 
 
 class ChangelogConsumer:
     """Reads partitions that it is told to; knows the *position* of each, not only the last record. One
     thread uses it.
+
+    It has connections only while there is something to read. librdkafka goes on asking with the leader epoch of a topic
+    that was deleted and made anew, and gets nothing (librdkafka #4898): after `unsubscribe` what it knew is forgotten.
 
     The position is where the next fetch begins. It passes transaction markers and the gaps of compaction,
     which the last record's offset does not; completion judged by that record would wait for ever
@@ -38,7 +32,7 @@ class ChangelogConsumer:
 
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self.address = properties["bootstrap.servers"]
-        config: dict[str, Any] = {
+        self._config: dict[str, Any] = {
             # The end that it restores to is the log's. Under exactly once the properties say read_committed: then the
             # position gets there when the open transactions below it are ended, and aborted records never come.
             "isolation.level": "read_uncommitted",
@@ -54,7 +48,7 @@ class ChangelogConsumer:
             "fetch.max.bytes": "52428800",
             "max.partition.fetch.bytes": "10485760",
         }
-        self._consumer = Consumer(config, logger=QuietLog())
+        self._open: Consumer | None = None
         self._positions: dict[TopicPartition, int] = {}
         self._kept: list[Message] = []
 
@@ -62,29 +56,31 @@ class ChangelogConsumer:
         """Read these partitions as well, from the given offsets; None is the beginning."""
         if offsets:
             at = {each: OFFSET_BEGINNING if offset is None else offset for each, offset in offsets.items()}
-            self._consumer.incremental_assign([to_confluent(each, offset) for each, offset in at.items()])
+            if self._open is None:
+                self._open = Consumer(self._config, logger=QuietLog())
+            self._open.incremental_assign([to_confluent(each, offset) for each, offset in at.items()])
             self._positions |= {each: offset for each, offset in offsets.items() if offset is not None}
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Stop reading these partitions."""
         gone = list(partitions)
-        if gone:
-            self._consumer.incremental_unassign([to_confluent(each) for each in gone])
+        if gone and self._open is not None:
+            self._open.incremental_unassign([to_confluent(each) for each in gone])
             for each in gone:
                 self._positions.pop(each, None)
             self._kept = [message for message in self._kept if partition_of(message) not in gone]
 
     def unsubscribe(self) -> None:
-        """Stop reading everything."""
-        self._consumer.unassign()
+        """Stop reading everything, and forget what was learnt about it."""
+        self.close()
         self._positions.clear()
         self._kept.clear()
 
     def end(self, partition: TopicPartition) -> int | None:
         """Where a partition that is read ended at its last fetch; None before the first. Asks nobody."""
-        if partition not in self._positions:
+        if partition not in self._positions or self._open is None:
             return None
-        known = self._consumer.get_watermark_offsets(to_confluent(partition), cached=True)
+        known = self._open.get_watermark_offsets(to_confluent(partition), cached=True)
         return known[1] if known is not None and known[1] >= 0 else None
 
     def position(self, partition: TopicPartition) -> int | None:
@@ -92,15 +88,18 @@ class ChangelogConsumer:
         return self._positions.get(partition)
 
     def poll(self, limit: int, wait: float) -> dict[TopicPartition, list[Message]]:
-        """Up to `limit` records by partition, in offset order; waits up to `wait` seconds for them.
+        """Up to `limit` records by partition, in offset order; waits up to `wait` seconds for them, read or not.
 
         Raises:
             InvalidOffsetException: a partition's offset is out of range.
             StreamsException: the broker refuses to be read. While it is away nothing comes, and nothing is
             raised.
         """
+        if self._open is None:
+            time.sleep(wait)
+            return {}
         kept, self._kept = self._kept, []
-        messages = kept or self._consumer.consume(limit, wait)
+        messages = kept or self._open.consume(limit, wait)
         records, events = _sorted_out(messages)
         self._note_events(events, messages)
         for partition, found in records.items():
@@ -109,7 +108,9 @@ class ChangelogConsumer:
 
     def close(self) -> None:
         """Free everything. May be called twice."""
-        self._consumer.close()
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
     def _note_events(self, events: Sequence[Message], messages: Sequence[Message]) -> None:
         """Take in what is not a record: ends of partitions, and errors."""
@@ -118,7 +119,7 @@ class ChangelogConsumer:
             assert error is not None  # that is what makes it an event
             if error.code() == KafkaError._PARTITION_EOF:
                 self._advance(partition, offset_of(event))
-            elif error.code() in _INVALID_OFFSET:
+            elif error.code() in INVALID_OFFSET:
                 # What came with it belongs to other partitions, and will not be fetched again.
                 self._kept = [message for message in messages if message is not event]
                 raise InvalidOffsetException(partition)

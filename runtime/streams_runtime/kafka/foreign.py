@@ -125,11 +125,13 @@ def translated(failure: BaseException | KafkaError, doing: str, address: str) ->
     return StreamsException(f"{doing} at {address} failed: {reason}")
 
 
-def to_confluent(partition: TopicPartition, offset: int | None = None) -> Any:
-    """confluent_kafka's mutable TopicPartition, with an offset if one is given."""
+def to_confluent(partition: TopicPartition, offset: int | None = None, metadata: str | None = None) -> Any:
+    """confluent_kafka's mutable TopicPartition, with an offset and what is committed with it, if they are given."""
     if offset is None:
         return ConfluentTopicPartition(partition.topic, partition.partition)
-    return ConfluentTopicPartition(partition.topic, partition.partition, offset)
+    if metadata is None:
+        return ConfluentTopicPartition(partition.topic, partition.partition, offset)
+    return ConfluentTopicPartition(partition.topic, partition.partition, offset, metadata)
 
 
 def from_confluent(partition: Any) -> TopicPartition:

@@ -20,6 +20,7 @@ from streams_runtime.kafka.foreign import (
     to_confluent,
     translated,
 )
+from streams_runtime.kafka.group_offsets import NO_IDS, commit_request
 from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
@@ -96,6 +97,7 @@ class GroupConsumer:
             "client.id": membership.client_id,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            # `error` would leave the partition in a state in which librdkafka refuses to seek.
             "auto.offset.reset": "earliest",
             "error_cb": self._note_error,
             "on_commit": self._note_commit,
@@ -121,7 +123,11 @@ class GroupConsumer:
             self._unprocessed.append(message)
 
     def fetch(self, limit: int, wait: float) -> Fetched:
-        """Records of resumed partitions: waits up to `wait` seconds for the first, takes at most `limit`."""
+        """Records of resumed partitions: waits up to `wait` seconds for the first, takes at most `limit`.
+
+        A log that does not have the offset that comes next is read from its beginning: records and ends may lie before
+        the positions that were asked for.
+        """
         self._raise_fatal()
         messages, self._unprocessed = self._unprocessed, []
         if not messages:
@@ -148,8 +154,13 @@ class GroupConsumer:
         self._unprocessed.clear()
         self._ends.clear()
 
-    def commit(self, offsets: Mapping[TopicPartition, int], should_stop: Callable[[], bool]) -> bool:
-        """Commit the offsets that come next; waits while the broker is away.
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        should_stop: Callable[[], bool],
+        topic_ids: Mapping[str, str] = NO_IDS,
+    ) -> bool:
+        """Commit the offsets that come next, as those of the topics with these ids; waits while the broker is away.
 
         False when the group has given the partitions to others, or `should_stop` said so first: then
         whoever has them now reads the records again.
@@ -157,7 +168,7 @@ class GroupConsumer:
         Raises:
             StreamsException: the broker refuses the commit for another reason.
         """
-        request = [to_confluent(partition, offset) for partition, offset in offsets.items()]
+        request = commit_request(offsets, topic_ids)
         since = time.monotonic()
         while True:
             error = self._commit_once(request, should_stop)

@@ -1,10 +1,16 @@
-"""What consumer groups have committed, asked without joining them."""
+"""What consumer groups have committed: asked without joining them, and told apart by the topic it was committed for.
+
+An offset is committed with the id of its topic (KIP-516) as its metadata. A topic that is deleted and made anew under
+its name has another id, and its log begins anew; the offset alone would skip as much of the new log.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
@@ -13,6 +19,24 @@ from streams_runtime.kafka.answers import ASK_AGAIN, PASSING
 from streams_runtime.kafka.connection import backoff
 from streams_runtime.kafka.foreign import QuietLog, error_of, from_confluent, to_confluent, translated
 from streams_runtime.kafka.types import TopicPartition
+
+_LOGGER = logging.getLogger("streams_runtime.kafka")
+_TAG = "topic-id="
+NO_IDS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The offset that comes next, and the id of the topic it was committed for; None: by whoever does not say."""
+
+    offset: int
+    topic_id: str | None
+
+
+def commit_request(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> list[Any]:
+    """Offsets in librdkafka's form, each with the id of its topic where that is known."""
+    tags = {topic: _TAG + each for topic, each in topic_ids.items()}
+    return [to_confluent(partition, offset, tags.get(partition.topic)) for partition, offset in offsets.items()]
 
 
 class GroupOffsets:
@@ -28,8 +52,9 @@ class GroupOffsets:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._consumers: dict[str, Any] = {}
+        self._told: set[tuple[TopicPartition, str | None]] = set()
 
-    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         """The offsets that the group has committed; partitions without one are left out, as for an unknown
         group.
         """
@@ -45,6 +70,24 @@ class GroupOffsets:
             time.sleep(delay)
         raise AssertionError("backoff() never ends")
 
+    def of_present_topics(
+        self, committed: Mapping[TopicPartition, CommittedOffset], topic_ids: Mapping[str, str]
+    ) -> dict[TopicPartition, int]:
+        """The offsets that are not of an earlier topic; each of the others is told once, with a warning."""
+        present = {}
+        for partition, each in committed.items():
+            if each.topic_id in (None, topic_ids.get(partition.topic, each.topic_id)):
+                present[partition] = each.offset
+            elif (partition, each.topic_id) not in self._told:
+                self._told.add((partition, each.topic_id))
+                _LOGGER.warning(
+                    "the topic %s was deleted and made anew since offset %d of %s was committed: it has not been read",
+                    partition.topic,
+                    each.offset,
+                    partition,
+                )
+        return present
+
     def close(self) -> None:
         """Closes the connections; may be called twice."""
         with self._lock:
@@ -52,14 +95,14 @@ class GroupOffsets:
         for consumer in consumers.values():
             consumer.close()
 
-    def _ask(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def _ask(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         answer = self._consumer(group).committed(
             [to_confluent(partition) for partition in partitions], timeout=self._timeout
         )
         for each in answer:
             if each.error is not None:
                 raise KafkaException(each.error)
-        return {from_confluent(each): each.offset for each in answer if each.offset >= 0}
+        return {from_confluent(each): _taken(each) for each in answer if each.offset >= 0}
 
     def _consumer(self, group: str) -> Any:
         with self._lock:
@@ -72,3 +115,9 @@ class GroupOffsets:
                 }
                 self._consumers[group] = Consumer(config, logger=QuietLog())
             return self._consumers[group]
+
+
+def _taken(answer: Any) -> CommittedOffset:
+    # Others (kafka-consumer-groups, Kafka Streams) write nothing or something else of theirs.
+    metadata = answer.metadata or ""
+    return CommittedOffset(answer.offset, metadata.removeprefix(_TAG) if metadata.startswith(_TAG) else None)

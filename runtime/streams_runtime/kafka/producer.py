@@ -244,10 +244,15 @@ def _place(topic: str, partition: int) -> str:
 
 
 def _sendable(topic: str, timestamps: Sequence[int]) -> Sequence[int]:
+    refuse_before_1970(topic, timestamps)
+    return timestamps if min(timestamps, default=1) else [timestamp or 1 for timestamp in timestamps]
+
+
+def refuse_before_1970(topic: str, timestamps: Sequence[int]) -> None:
+    """Raise ProducerException if one of these times (ms) is none that a record can have."""
     earliest = min(timestamps, default=1)
     if earliest < 0:
         raise ProducerException(
             f"record {timestamps.index(earliest)} for {topic} has the timestamp {earliest}, which is before"
             " 1970; Kafka has no such records. Correct the source's `timestamp` expression or its data"
         )
-    return timestamps if earliest else [timestamp or 1 for timestamp in timestamps]

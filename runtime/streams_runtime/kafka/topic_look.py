@@ -26,6 +26,12 @@ class TopicLook:
         """The topics that the brokers say they do not have; one without an answer is not counted as absent."""
         return frozenset(name for name, each in self._answers.items() if each.done() and _is_absent(each))
 
+    @property
+    def ids(self) -> dict[str, str]:
+        """The ids of the topics that the brokers say they have: a topic that is made anew has another one."""
+        found = {name: each for name, each in self._answers.items() if each.done() and each.exception() is None}
+        return {name: str(each.result().topic_id) for name, each in found.items()}
+
 
 def _is_absent(answer: Future[Any]) -> bool:
     failure = answer.exception()

@@ -16,8 +16,9 @@ from streams_runtime.errors import (
     StreamsException,
     TaskMigratedException,
 )
-from streams_runtime.kafka.foreign import error_of, reason_of, to_confluent
+from streams_runtime.kafka.foreign import error_of, reason_of
 from streams_runtime.kafka.group_consumer import MemberMetadata
+from streams_runtime.kafka.group_offsets import NO_IDS, commit_request
 from streams_runtime.kafka.producer import BatchProducer, Headers
 from streams_runtime.kafka.transaction_errors import StaleMemberException, UntoldException, judged
 from streams_runtime.kafka.types import TopicPartition
@@ -117,14 +118,17 @@ class TransactionalProducer(BatchProducer):
         except UntoldException as failure:
             self._untold = failure
 
-    def add_offsets(self, offsets: Mapping[TopicPartition, int], member: MemberMetadata) -> None:
-        """Put the offsets that come next into the transaction, in the name of the group's member.
+    def add_offsets(
+        self, offsets: Mapping[TopicPartition, int], member: MemberMetadata, topic_ids: Mapping[str, str] = NO_IDS
+    ) -> None:
+        """Put the offsets that come next, of the topics with these ids, into the transaction, in the name of the
+        group's member.
 
         Raises:
             StaleMemberException: abort, take part in the group, and process the batch again.
             TaskMigratedException: the group counts this member out; others may have its partitions already.
         """
-        request = [to_confluent(partition, offset) for partition, offset in offsets.items()]
+        request = commit_request(offsets, topic_ids)
         self._turn(
             f"putting the offsets of {len(request)} partitions into a transaction",
             lambda timeout: self._producer.send_offsets_to_transaction(request, member, timeout),

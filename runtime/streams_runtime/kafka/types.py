@@ -52,12 +52,16 @@ class CreatedTopics:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as the brokers have it. `config` holds the effective values, brokers' defaults included."""
+    """A topic as the brokers have it. `config` holds the effective values, brokers' defaults included.
+
+    `id` is another one when the topic is deleted and made anew under its name (KIP-516).
+    """
 
     name: str
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

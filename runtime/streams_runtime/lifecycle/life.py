@@ -175,13 +175,16 @@ class Life(Generic[T]):
         return thread
 
     def thread_moved(self, thread: T, new: ThreadState) -> None:
-        """To be told every move of a thread: REBALANCING while any rebalances, RUNNING once every live one runs."""
+        """To be told every move of a thread: REBALANCING while any rebalances, RUNNING once every live one runs.
+
+        A client that is ending, or has ended, goes on with that, however late a thread is.
+        """
         if new is ThreadState.RUNNING:
             self._running_since.setdefault(thread.name, self._clock())
         if new in _REBALANCES:
-            self.machine.move(ClientState.REBALANCING)
+            self.machine.move(ClientState.REBALANCING, only_from=_WORKING)
         elif new in (ThreadState.RUNNING, ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD) and self._crew.all_running:
-            self.machine.move(ClientState.RUNNING)
+            self.machine.move(ClientState.RUNNING, only_from=_WORKING)
 
     def uncaught(self, thread: T, error: BaseException) -> None:
         """To be told, on the thread itself, what ends it."""
@@ -197,7 +200,7 @@ class Life(Generic[T]):
         if verdict.response is UncaughtExceptionResponse.REPLACE_THREAD:
             _LOGGER.warning("%s is replaced in %g s", thread.name, verdict.delay)
             self._crew.replace(thread, verdict.delay)
-            self.machine.move(ClientState.REBALANCING)
+            self.machine.move(ClientState.REBALANCING, only_from=_WORKING)
             return
         everyone = verdict.response is UncaughtExceptionResponse.SHUTDOWN_APPLICATION
         self.fail(error, everyone)

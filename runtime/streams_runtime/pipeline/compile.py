@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,52 +10,73 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from streams_runtime.api.aggregates import ORDERED
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import Decoder
+from streams_runtime.pipeline.dedupe import check_dedupe
 from streams_runtime.pipeline.formats import ddl_of, format_of
+from streams_runtime.pipeline.joins import check_join, joined
+from streams_runtime.pipeline.late import late_records
 from streams_runtime.pipeline.nodes import (
     OUT_WINDOW,
+    Passing,
     applied,
     check_aggregates,
     check_select,
     partials,
     sink_format,
     table_rows,
+    usable,
     value_columns,
     written,
 )
+from streams_runtime.pipeline.peeks import watched
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.source import RAW_SCHEMA
-from streams_runtime.pipeline.windows import in_windows
+from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
+from streams_runtime.pipeline.stream_nodes import check_stream_node, in_order, numbered
+from streams_runtime.pipeline.tables import check_table_join, tables_of_snapshots
+from streams_runtime.pipeline.windows import FRAGMENT, ORDER, fragment_columns, in_fragments, in_windows, one_by_one
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
+from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
     AggregateNode,
     Format,
+    JoinNode,
     KeyByNode,
-    MergeNode,
     Node,
     RepartitionSinkNode,
     RepartitionSourceNode,
+    SessionWindows,
     SinkNode,
+    SlidingWindows,
     SourceNode,
     SubTopology,
     TableSourceNode,
+    TimeWindows,
     Topology,
     TransformNode,
     inputs_of,
     needed_by,
+    streams_of,
 )
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stream_nodes import PeekNode, StreamNode
+from streams_runtime.topology.table_nodes import TableJoinNode
+from streams_runtime.topology.table_parts import TablePart, table_parts
 
 Frames = Mapping[str, DataFrame]
 Source = SourceNode | TableSourceNode | RepartitionSourceNode
-Terminal = AggregateNode | TableSourceNode | RepartitionSinkNode | SinkNode
+Later = JoinNode | StreamJoinNode | DedupeNode
+"""Nodes whose records meet stores and go on in a further stage of the batch."""
+Terminal = Later | AggregateNode | TableSourceNode | RepartitionSinkNode | SinkNode | PeekNode
 
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """A node at which rows leave Spark, and the rows that reach it."""
+    """A node at which rows leave Spark, and the rows that reach it. A peek is one when nothing follows it."""
 
     node: Terminal
     rows: DataFrame
@@ -73,6 +94,9 @@ class Compiler:
         self._spark = spark
         self._topology = topology
         self._tables = topology.tables
+        self._reunions = topology.reunions
+        parts = [part for sub in topology.subtopologies for part in table_parts(sub)]
+        self._over_changes = frozenset(name for part in parts for name in part.kept)
         self._decoders: dict[str, Decoder] = {}
         self._aggregates: dict[str, AggregateState] = {}
         self._outputs: dict[str, DataFrame] = {}
@@ -96,14 +120,28 @@ class Compiler:
         """The state of an aggregate node."""
         return self._aggregates[node]
 
-    def grouped(self, node: AggregateNode, rows: DataFrame, late: Observation) -> tuple[DataFrame, str, Sequence[str]]:
-        """What `partials` makes a batch's contribution from: the rows, the node's field, and what divides a key's rows.
+    def partial_aggregates(
+        self, node: AggregateNode, rows: DataFrame, late: Observation, since: Mapping[int, int] | None = None
+    ) -> DataFrame:
+        """The batch's contribution to the node's state, from the rows that it takes (see nodes.partials).
 
-        Of windows, how often a record came too late is left in `late`.
+        Of time windows, how often a record came too late is left in `late`. `since`: see windows.in_fragments.
         """
-        if node.windows is None:
-            return rows, node.path, ()
-        return in_windows(rows, node.windows, self._several_topics(node), late), node.path, (OUT_WINDOW,)
+        state, several = self._aggregates[node.name], self._several_topics(node)
+        match node.windows:
+            case None:
+                return partials(state, rows, node.path)
+            case TimeWindows() as windows:
+                return partials(state, in_windows(rows, windows, several, late), node.path, (OUT_WINDOW,))
+            case SlidingWindows():
+                return partials(state, one_by_one(rows, several), node.path, (ORDER,))
+            case SessionWindows() as windows:
+                fragments = in_fragments(rows, windows, several, since)
+                return partials(state, fragments, node.path, (FRAGMENT,), fragment_columns())
+
+    def late_records(self, node: AggregateNode, rows: DataFrame, since: Mapping[int, int]) -> DataFrame:
+        """The rows that came too late for a window of the node; see late.late_records."""
+        return late_records(node, rows, self._several_topics(node), since)
 
     def key_format(self, node: str) -> Format:
         """The format of the keys of the rows that a node gives."""
@@ -124,44 +162,88 @@ class Compiler:
     def needs_headers(self, sub: SubTopology) -> bool:
         """Whether a batch's records need their headers: where they go on to a topic, or an expression asks for them."""
         outlets = self._analysed_outlets(sub)
-        forwarded = any(isinstance(outlet.node, SinkNode | RepartitionSinkNode) for outlet in outlets)
+        to_topics = SinkNode | RepartitionSinkNode | Later
+        forwarded = any(isinstance(outlet.node, to_topics) for outlet in outlets)
+        forwarded = forwarded or any(part.sinks for part in table_parts(sub))
         return forwarded or any("_headers" in repr(node) for node in sub.nodes)
 
-    def stream_outlets(self, sub: SubTopology, sources: Frames) -> list[Outlet]:
-        """The first stage of a batch: from the sources' readable records to where rows leave Spark."""
-        return self._outlets(sub, dict(sources))
+    def stream_outlets(
+        self, sub: SubTopology, sources: Frames, peeks: dict[str, Observation] | None = None
+    ) -> list[Outlet]:
+        """The first stage of a batch: from the sources' readable records to where rows leave Spark.
+
+        `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
+        """
+        return self._outlets(sub, dict(sources), peeks)
 
     def table_outlets(self, sub: SubTopology, aggregate: str, rows: pa.Table) -> list[Outlet]:
         """The second stage: from an aggregate's new rows (see nodes.table_rows) to the sinks behind it."""
         return self._outlets(sub, {aggregate: self._spark.createDataFrame(rows)})
 
+    def outlets_behind(
+        self, sub: SubTopology, node: Later, rows: pa.Table, peeks: dict[str, Observation] | None = None
+    ) -> list[Outlet]:
+        """The stage behind a join: from records with what the table holds beside them (joins.MATCH) on.
+
+        Of a join of streams from its results on (see stream_joins.joined_streams), of a dedupe from the records that it
+        passes on. `peeks`: as for the first stage.
+        """
+        frame = self._spark.createDataFrame(rows)
+        match node:
+            case StreamJoinNode():
+                formats = (side_format(self._outputs[name]) for name in inputs_of(node))
+                frame = joined_streams(node, frame, *formats)
+            case JoinNode():
+                frame = joined(node, frame, self._decoders[node.table].value)
+            case DedupeNode():
+                pass
+        return self._outlets(sub, {node.name: frame}, peeks)
+
+    def tables(self, part: TablePart, snapshots: pa.Table) -> DataFrame:
+        """Every table's row in each snapshot, and what sinks write of it (see tables.tables_of_snapshots)."""
+        formats = {sink.name: self.value_format(sink) for sink in part.sinks}
+        return tables_of_snapshots(part, self._spark.createDataFrame(snapshots), self._decoders, formats)
+
     def _analysed_outlets(self, sub: SubTopology) -> list[Outlet]:
         """The first stage's outlets, over no records."""
-        return self._outlets(sub, {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)})
+        sources = {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)}
+        return self._outlets(sub, sources)
 
-    def _outlets(self, sub: SubTopology, frames: dict[str, DataFrame]) -> list[Outlet]:
-        found = [
-            Outlet(node, frames[node.name])
-            for node in sub.nodes
-            if isinstance(node, TableSourceNode) and node.name in frames
-        ]
+    def _outlets(
+        self, sub: SubTopology, frames: dict[str, DataFrame], peeks: dict[str, Observation] | None = None
+    ) -> list[Outlet]:
+        found: list[Outlet] = []
         for node in sub.nodes:
-            if not inputs_of(node) or any(name not in frames for name in inputs_of(node)):
+            if isinstance(node, TableSourceNode) and node.name in frames:
+                found.append(Outlet(node, frames[node.name]))
+                frames[node.name] = frames[node.name].where(usable(node))
+        for node in sub.nodes:
+            if not inputs_of(node) or node.name in frames or any(name not in frames for name in streams_of(node)):
                 continue
-            if isinstance(node, TransformNode | KeyByNode | MergeNode):
-                frames[node.name] = applied(node, frames, _first_input(node) in self._tables)
-            elif isinstance(node, AggregateNode | RepartitionSinkNode | SinkNode):
+            if node.name in self._over_changes:
+                continue  # and so is what follows it: they have no frames here
+            if isinstance(node, Passing):
+                frames[node.name] = self._applied(node, frames)
+                if isinstance(node, PeekNode) and peeks is not None:
+                    peeks[node.name] = Observation()
+                    frames[node.name] = watched(node, frames[node.name], peeks[node.name])
+                if isinstance(node, PeekNode) and not sub.leads_out(node.name):
+                    found.append(Outlet(node, frames[node.name]))
+            elif isinstance(node, StreamJoinNode):
+                found.append(Outlet(node, both_sides(frames[node.input], frames[node.other])))
+            elif isinstance(node, AggregateNode | JoinNode | DedupeNode | RepartitionSinkNode | SinkNode):
                 found.append(Outlet(node, frames[node.input]))
         return found
 
     def _several_topics(self, node: Node) -> bool:
         """Whether records of more than one topic reach the node; then offsets are no order."""
-        found, waiting = 0, [node]
-        while waiting:
-            inputs = inputs_of(waiting.pop())
-            found += not inputs
-            waiting += [self._topology.node(name) for name in inputs]
-        return found > 1
+        return len(self._topology.sources_of(node.name)) > 1
+
+    def _applied(self, node: Passing, frames: Frames) -> DataFrame:
+        if node.name in self._reunions:
+            ways = numbered({name: frames[name] for name in inputs_of(node)})
+            return in_order(applied(node, ways, table=False))
+        return applied(node, frames, inputs_of(node)[0] in self._tables)
 
     def _analysed(self, node: Node) -> DataFrame:
         match node:
@@ -170,33 +252,49 @@ class Compiler:
                 raw = self._spark.createDataFrame(RAW_SCHEMA.empty_table())
                 with refusing(_schema_path(node)):
                     return decoder.readable(decoder.decode(raw))
-            case TransformNode() | KeyByNode() | MergeNode():
-                if isinstance(node, TransformNode):
-                    check_select(node, self._outputs[node.input])
-                frame = applied(node, self._outputs, _first_input(node) in self._tables)
-                if isinstance(node, KeyByNode):
-                    with refusing(f"{node.path}.keyBy"):
-                        format_of(frame.schema["_key"].dataType)
-                return frame
             case AggregateNode():
                 return self._analysed_aggregate(node)
+            case JoinNode() | StreamJoinNode() | TableJoinNode() | DedupeNode():
+                return self._analysed_later(node)
             case RepartitionSinkNode():
                 return written(self._outputs[node.input], "json")
             case SinkNode():
                 rows = self._outputs[node.input]
                 _check_sink_key(node, self.key_format(node.input))
                 return written(rows, sink_format(node, rows))
+            case _:
+                if isinstance(node, TransformNode):
+                    check_select(node, self._outputs[node.input])
+                if isinstance(node, StreamNode):
+                    check_stream_node(node, self._outputs[node.input])
+                frame = self._applied(node, self._outputs)
+                if isinstance(node, KeyByNode):
+                    with refusing(f"{node.path}.keyBy"):
+                        format_of(frame.schema["_key"].dataType)
+                return frame
+
+    def _analysed_later(self, node: Later | TableJoinNode) -> DataFrame:
+        rows = self._outputs[node.input]
+        match node:
+            case DedupeNode():
+                return check_dedupe(node, rows)
+            case StreamJoinNode():
+                return check_stream_join(node, rows, self._outputs[node.other])
+            case TableJoinNode():
+                return check_table_join(node, rows, self._outputs[node.table])
+            case JoinNode():
+                return check_join(node, rows, self.key_format(node.table), self._decoders[node.table].value)
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:
+        _check_order(node, self._several_topics(node), self._topology.flat_mapped(node.name))
         state = AggregateState(node.aggregates)
         rows = self._outputs[node.input]
         check_aggregates(state, rows)
-        found = partials(state, *self.grouped(node, rows, Observation()))
-        schema = to_arrow_schema(found.schema)
-        state.bind(schema)
         self._aggregates[node.name] = state
+        schema = to_arrow_schema(self.partial_aggregates(node, rows, Observation()).schema)
+        state.bind(schema)
         empty = schema.empty_table()
-        finished = state.finish(empty)
+        finished = state.finish(state.of_batch(empty))
         nothing = empty["_time"]
         windows = None if node.windows is None else (nothing, nothing)
         return self._spark.createDataFrame(table_rows(empty["_key"], empty["_partition"], nothing, finished, windows))
@@ -210,12 +308,24 @@ class Compiler:
         return Decoder(node.key, node.value, node.timestamp, path, isinstance(node, TableSourceNode))
 
 
-def _first_input(node: TransformNode | KeyByNode | MergeNode) -> str:
-    return inputs_of(node)[0]
-
-
 def _schema_path(node: Source) -> str:
     return node.topic if isinstance(node, RepartitionSourceNode) else f"{node.path}.value.schema"
+
+
+def _check_order(node: AggregateNode, several_topics: bool, flat_mapped: bool) -> None:
+    """Refuse what needs one order of all records, where offsets are none."""
+    of_what = "several topics" if several_topics else "a flatMap" if flat_mapped else None
+    mistakes = [
+        Mistake(
+            each.path,
+            f"{each.function} of the records of {of_what}, which have no order by their offsets",
+            "put the aggregate before the merge or the flatMap, or use min, max or approx_percentile",
+        )
+        for each in node.aggregates
+        if of_what is not None and each.function in ORDERED
+    ]
+    if mistakes:
+        raise InvalidApplicationException(mistakes)
 
 
 def _check_sink_key(node: SinkNode, found: Format) -> None:

@@ -55,7 +55,7 @@ class Decoder:
             broken.alias(_BROKEN),
             is_null(value, self.value).alias(NULL_VALUE),
             *([F.struct("key", "value", "timestamp").alias(RECORD)] if self.keep_record else []),
-            *self._fields(frame),
+            *self.fields(frame, _PARSED_VALUE),
         )
         return self._timestamped(flat)
 
@@ -75,9 +75,9 @@ class Decoder:
             F.col(_RAW_VALUE).alias("value"),
         )
 
-    def _fields(self, frame: DataFrame) -> list[Column]:
-        """The value's columns."""
-        value = F.col(_PARSED_VALUE)
+    def fields(self, frame: DataFrame, parsed_value: str) -> list[Column]:
+        """The value's columns; `parsed_value` is the column of the frame that has it parsed."""
+        value = F.col(parsed_value)
         if self.value.name != "json":
             return [value.alias(VALUE)]
         kind = frame.select(content(value, self.value).alias(VALUE)).schema[VALUE].dataType
@@ -88,6 +88,21 @@ class Decoder:
         """Replace the timestamp by the declared one; a record with a value but without that is broken."""
         if self.timestamp is None:
             return frame
+        extracted = self.extracted(frame)
+        missing = ~F.col(NULL_VALUE) & extracted.isNull()
+        return frame.withColumns(
+            {
+                _BROKEN: F.col(_BROKEN) | missing,
+                "_timestamp": F.coalesce(extracted, F.col("_timestamp")),
+            }
+        )
+
+    def extracted(self, frame: DataFrame) -> Column:
+        """The declared timestamp of rows with a value's columns; null where their values give none.
+
+        Raises InvalidApplicationException for an expression that is no time.
+        """
+        assert self.timestamp is not None
         with refusing(self.timestamp_path):
             extracted = F.expr(self.timestamp)
             kind = frame.select(extracted.alias("t")).schema["t"].dataType
@@ -97,13 +112,7 @@ class Decoder:
             found = f"{self.timestamp} is {kind.simpleString().upper()}"
             remedy = "give a TIMESTAMP, or a BIGINT of milliseconds since 1970"
             raise InvalidApplicationException([Mistake(self.timestamp_path, found, remedy)])
-        missing = ~F.col(NULL_VALUE) & extracted.isNull()
-        return frame.withColumns(
-            {
-                _BROKEN: F.col(_BROKEN) | missing,
-                "_timestamp": F.coalesce(extracted, F.col("_timestamp")),
-            }
-        )
+        return extracted
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,16 @@ def encoded(column: pa.ChunkedArray | pa.Array) -> Bytes:
     raise AssertionError(f"no format for {kind}: the compiler lets no such column through")
 
 
-def windowed_keys(keys: Bytes, starts: pa.ChunkedArray | pa.Array) -> Bytes:
-    """Keys of windows as Kafka's TimeWindowedSerializer writes them: the key's bytes, then 8 of the start in ms."""
+def windowed_keys(
+    keys: Bytes, starts: pa.ChunkedArray | pa.Array, ends: pa.ChunkedArray | pa.Array | None = None
+) -> Bytes:
+    """Keys of windows as Kafka's TimeWindowedSerializer writes them: the key's bytes, then 8 of the start in ms.
+
+    With `ends` those of sessions, as SessionWindowedSerializer writes them: 8 bytes of the end before the start.
+    """
     times = _numbers(starts, ">i8")
+    if ends is not None:
+        times = [(end or b"") + (start or b"") for end, start in zip(_numbers(ends, ">i8"), times, strict=True)]
     return [None if key is None or time is None else key + time for key, time in zip(keys, times, strict=True)]
 
 

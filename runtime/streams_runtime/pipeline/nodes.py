@@ -11,21 +11,30 @@ from pyspark.sql import functions as F
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, VALUE
 from streams_runtime.pipeline.formats import format_of, write_json
-from streams_runtime.pipeline.refusing import refusing
+from streams_runtime.pipeline.refusing import arguments_refused, columns_refused, refusing
+from streams_runtime.pipeline.stream_nodes import ELEMENT, WAY, alike, of_a_stream
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.topology.plan import (
     AggregateNode,
+    JoinNode,
     KeyByNode,
     MergeNode,
     RepartitionSinkNode,
     SinkNode,
+    SlidingWindows,
+    TableSourceNode,
     TransformNode,
 )
+from streams_runtime.topology.stream_nodes import StreamNode
 
 WINDOW_START, WINDOW_END = "_window_start", "_window_end"  # of the rows of a windowed aggregate
-HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD, WINDOW_START, WINDOW_END})
+KEPT = "_kept"  # what a row of a table has with it that its steps do not see
+HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD, ELEMENT, WAY, WINDOW_START, WINDOW_END, KEPT})
+Passing = TransformNode | StreamNode | KeyByNode | MergeNode
+"""Nodes that are one DataFrame of another, with nothing kept and nothing sent."""
 OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"
 OUT_WINDOW = "_window"  # start of a row's window, ms
+OUT_WINDOW_END = "_window_until"  # its end, ms
 OUT_RECORDS = "_records"  # how many records a partial aggregate stands for
 
 
@@ -34,8 +43,10 @@ def value_columns(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name not in HIDDEN]
 
 
-def applied(node: TransformNode | KeyByNode | MergeNode, frames: Mapping[str, DataFrame], table: bool) -> DataFrame:
+def applied(node: Passing, frames: Mapping[str, DataFrame], table: bool) -> DataFrame:
     """The node's output over its inputs' frames; `table` says whether its input is a table."""
+    if isinstance(node, StreamNode):
+        return of_a_stream(node, frames[node.input])
     match node:
         case TransformNode():
             return _transformed(node, frames[node.input], table)
@@ -61,7 +72,9 @@ def _transformed(node: TransformNode, frame: DataFrame, table: bool) -> DataFram
     columns: list[Column] = [F.col(name) for name in frame.columns if name in HIDDEN and name != RECORD]
     for name, expression in node.select:
         with refusing(f"{node.path}.select.{name}"):
-            columns.append(F.expr(expression).alias(name))
+            value = F.expr(expression)
+            # What a where has rejected is still there, as a deletion; its columns are nobody's.
+            columns.append((F.when(~F.col(NULL_VALUE), value) if table else value).alias(name))
     return frame.select(*columns)
 
 
@@ -71,19 +84,13 @@ def check_select(node: TransformNode, frame: DataFrame) -> None:
     Raises:
         InvalidApplicationException: the columns that Spark's analysis refuses, all of them.
     """
-    mistakes: list[Mistake] = []
-    for name, expression in node.select or ():
-        try:
-            with refusing(f"{node.path}.select.{name}"):
-                frame.select(F.expr(expression))
-        except InvalidApplicationException as refused:
-            mistakes += refused.mistakes
+    mistakes = columns_refused(frame, node.select or (), f"{node.path}.select")
     if mistakes:
         raise InvalidApplicationException(mistakes)
 
 
 def _merged(node: MergeNode, frames: list[DataFrame]) -> DataFrame:
-    first, *others = frames
+    first, *others = alike(frames)
     merged = first
     for name, other in zip(node.inputs[1:], others, strict=True):
         mine, theirs = (sorted(each.drop(RECORD).schema, key=lambda field: field.name) for each in (first, other))
@@ -101,8 +108,10 @@ def _merged(node: MergeNode, frames: list[DataFrame]) -> DataFrame:
     return merged
 
 
-def partials(state: AggregateState, rows: DataFrame, path: str, within: Sequence[str] = ()) -> DataFrame:
-    """The batch's contribution to each key: `_partition`, `_key`, the state columns, `_time` (ms, latest).
+def partials(
+    state: AggregateState, rows: DataFrame, path: str, within: Sequence[str] = (), more: Sequence[Column] = ()
+) -> DataFrame:
+    """The batch's contribution to each key: `_partition`, `_key`, the state's columns, `_time` (ms, latest).
 
     `rows` are usable ones; `within` names columns that divide a key's records, which are given too.
     """
@@ -114,7 +123,7 @@ def partials(state: AggregateState, rows: DataFrame, path: str, within: Sequence
         grouped = rows.groupBy("_partition", "_key", *within)
         latest = F.unix_millis(F.max("_timestamp")).alias(OUT_TIME)
         records = [F.count(F.lit(1)).alias(OUT_RECORDS)] if within else []
-        return grouped.agg(*columns, latest, *records)
+        return grouped.agg(*columns, latest, *records, *more)
 
 
 def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
@@ -123,8 +132,10 @@ def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
     Raises:
         InvalidApplicationException: the aggregates that Spark's analysis refuses, all of them.
     """
-    mistakes: dict[str, Mistake] = {}
+    mistakes = {each.path: each for each in arguments_refused(state.declared, rows)}
     for column in state.columns:
+        if column.path in mistakes:
+            continue
         try:
             with refusing(column.path):
                 rows.agg(F.expr(column.expression))
@@ -134,30 +145,48 @@ def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
         raise InvalidApplicationException(list(mistakes.values()))
 
 
-def usable(node: AggregateNode | RepartitionSinkNode) -> Column:
-    """Whether the node takes a record, as in Kafka Streams: it needs a key, and an aggregate by key a value too."""
-    keyed = F.col("_key").isNotNull()
-    by_key = isinstance(node, AggregateNode) and node.windows is None
-    return keyed & ~F.col(NULL_VALUE) if by_key else keyed
+def usable(node: AggregateNode | TableSourceNode | RepartitionSinkNode | JoinNode) -> Column:
+    """Whether the node takes a record, as in Kafka Streams.
+
+    It needs a key, except for a left join; joins and aggregates by key or by sliding windows need a value too.
+    """
+    keyed, valued = F.col("_key").isNotNull(), ~F.col(NULL_VALUE)
+    match node:
+        case AggregateNode(windows=None | SlidingWindows()) | JoinNode(left=False):
+            return keyed & valued
+        case JoinNode():
+            return valued
+        case RepartitionSinkNode(keeps_null_keys=True):
+            return F.lit(True)
+        case _:
+            return keyed
 
 
-def taken(node: AggregateNode | RepartitionSinkNode, rows: DataFrame, dropped: Observation) -> DataFrame:
+def taken(node: AggregateNode | RepartitionSinkNode | JoinNode, rows: DataFrame, dropped: Observation) -> DataFrame:
     """The rows that the node takes; the first query over them leaves in `dropped` how many it does not."""
     return rows.observe(dropped, F.count_if(~usable(node)).alias("dropped")).where(usable(node))
+
+
+def value_of(frame: DataFrame, value_format: str) -> Column:
+    """A record's value as it goes to a topic: JSON text, or the one column."""
+    if value_format != "json":
+        return F.col(VALUE)
+    return write_json([F.col(f"`{name}`") for name in value_columns(frame)])
 
 
 def written(frame: DataFrame, value_format: str) -> DataFrame:
     """Rows as they go to a topic: `_key`, `_value` (JSON text, or the one column), `_time` (ms), `_headers`.
 
-    Rows that are windows have `_window`, its start in ms, too.
+    Rows that are windows have its start and end in ms too.
     """
-    names = value_columns(frame)
-    value = F.col(VALUE) if value_format != "json" else write_json([F.col(f"`{name}`") for name in names])
-    window = [F.unix_millis(WINDOW_START).alias(OUT_WINDOW)] if WINDOW_START in frame.columns else []
+    window = []
+    if WINDOW_START in frame.columns:
+        bounds = ((WINDOW_START, OUT_WINDOW), (WINDOW_END, OUT_WINDOW_END))
+        window = [F.unix_millis(name).alias(out) for name, out in bounds]
     return frame.select(
         *window,
         F.col("_key").alias(OUT_KEY),
-        F.when(~F.col(NULL_VALUE), value).alias(OUT_VALUE),
+        F.when(~F.col(NULL_VALUE), value_of(frame, value_format)).alias(OUT_VALUE),
         F.unix_millis("_timestamp").alias(OUT_TIME),
         F.col("_headers"),
     )
@@ -194,10 +223,11 @@ def table_rows(
     timestamps: pa.Array,
     columns: pa.Table,
     windows: tuple[pa.Array, pa.Array] | None = None,
+    gone: pa.Array | None = None,
 ) -> pa.Table:
     """New rows of a table as the next stage reads them: metadata, `_null`, then the table's columns.
 
-    `windows` are starts and ends (ms) where each row is one window.
+    `windows` are starts and ends (ms) where each row is one window; `gone` says which rows were deleted.
     """
     rows = len(partitions)
     metadata = {
@@ -207,11 +237,16 @@ def table_rows(
         "_partition": partitions,
         "_offset": pa.nulls(rows, pa.int64()),
         "_headers": pa.nulls(rows, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        NULL_VALUE: pa.repeat(False, rows),
+        NULL_VALUE: pa.repeat(False, rows) if gone is None else gone,
     }
     if windows is not None:
         metadata |= {WINDOW_START: _times(windows[0]), WINDOW_END: _times(windows[1])}
-    return pa.table(metadata | {name: columns[name] for name in columns.column_names})
+    return pa.table(metadata | {name: _in_chunks(columns[name]) for name in columns.column_names})
+
+
+def _in_chunks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """PySpark can't take a column of lists that has no chunk at all, as one without rows may be."""
+    return column if column.num_chunks else pa.chunked_array([pa.array([], column.type)])
 
 
 def _times(milliseconds: pa.Array) -> pa.Array:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
 from streams_runtime.kafka.producer import Headers
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler, Outlet
 from streams_runtime.pipeline.decode import RECORD, Account, account_of, counted
+from streams_runtime.pipeline.dedupe import ToDedupe, with_ids
 from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
 from streams_runtime.pipeline.nodes import (
     OUT_KEY,
@@ -20,22 +22,36 @@ from streams_runtime.pipeline.nodes import (
     OUT_TIME,
     OUT_VALUE,
     OUT_WINDOW,
-    partials,
+    OUT_WINDOW_END,
     table_rows,
     taken,
+    usable,
     written,
 )
+from streams_runtime.pipeline.peeks import Seen, seen
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.stream_joins import StreamsToJoin
+from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS
 from streams_runtime.state.aggregates import json_rows
+from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.plan import (
     AggregateNode,
+    JoinNode,
     RepartitionSinkNode,
     RepartitionSourceNode,
+    SessionWindows,
     SinkNode,
     SourceNode,
     SubTopology,
     TableSourceNode,
+    TimeWindows,
+    TransformNode,
 )
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stream_nodes import PeekNode
+from streams_runtime.topology.table_parts import TablePart
+
+PLACE = ("_topic", "_offset", "_timestamp")  # where a record is, and its time: what order among topics goes by
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +77,11 @@ class Emission:
 class Keyed:
     """Rows of a batch for one store: which task's partition, which key, when. `columns` is the rest.
 
-    For an aggregate, each (partition, key) once, `columns` its state; for a table source, rows in offset order,
-    `columns` the value's bytes. With windows each (partition, key, start) once: `starts` in ms, and how many `records`
-    of the batch each row stands for.
+    For an aggregate, each (partition, key) once, `columns` what its state is made of (AggregateState.of_batch); for a
+    table source, rows in offset order, `columns` the value's bytes, each row's PLACE, and its headers where something
+    asks for headers; rows without a key are there for their place only. `within` is what divides the rows of a key: of
+    time windows their start (OUT_WINDOW, in ms), of sessions their fragments (windows.FRAGMENT_COLUMNS), of sliding
+    windows each record by its turn (windows.ORDER); and how many records of the batch each row stands for.
     """
 
     node: AggregateNode | TableSourceNode
@@ -71,34 +89,68 @@ class Keyed:
     keys: pa.ChunkedArray
     timestamps: pa.ChunkedArray
     columns: pa.Table
-    starts: pa.ChunkedArray | None = None
-    records: pa.ChunkedArray | None = None
+    within: pa.Table | None = None
 
     def filter(self, mask: pa.ChunkedArray) -> Keyed:
         """The rows for which `mask` is true."""
-        starts, records = (None if each is None else each.filter(mask) for each in (self.starts, self.records))
         partitions, keys, timestamps = (each.filter(mask) for each in (self.partitions, self.keys, self.timestamps))
-        return Keyed(self.node, partitions, keys, timestamps, self.columns.filter(mask), starts, records)
+        within = None if self.within is None else self.within.filter(mask)
+        return Keyed(self.node, partitions, keys, timestamps, self.columns.filter(mask), within)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Changed rows of an aggregate, as the steps behind it see them: `columns` is what a user sees of the state.
+
+    `starts` and `ends` (ms) where each row is a window. `gone`: which rows were deleted; their columns are null.
+    """
+
+    partitions: pa.Array
+    keys: pa.ChunkedArray
+    timestamps: pa.Array
+    columns: pa.Table
+    starts: pa.ChunkedArray | pa.Array | None = None
+    ends: pa.ChunkedArray | pa.Array | None = None
+    gone: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.partitions)
 
     @property
-    def windows(self) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
-        """Starts and ends of the rows' windows (ms); None where a row is none."""
-        if self.starts is None:
-            return None
-        assert isinstance(self.node, AggregateNode)
-        assert self.node.windows is not None
-        return self.starts, pc.add(self.starts, self.node.windows.size)
+    def windows(self) -> tuple[pa.Array, pa.Array] | None:
+        """Starts and ends; None where a row is no window."""
+        return None if self.starts is None or self.ends is None else (self.starts, self.ends)
+
+
+@dataclass(frozen=True, slots=True)
+class ToJoin:
+    """Records of a batch that wait for what a table holds: metadata and columns as expressions see them."""
+
+    node: JoinNode
+    rows: pa.Table
+
+
+Behind = ToJoin | StreamsToJoin | ToDedupe
+"""What a stage behind a join or a dedupe begins with."""
 
 
 @dataclass(slots=True)
 class StageResult:
-    """What a batch gives: rows for topics and for stores, and the account of its records."""
+    """What a stage of a batch gives: rows for topics, stores, joins and dedupes, and the account of its records.
+
+    `behind` is what the stage begins with, if that is a join or a dedupe: None where it begins with the batch.
+    """
 
     accounts: dict[str, Account] = field(default_factory=dict)
     dropped: int = 0
     late: int = 0
     emissions: list[Emission] = field(default_factory=list)
     keyed: list[Keyed] = field(default_factory=list)
+    joins: list[ToJoin] = field(default_factory=list)
+    stream_joins: list[StreamsToJoin] = field(default_factory=list)
+    dedupes: list[ToDedupe] = field(default_factory=list)
+    behind: Behind | None = None
+    peeks: list[Seen] = field(default_factory=list)
 
     @property
     def records(self) -> int:
@@ -120,6 +172,7 @@ class SubTopologyRunner:
         self._sub = sub
         self._parse_once = compiler.has_several_outlets(sub)
         self._headers = compiler.needs_headers(sub)
+        self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
         self._sources = [
             node for node in sub.nodes if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode)
         ]
@@ -131,6 +184,7 @@ class SubTopologyRunner:
         """
         result = StageResult()
         observations = {node.name: Observation() for node in self._sources}
+        peeks: dict[str, Observation] = {}
         decoded = {
             node.name: counted(self._decoded(node, batch, self._headers), observations[node.name])
             for node in self._sources
@@ -140,8 +194,9 @@ class SubTopologyRunner:
             # Several outlets are several queries: keep the parsed records instead of parsing them for each.
             readable = {name: frame.persist() for name, frame in readable.items()}
         try:
-            for outlet in self._compiler.stream_outlets(self._sub, readable):
+            for outlet in self._compiler.stream_outlets(self._sub, readable, peeks):
                 self._collect(outlet, result)
+            result.peeks = self._seen(peeks)
             result.accounts = {name: account_of(observation) for name, observation in observations.items()}
         finally:
             if self._parse_once:
@@ -161,13 +216,65 @@ class SubTopologyRunner:
             where = OffsetRange(TopicPartition(node.topic, 0), 0, 1)
             self.run(BatchInput((where,), pa.table(columns, schema=RAW_SCHEMA)))
 
-    def run_table(self, node: AggregateNode, rows: Keyed, finished: pa.Table) -> list[Emission]:
+    def run_behind(self, found: Behind) -> StageResult:
+        """The stage behind a join: records with what the table holds beside them (joins.MATCH), or pairs of streams.
+
+        Or the one behind a dedupe: the records that it passes on.
+        """
+        result = StageResult(behind=found)
+        peeks: dict[str, Observation] = {}
+        for outlet in self._compiler.outlets_behind(self._sub, found.node, found.rows, peeks):
+            self._collect(outlet, result)
+        result.peeks = self._seen(peeks)
+        return result
+
+    def run_tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
+        """What tables have before and after each of a batch's changes (see tables.tables_of_snapshots)."""
+        return self._compiler.tables(part, snapshots).toArrow()
+
+    def _seen(self, peeks: Mapping[str, Observation]) -> list[Seen]:
+        return [seen(node, peeks[node.name]) for node in self._peeks if node.name in peeks]
+
+    def again(
+        self, node: AggregateNode, batch: BatchInput, since: Mapping[int, int], behind: Behind | None = None
+    ) -> Keyed:
+        """The stage of one aggregate of sessions once more, with the stream time of each partition before it."""
+        rows = self._rows_for(node, batch, behind, headers=False)
+        state = self._compiler.aggregate(node.name)
+        table = self._compiler.partial_aggregates(node, rows, Observation(), since).toArrow()
+        return _keyed(node, table, [column.name for column in state.columns])
+
+    def late(
+        self, node: AggregateNode, topic: str, batch: BatchInput, since: Mapping[int, int], behind: Behind | None = None
+    ) -> Emission:
+        """The records that came too late for a window of the node, for `topic`; `since` as for `again`."""
+        rows = self._rows_for(node, batch, behind, headers=True)
+        table = self._compiler.late_records(node, rows, since).toArrow()
+        keys, values = encoded(table[OUT_KEY]), encoded(table[OUT_VALUE])
+        return Emission(
+            topic, False, keys, values, table[OUT_TIME].to_pylist(), headers_of(table["_headers"].to_pylist())
+        )
+
+    def _rows_for(self, node: AggregateNode, batch: BatchInput, behind: Behind | None, headers: bool) -> DataFrame:
+        """The rows that the aggregate takes of the batch, or of what stands behind a join or a dedupe."""
+        if behind is not None:
+            outlets = self._compiler.outlets_behind(self._sub, behind.node, behind.rows)
+        else:
+            readable = {
+                each.name: self._compiler.decoder(each.name).readable(self._decoded(each, batch, headers))
+                for each in self._sources
+            }
+            outlets = self._compiler.stream_outlets(self._sub, readable)
+        (rows,) = (each.rows for each in outlets if each.node is node)
+        return rows.where(usable(node))
+
+    def run_table(self, node: AggregateNode, rows: TableRows) -> list[Emission]:
         """The second stage: an aggregate's new rows through the steps and sinks behind it."""
         consumers = self._sub.consumers_of(node.name)
         direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
-        emissions = self._direct(direct, rows, finished) if direct else []
+        emissions = self._direct(direct, rows) if direct else []
         if len(direct) < len(consumers):
-            table = table_rows(rows.keys, rows.partitions, rows.timestamps, finished, rows.windows)
+            table = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
             for outlet in self._compiler.table_outlets(self._sub, node.name, table):
                 if outlet.node not in direct:
                     assert isinstance(outlet.node, SinkNode)
@@ -190,18 +297,30 @@ class SubTopologyRunner:
                 dropped, late = Observation(), Observation()
                 rows = taken(node, outlet.rows, dropped)
                 state = self._compiler.aggregate(node.name)
-                table = partials(state, *self._compiler.grouped(node, rows, late)).toArrow()
+                table = self._compiler.partial_aggregates(node, rows, late).toArrow()
                 result.dropped += dropped.get["dropped"]
-                result.late += 0 if node.windows is None else late.get["late"]
+                result.late += late.get["late"] if isinstance(node.windows, TimeWindows) else 0
                 result.keyed.append(_keyed(node, table, [column.name for column in state.columns]))
             case TableSourceNode() as node:
-                keyed = outlet.rows.where("_key is not null").selectExpr(
+                beside = [*PLACE, *(["_headers"] if self._headers else [])]
+                keyed = outlet.rows.selectExpr(
                     "_partition",
-                    f"{RECORD}.key {OUT_KEY}",
+                    f"case when _key is not null then {RECORD}.key end {OUT_KEY}",
                     f"unix_millis({RECORD}.timestamp) {OUT_TIME}",
                     f"{RECORD}.value {OUT_VALUE}",
-                )
-                result.keyed.append(_keyed(node, keyed.toArrow(), [OUT_VALUE]))
+                    *beside,
+                ).toArrow()
+                result.keyed.append(_keyed(node, keyed, [OUT_VALUE, *beside]))
+                result.dropped += keyed[OUT_KEY].null_count
+            case JoinNode() as node:
+                dropped = Observation()
+                rows = taken(node, outlet.rows.drop(RECORD), dropped)
+                result.joins.append(ToJoin(node, rows.toArrow()))
+                result.dropped += dropped.get["dropped"]
+            case StreamJoinNode() as node:
+                result.stream_joins.append(StreamsToJoin(node, outlet.rows.toArrow()))
+            case DedupeNode() as node:
+                result.dedupes.append(ToDedupe(node, with_ids(node, outlet.rows).toArrow()))
             case RepartitionSinkNode() as node:
                 dropped = Observation()
                 rows = taken(node, outlet.rows, dropped)
@@ -209,42 +328,56 @@ class SubTopologyRunner:
                 result.dropped += dropped.get["dropped"]
             case SinkNode() as node:
                 result.emissions.append(self._emission(node, outlet.rows))
+            case PeekNode():
+                outlet.rows.agg(F.count(F.lit(1))).toArrow()
 
     def _emission(self, node: SinkNode | RepartitionSinkNode, rows: DataFrame) -> Emission:
         internal = isinstance(node, RepartitionSinkNode)
         value_format = "json" if isinstance(node, RepartitionSinkNode) else self._compiler.value_format(node)
         table = written(rows, value_format).toArrow()
         headers = table["_headers"]
-        starts = table[OUT_WINDOW] if OUT_WINDOW in table.column_names else None
+        starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
         keys = encoded(table[OUT_KEY])
         return Emission(
             node.topic,
             internal,
-            keys if starts is None else windowed_keys(keys, starts),
+            keys if starts is None else windowed_keys(keys, starts, ends if self._in_sessions(node.input) else None),
             encoded(table[OUT_VALUE]),
             table[OUT_TIME].to_pylist(),
-            None if headers.null_count == len(headers) else _headers(headers),
+            None if headers.null_count == len(headers) else headers_of(headers.to_pylist()),
             None if starts is None else keys,
         )
 
-    def _direct(self, sinks: Sequence[SinkNode], rows: Keyed, finished: pa.Table) -> list[Emission]:
+    def _in_sessions(self, name: str) -> bool:
+        """Whether the rows that a node gives are sessions, whose keys have two times."""
+        node = next(each for each in self._sub.nodes if each.name == name)
+        if isinstance(node, TransformNode):
+            return self._in_sessions(node.input)
+        return isinstance(node, AggregateNode) and isinstance(node.windows, SessionWindows)
+
+    def _direct(self, sinks: Sequence[SinkNode], rows: TableRows) -> list[Emission]:
         """An aggregate's rows straight to sinks: no step in between, so no need of Spark."""
         keys, timestamps = encoded(rows.keys), rows.timestamps.to_pylist()
         emissions = []
         for sink in sinks:
             json = self._compiler.value_format(sink) == "json"
-            values: Bytes = list(json_rows(finished)) if json else encoded(finished.column(0))
-            whole = keys if rows.starts is None else windowed_keys(keys, rows.starts)
+            values: Bytes = list(json_rows(rows.columns)) if json else encoded(rows.columns.column(0))
+            if rows.gone is not None:
+                values = [None if gone else value for value, gone in zip(values, rows.gone.to_pylist(), strict=True)]
+            whole = keys
+            if rows.starts is not None:
+                whole = windowed_keys(keys, rows.starts, rows.ends if self._in_sessions(sink.input) else None)
             placed_by = None if rows.starts is None else keys
             emissions.append(Emission(sink.topic, False, whole, values, timestamps, placed_by=placed_by))
         return emissions
 
 
 def _keyed(node: AggregateNode | TableSourceNode, table: pa.Table, columns: list[str]) -> Keyed:
-    names = table.column_names
-    starts, records = (table[name] if name in names else None for name in (OUT_WINDOW, OUT_RECORDS))
-    return Keyed(node, table["_partition"], table[OUT_KEY], table[OUT_TIME], table.select(columns), starts, records)
+    within = [name for name in (OUT_WINDOW, *FRAGMENT_COLUMNS, OUT_RECORDS) if name in table.column_names]
+    divided = table.select(within) if within else None
+    return Keyed(node, table["_partition"], table[OUT_KEY], table[OUT_TIME], table.select(columns), divided)
 
 
-def _headers(column: pa.ChunkedArray) -> list[Headers | None]:
-    return [None if row is None else [(each["key"], each["value"]) for each in row] for row in column.to_pylist()]
+def headers_of(rows: Sequence[Any]) -> list[Headers | None]:
+    """The headers of records as they are sent, from the rows of the column _headers."""
+    return [None if row is None else [(each["key"], each["value"]) for each in row] for row in rows]

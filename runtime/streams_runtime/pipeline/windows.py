@@ -2,19 +2,29 @@
 
 Stream time is the largest time among the records that have reached the aggregate, each record's own included; a window
 is closed once its end and grace lie at or before it (KStreamWindowAggregate). Here only the batch is known: what a
-record before the batch has closed is left out when the batch meets the store (tasks.updates), so that the result does
-not depend on where batches begin.
+record before the batch has closed is left out when the batch meets the store (tasks.updates, tasks.sessions), so that
+the result does not depend on where batches begin.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Observation, Window
+from collections.abc import Mapping
+from itertools import chain
+
+from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from streams_runtime.pipeline.nodes import OUT_WINDOW
-from streams_runtime.topology.plan import TimeWindows
+from streams_runtime.topology.plan import SessionWindows, TimeWindows
 
+MISSED = "_missed"
+FRAGMENT = "_fragment"
+ORDER = "_record_order"
+FRAGMENT_COLUMNS = ("_fragment_start", "_fragment_end", ORDER, "_stream_time_before")
+_START, _END, _, _BEFORE = FRAGMENT_COLUMNS
 _TIME, _STREAM_TIME, _SOURCE_TIME = "_window_time", "_stream_time", "_source_time"
+_ALONE, _PREVIOUS, _NEW = "_alone", "_previous", "_new"
+_NO_TIME = -1
 
 
 def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late: Observation) -> DataFrame:
@@ -23,23 +33,101 @@ def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late
     The first query over them leaves in `late` how often a record met a closed one. Records count in the order of their
     offsets; those of `several_topics` as Kafka Streams chooses among partitions, by the time that each has come to.
     """
-    timed = rows.withColumn(_TIME, F.unix_millis("_timestamp"))
-    partition = Window.partitionBy("_partition")
-    order: list[Column] = [F.col("_offset")]
-    if several_topics:
-        of_a_topic = Window.partitionBy("_partition", "_topic").orderBy("_offset")
-        timed = timed.withColumn(_SOURCE_TIME, F.max(_TIME).over(of_a_topic))
-        order = [F.col(_SOURCE_TIME), F.col("_topic"), F.col("_offset")]
-    up_to_here = partition.orderBy(*order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    timed, order = _ordered(rows, several_topics)
+    up_to_here = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     spread = timed.withColumn(_STREAM_TIME, F.max(_TIME).over(up_to_here)).withColumn(OUT_WINDOW, _starts(windows))
     closed = F.col(OUT_WINDOW) + F.lit(windows.size + windows.grace) <= F.col(_STREAM_TIME)
     return spread.observe(late, F.count_if(closed).alias("late")).where(~closed)
 
 
+def missed(rows: DataFrame, windows: TimeWindows, several_topics: bool, since: Mapping[int, int]) -> DataFrame:
+    """The records that came too late for a window, each once, with the starts of those windows (MISSED, ms).
+
+    Judged as in `in_windows`; `since` is the stream time of each partition before the batch.
+    """
+    timed, order = _ordered(rows, several_topics)
+    up_to_here = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    stream_time = F.greatest(F.max(_TIME).over(up_to_here), _before_the_batch(since))
+    closed = F.col(_STREAM_TIME) - F.lit(windows.size + windows.grace)
+    found = timed.withColumn(_STREAM_TIME, stream_time).withColumn(
+        MISSED, F.filter(_all_starts(windows), lambda start: start <= closed)
+    )
+    return found.where(F.size(MISSED) > 0)
+
+
+def in_fragments(
+    rows: DataFrame, windows: SessionWindows, several_topics: bool, since: Mapping[int, int] | None = None
+) -> DataFrame:
+    """Each record with the fragment of a session that it belongs to (`_fragment`, a number within its key).
+
+    A fragment is a run of a key's records, in their order, that are sure to end in one session: each at most the gap
+    from the one before, and none so old that it may come too late or that a session which it would join may have
+    expired. Such a record is a fragment by itself. `since` is the stream time of each partition before the batch.
+    """
+    timed, order = _ordered(rows, several_topics)
+    before = F.coalesce(F.max(_TIME).over(order.rowsBetween(Window.unboundedPreceding, -1)), F.lit(_NO_TIME))
+    if since:
+        before = F.greatest(before, _before_the_batch(since))
+    age = F.col(_BEFORE) - F.col(_TIME)
+    timed = timed.withColumns({_BEFORE: before, ORDER: F.row_number().over(order)})
+    timed = timed.withColumn(_ALONE, (age >= 0) & (age > F.lit(sure_age(windows))))
+    of_a_key = Window.partitionBy("_partition", "_key").orderBy(ORDER)
+    timed = timed.withColumn(_PREVIOUS, F.lag(F.struct(_TIME, _ALONE)).over(of_a_key))
+    previous = F.col(_PREVIOUS)
+    apart = F.abs(F.col(_TIME) - previous[_TIME]) > F.lit(windows.gap)
+    timed = timed.withColumn(_NEW, previous.isNull() | F.col(_ALONE) | previous[_ALONE] | apart)
+    numbered = F.count_if(_NEW).over(of_a_key.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return timed.withColumn(FRAGMENT, numbered)
+
+
+def one_by_one(rows: DataFrame, several_topics: bool) -> DataFrame:
+    """Each record with its number in the order of its partition (ORDER), for windows that each record may begin."""
+    timed, order = _ordered(rows, several_topics)
+    return timed.withColumn(ORDER, F.row_number().over(order))
+
+
+def fragment_columns() -> list[Column]:
+    """What a fragment is, beside its aggregates: FRAGMENT_COLUMNS, times in ms."""
+    return [
+        F.min(_TIME).alias(_START),
+        F.max(_TIME).alias(_END),
+        F.min(ORDER).alias(ORDER),
+        F.min(_BEFORE).alias(_BEFORE),
+    ]
+
+
+def sure_age(windows: SessionWindows) -> int:
+    """How far (ms) a record may lie behind stream time and is sure to be in time, and to meet no expired session."""
+    return min(windows.grace + windows.gap, windows.retention - windows.gap - 1)
+
+
+def _ordered(rows: DataFrame, several_topics: bool) -> tuple[DataFrame, WindowSpec]:
+    """The rows with their times, and the order of each partition."""
+    timed = rows.withColumn(_TIME, F.unix_millis("_timestamp"))
+    partition = Window.partitionBy("_partition")
+    if not several_topics:
+        return timed, partition.orderBy("_offset")
+    of_a_topic = Window.partitionBy("_partition", "_topic").orderBy("_offset")
+    timed = timed.withColumn(_SOURCE_TIME, F.max(_TIME).over(of_a_topic))
+    return timed, partition.orderBy(_SOURCE_TIME, "_topic", "_offset")
+
+
+def _before_the_batch(since: Mapping[int, int]) -> Column:
+    """The stream time of a row's partition before the batch."""
+    known = F.create_map(*map(F.lit, chain.from_iterable(since.items())))
+    return F.coalesce(known[F.col("_partition")], F.lit(_NO_TIME))
+
+
 def _starts(windows: TimeWindows) -> Column:
     """The windows that a record falls into, as TimeWindows.windowsFor has them: one row each."""
-    time, advance = F.col(_TIME), F.lit(windows.advance)
-    if windows.size == windows.advance:
-        return time - F.pmod(time, advance)
-    earliest = F.greatest(time - F.lit(windows.size) + advance, F.lit(0))
-    return F.explode(F.sequence(earliest - F.pmod(earliest, advance), time, advance))
+    return _aligned(F.col(_TIME), windows) if windows.size == windows.advance else F.explode(_all_starts(windows))
+
+
+def _all_starts(windows: TimeWindows) -> Column:
+    """The same in one array."""
+    earliest = F.greatest(F.col(_TIME) - F.lit(windows.size - windows.advance), F.lit(0))
+    return F.sequence(_aligned(earliest, windows), F.col(_TIME), F.lit(windows.advance))
+
+
+def _aligned(time: Column, windows: TimeWindows) -> Column:
+    return time - F.pmod(time, F.lit(windows.advance))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -25,11 +25,11 @@ _COUNTERS: Final = {  # key in the description's counters: (metric, help); prome
     "records_processed": ("process", "Records that were processed (Kafka Streams: process-total)."),
     "records_dropped": (
         "dropped_records",
-        "Records that were skipped (Kafka Streams: dropped-records-total).",
+        "Records that were skipped, duplicates of a dedupe among them (Kafka Streams: dropped-records-total).",
     ),
     "late_records": (
         "late_records",
-        "Times that a record met a window that had closed (Kafka Streams counts them in dropped-records-total).",
+        "Times that a record was too late for a window or a dedupe (Kafka Streams: in dropped-records-total).",
     ),
     "restored_records": ("restore", "Records restored into stores (Kafka Streams: restore-total)."),
     "batches": ("batches", "Batches that were committed."),
@@ -58,6 +58,7 @@ class StreamsCollector(Collector):
         yield from restoration_metrics(description, common)
         yield from _lag(description["lag"], common)
         yield from _counters(description["counters"], common)
+        yield _peeks(description["peeks"], common)
 
 
 def create_registry(describe: Callable[[], Description]) -> CollectorRegistry:
@@ -102,6 +103,14 @@ def _counters(counters: Mapping[str, Any], common: Sequence[str]) -> Iterable[Me
         family = CounterMetricFamily(f"kafka_streams_{name}", text, labels=_COMMON)
         family.add_metric(common, counters[key])
         yield family
+
+
+def _peeks(rows: Iterable[Mapping[str, Any]], common: Sequence[str]) -> Metric:
+    text = "Records that passed a peek step with a metric, and the sum of its value over them."
+    family = SummaryMetricFamily("kafka_streams_peek", text, labels=[*_COMMON, "step", "metric"])
+    for row in rows:
+        family.add_metric([*common, str(row["step"]), str(row["metric"])], row["records"], row["sum"])
+    return family
 
 
 def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:

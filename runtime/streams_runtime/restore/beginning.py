@@ -20,10 +20,12 @@ class Offsets(Protocol):
 
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
 
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A changelog partition as the brokers have it: first offset, and the one after the last.
+    """A changelog partition as the brokers have it: first offset, and the one after the last; and its topic's id.
 
     `limit` is where restoring ends: the log's end; of a user's topic what its group has committed of it.
     """
@@ -31,6 +33,7 @@ class Log:
     start: int
     end: int
     limit: int
+    topic_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,15 @@ class Beginning:
     wipe: str | None = None
 
 
-def beginning(checkpoint: int | None, log: Log) -> Beginning:
-    """From where a store with this checkpoint follows the log; None is a store without one."""
+def beginning(checkpoint: int | None, log: Log, topic_id: str | None = None) -> Beginning:
+    """From where a store with this checkpoint follows the log; None is a store without one.
+
+    `topic_id` is that of the topic in which the checkpoint is an offset; None where that is not known.
+    """
     if checkpoint is None:
         return Beginning(log.start)
+    if None not in (topic_id, log.topic_id) and topic_id != log.topic_id:
+        return Beginning(log.start, wipe=f"its topic was deleted and made anew since the checkpoint {checkpoint}")
     if checkpoint > log.end:
         why = f"it ends at {log.end}, before the checkpoint {checkpoint}: it was truncated or made anew"
         return Beginning(log.start, wipe=why)
@@ -70,7 +78,13 @@ def look_at(
     """
     starts, ends = offsets.start_offsets(partitions), offsets.end_offsets(partitions)
     committed = offsets.committed_offsets(group, sources) if sources else {}
+    ids = offsets.topic_ids({each.topic for each in partitions})
     return {
-        each: Log(starts.get(each, 0), end, min(committed.get(each, 0), end) if each in sources else end)
+        each: Log(
+            starts.get(each, 0),
+            end,
+            min(committed.get(each, 0), end) if each in sources else end,
+            ids.get(each.topic),
+        )
         for each, end in ends.items()
     }

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from streams_runtime.errors import TaskCorruptedException
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer, InvalidOffsetException
+from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore import sayings
 from streams_runtime.restore.beginning import Beginning, Log, Offsets, look_at
@@ -97,11 +98,12 @@ class StoreChangelogReader:
                 restorer.restore_suspended()
             self._needs_restoring.discard(partition)
             self._needs_initializing.discard(partition)
+        if not self._needs_restoring:
+            self._consumer.unsubscribe()
 
     def clear(self) -> None:
         """Forget everything."""
         self.unregister(list(self._restorers))
-        self._consumer.unsubscribe()
 
     def state(self, partition: TopicPartition) -> ChangelogState:
         """How far a registered changelog is. Raises KeyError for one that is not registered."""

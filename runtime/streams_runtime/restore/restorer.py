@@ -62,12 +62,16 @@ class StateRestorer:
 
     def prepare(self, log: Log, wipe: Callable[[], None]) -> Beginning:
         """Where to begin in its log; a store that can't be gone on from is emptied by `wipe` before this returns."""
-        begin = beginning(self.checkpoint, log)
+        topic_id = self.store.topic_id()
+        begin = beginning(self.checkpoint, log, topic_id)
         if begin.wipe is not None:
             sayings.wiped(self.store_name, self.partition, begin.wipe)
         if begin.wipe is not None or not (begin.known or self.store.is_empty()):
             # Without a checkpoint, what a record deleted that compaction has removed since would stay for ever.
             wipe()
+            topic_id = None
+        if log.topic_id not in (None, topic_id):
+            self.store.follow(log.topic_id)
         self.position = begin.offset
         return begin
 

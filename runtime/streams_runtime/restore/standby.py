@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from streams_runtime.errors import TaskCorruptedException
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer, InvalidOffsetException
+from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore import sayings
 from streams_runtime.restore.beginning import Offsets, look_at

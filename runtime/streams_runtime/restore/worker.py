@@ -18,8 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer, InvalidOffsetException
+from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.foreign import columns_of, offset_of
+from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.rocksdb import write_sst
 from streams_runtime.state.store import stamp

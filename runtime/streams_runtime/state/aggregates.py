@@ -1,20 +1,20 @@
 """Running aggregates as columns: what Spark pre-aggregates, how it merges into a store, how it lies there.
 
-Each aggregate keeps one or two *state columns*; Spark computes them for a batch, `merge` adds the batch to what the
-store has, column by column, and `finish` turns state into what a user sees. In a store and its changelog a key's
-state is one JSON object; only avg's differs from what the user sees ({"sum": …, "count": …}).
+Each aggregate keeps one or a few *state columns* (aggregate_kinds), which `of_batch` makes of what Spark gives for a
+batch; `merge` adds the batch to what the store has, column by column, and `finish` turns state into what a user sees.
+In a store and its changelog a key's state is one JSON object; an aggregate that keeps more than what is seen is an
+object in it, such as avg's {"sum": …, "count": …}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streams_runtime.errors import (
     InvalidApplicationException,
@@ -23,110 +23,134 @@ from streams_runtime.errors import (
     ProcessorStateException,
     StreamsException,
 )
+from streams_runtime.state.aggregate_kind import FLOATS, INTEGERS, Columns, Kind
+from streams_runtime.state.aggregate_kinds import KINDS, kind_of
 from streams_runtime.topology.plan import Aggregate
 
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.6fZ"
-_AVG_SUM, _AVG_COUNT = "sum", "count"
-_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_FLOATS = (pa.float32(), pa.float64())
 
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
-    """One column of state: `name`, the Spark SQL that computes it for a batch, and how two values become one."""
+    """What Spark gives for state: a column's name, the SQL that computes it for a batch, and the field it is of."""
 
     name: str
     expression: str
-    merge: Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.ChunkedArray]
     path: str
 
 
-def _both(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.coalesce(pc.add_checked(old, new), old, new)
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
+    """One aggregate: what the user sees is the column `name`; `columns` are what Spark gives for it."""
+
+    name: str
+    kind: Kind
+    declared: Aggregate
+    columns: tuple[StateColumn, ...]
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """Each part's name and state column; none where what is kept is what is seen."""
+        return [] if self.kind.parts == ("",) else list(zip(self.kind.parts, self.state_names, strict=True))
+
+    @property
+    def state_names(self) -> list[str]:
+        return _names(self.name, self.kind.parts)
+
+    def given(self, batch: pa.Table) -> Columns:
+        return [batch[column.name] for column in self.columns]
+
+    def of(self, state: pa.Table) -> Columns:
+        return [state[name] for name in self.state_names]
 
 
-def _least(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.min_element_wise(_ordered(old), _ordered(new), skip_nulls=True).cast(old.type)
+def _names(name: str, parts: Sequence[str]) -> list[str]:
+    return [f"{name}.{part}" if part else name for part in parts]
 
 
-def _greatest(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.max_element_wise(_ordered(old), _ordered(new), skip_nulls=True).cast(old.type)
-
-
-def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Arrow does not compare times with a zone, nor booleans; the numbers beneath them have the same order."""
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.int64())
-    return column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column
-
-
-def _columns_of(aggregate: Aggregate) -> list[StateColumn]:
-    name, argument, path = aggregate.column, aggregate.argument, aggregate.path
-    match aggregate.function:
-        case "count":
-            return [StateColumn(name, f"count({argument or '1'})", _both, path)]
-        case "sum":
-            return [StateColumn(name, f"sum({argument})", _both, path)]
-        case "min":
-            return [StateColumn(name, f"min({argument})", _least, path)]
-        case "max":
-            return [StateColumn(name, f"max({argument})", _greatest, path)]
-        case "avg":
-            return [
-                StateColumn(f"{name}.{_AVG_SUM}", f"sum(cast({argument} as double))", _both, path),
-                StateColumn(f"{name}.{_AVG_COUNT}", f"count({argument})", _both, path),
-            ]
-        case function:
-            raise NotSupportedException(
-                f"{path}: the aggregate {function} is not there yet; use count, sum, min, max or avg"
-            )
+def _aggregate(declared: Aggregate) -> _Aggregate:
+    kind = kind_of(declared)
+    if kind is None:
+        raise NotSupportedException(
+            f"{declared.path}: the aggregate {declared.function} is not there yet; use {', '.join(KINDS)}"
+        )
+    name, expressions = declared.column, kind.expressions(declared.argument)
+    names = _names(name, kind.given or kind.parts)
+    columns = (StateColumn(*each, declared.path) for each in zip(names, expressions, strict=True))
+    return _Aggregate(name, kind, declared, tuple(columns))
 
 
 class AggregateState:
     """The state of one aggregate step.
 
-    `schema` (Arrow) of the state columns is known once Spark has analysed the expressions: `bind` it before merging.
+    `columns` are what Spark gives. The types of the state (Arrow) are known once Spark has analysed the expressions:
+    `bind` them before merging.
     """
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
-        self._aggregates = tuple(aggregates)
-        self.columns = tuple(column for aggregate in aggregates for column in _columns_of(aggregate))
+        self._aggregates = tuple(_aggregate(each) for each in aggregates)
+        self.columns = tuple(column for aggregate in self._aggregates for column in aggregate.columns)
         self._schema: pa.Schema | None = None
 
+    @property
+    def declared(self) -> Sequence[Aggregate]:
+        """The aggregates as they were declared."""
+        return [aggregate.declared for aggregate in self._aggregates]
+
     def bind(self, schema: pa.Schema) -> None:
-        """Fix the types of the state columns, as Spark gives them.
+        """Fix the types of the state columns, by those of what Spark gives.
 
         Raises:
             InvalidApplicationException: columns whose type can't be kept as JSON, each with its field.
         """
-        mistakes = [
-            Mistake(
-                column.path,
-                f"aggregates of type {schema.field(column.name).type} are not there yet",
-                "cast the argument to BIGINT, DOUBLE or STRING",
-            )
-            for column in self.columns
-            if not _can_be_kept(schema.field(column.name).type)
-        ]
+        fields: list[tuple[str, pa.DataType]] = []
+        mistakes = []
+        for aggregate in self._aggregates:
+            types = aggregate.kind.types([schema.field(column.name).type for column in aggregate.columns])
+            fields += zip(aggregate.state_names, types, strict=True)
+            mistakes += [
+                Mistake(
+                    aggregate.declared.path,
+                    f"aggregates of type {kind} are not there yet",
+                    "cast the argument to BIGINT, DOUBLE or STRING",
+                )
+                for part, kind in zip(aggregate.kind.parts, types, strict=True)
+                if part not in aggregate.kind.kept and not aggregate.kind.keeps(kind)
+            ]
         if mistakes:
             raise InvalidApplicationException(mistakes)
-        self._schema = pa.schema([(column.name, schema.field(column.name).type) for column in self.columns])
+        self._schema = pa.schema(fields)
+
+    def of_batch(self, batch: pa.Table) -> pa.Table:
+        """State of a batch alone: what Spark gave (`columns`) becomes state columns, row by row."""
+        columns = [part for each in self._aggregates for part in each.kind.of_batch(each.given(batch))]
+        return pa.table(columns, names=self._bound().names).cast(self._bound())
 
     def merge(self, stored: pa.Table, batch: pa.Table) -> pa.Table:
         """State after the batch; the tables have the same keys in the same rows, nulls where there was no state.
 
         Raises:
             StreamsException: a sum or count left the range of BIGINT. Cast its argument to DOUBLE.
+            ProcessorStateException: what is stored can't be read.
         """
-        merged = []
-        for column in self.columns:
+        return self._together(stored, batch, in_turn=True)
+
+    def join(self, one: pa.Table, other: pa.Table) -> pa.Table:
+        """State of both together, where the records of neither come first. Raises as `merge` does."""
+        return self._together(one, other, in_turn=False)
+
+    def _together(self, one: pa.Table, other: pa.Table, in_turn: bool) -> pa.Table:
+        merged: list[pa.ChunkedArray] = []
+        for aggregate in self._aggregates:
+            together = aggregate.kind.merge if in_turn else aggregate.kind.join
             try:
-                merged.append(column.merge(stored[column.name], batch[column.name]))
+                merged += together(aggregate.of(one), aggregate.of(other))
             except pa.ArrowInvalid as error:
+                where = aggregate.declared.path
                 raise StreamsException(
-                    f"{column.path}: the running total left the range of BIGINT ({error}); cast the argument to DOUBLE"
+                    f"{where}: the running total left the range of BIGINT ({error}); cast the argument to DOUBLE"
                 ) from error
-        return pa.table(merged, names=[column.name for column in self.columns])
+        return pa.table(merged, names=self._bound().names)
 
     def encode(self, state: pa.Table) -> list[bytes]:
         """State as stored: one JSON object a row.
@@ -134,12 +158,11 @@ class AggregateState:
         Raises:
             StreamsException: a column became NaN or infinite, which JSON can't hold.
         """
-        for column in self.columns:
-            values = state[column.name]
-            if pa.types.is_floating(values.type) and pc.all(pc.is_finite(values)).as_py() is False:
+        for aggregate in self._aggregates:
+            if aggregate.kind.unfit(aggregate.of(state)):
                 raise StreamsException(
-                    f"{column.path}: the aggregate became NaN or infinite, which JSON can't hold; leave such values"
-                    " out with a where"
+                    f"{aggregate.declared.path}: the aggregate became NaN or infinite, which JSON can't hold; leave"
+                    " such values out with a where"
                 )
         return _json_rows(self._nested(pl.from_arrow(state)))  # type: ignore[arg-type]
 
@@ -161,41 +184,32 @@ class AggregateState:
             ) from error
         flat = []
         for aggregate in self._aggregates:
-            column = pl.col(aggregate.column)
-            if aggregate.function == "avg":
-                flat += [
-                    column.struct.field(part).alias(f"{aggregate.column}.{part}") for part in (_AVG_SUM, _AVG_COUNT)
-                ]
-            else:
-                flat.append(_from_json(column, schema.field(aggregate.column).type))
+            whole = pl.col(aggregate.name)
+            for part, column in aggregate.parts or [("", aggregate.name)]:
+                found = whole.struct.field(part) if part else whole
+                flat.append(_from_json(found, schema.field(column).type).alias(column))
         return decoded.select(flat).to_arrow().cast(schema)
 
     def _check_columns(self, text: pl.Series) -> None:
-        """Every stored value has every column, since `encode` writes them all; one without was written for others."""
+        """Every stored value has every column, since `encode` writes them all; one without was written for others.
+
+        Of a column that is an object its first part, so that one of another function is not taken for an empty one.
+        """
         present = text.drop_nulls()
         for aggregate in self._aggregates:
-            name = orjson.dumps(aggregate.column).decode()
-            if not present.str.contains(f"{name}:", literal=True).all():
-                raise pl.exceptions.PolarsError(f"no column {aggregate.column}")
+            name = orjson.dumps(aggregate.name).decode()
+            begins = f'{name}:{{"{aggregate.parts[0][0]}":' if aggregate.parts else f"{name}:"
+            if not present.str.contains(begins, literal=True).all():
+                raise pl.exceptions.PolarsError(f"no column {aggregate.name} of {aggregate.declared.function}")
 
     def finish(self, state: pa.Table) -> pa.Table:
         """What a user sees of the state: one column for each aggregate."""
-        columns = {}
-        for aggregate in self._aggregates:
-            name = aggregate.column
-            if aggregate.function == "avg":
-                count = state[f"{name}.{_AVG_COUNT}"]
-                nothing = pa.scalar(None, pa.int64())
-                divisor = pc.if_else(pc.equal(count, 0), nothing, count).cast(pa.float64())
-                columns[name] = pc.divide(state[f"{name}.{_AVG_SUM}"], divisor)
-            else:
-                columns[name] = state[name]
-        return pa.table(columns)
+        return pa.table({each.name: each.kind.finish(each.of(state)) for each in self._aggregates})
 
     @property
     def stored_as_seen(self) -> bool:
         """Whether the stored JSON is already what a user sees."""
-        return all(aggregate.function != "avg" for aggregate in self._aggregates)
+        return not any(aggregate.parts for aggregate in self._aggregates)
 
     def finish_value(self, value: bytes) -> dict[str, Any]:
         """What a user sees of one stored value, for queries. Raises ValueError for bytes that are not such a value."""
@@ -204,15 +218,22 @@ class AggregateState:
             raise ValueError(f"stored value {value!r} is not the state of {self._path}")
         seen = {}
         for aggregate in self._aggregates:
-            part = state.get(aggregate.column)
-            if aggregate.function == "avg":
-                part = part[_AVG_SUM] / part[_AVG_COUNT] if isinstance(part, Mapping) and part[_AVG_COUNT] else None
-            seen[aggregate.column] = part
+            found = state.get(aggregate.name)
+            if aggregate.parts:
+                found = self._finished(aggregate, found) if isinstance(found, Mapping) else None
+            seen[aggregate.name] = found
         return seen
+
+    def _finished(self, aggregate: _Aggregate, parts: Mapping[str, Any]) -> Any:
+        try:
+            return aggregate.kind.finish_value(parts)
+        except (KeyError, TypeError) as error:
+            what = f"{aggregate.declared.call} of {self._path}"
+            raise ValueError(f"stored value {dict(parts)!r} is not the state of {what}") from error
 
     @property
     def _path(self) -> str:
-        return self._aggregates[0].path.rpartition(".")[0]
+        return self._aggregates[0].declared.path.rpartition(".")[0]
 
     def _bound(self) -> pa.Schema:
         if self._schema is None:
@@ -222,20 +243,15 @@ class AggregateState:
     def _stored_types(self, schema: pa.Schema) -> dict[str, pl.DataType]:
         types: dict[str, Any] = {}
         for aggregate in self._aggregates:
-            if aggregate.function == "avg":
-                types[aggregate.column] = pl.Struct({_AVG_SUM: pl.Float64, _AVG_COUNT: pl.Int64})
-            else:
-                types[aggregate.column] = _json_type(schema.field(aggregate.column).type)
+            parts = {part: _json_type(schema.field(column).type) for part, column in aggregate.parts}
+            types[aggregate.name] = pl.Struct(parts) if parts else _json_type(schema.field(aggregate.name).type)
         return types
 
     def _nested(self, state: pl.DataFrame) -> pl.DataFrame:
         columns = []
         for aggregate in self._aggregates:
-            if aggregate.function == "avg":
-                parts = [pl.col(f"{aggregate.column}.{part}").alias(part) for part in (_AVG_SUM, _AVG_COUNT)]
-                columns.append(pl.struct(parts).alias(aggregate.column))
-            else:
-                columns.append(pl.col(aggregate.column))
+            parts = [_json_value(state, column).alias(part) for part, column in aggregate.parts]
+            columns.append(pl.struct(parts).alias(aggregate.name) if parts else pl.col(aggregate.name))
         return state.select(columns)
 
 
@@ -245,35 +261,40 @@ def json_rows(table: pa.Table) -> list[bytes]:
 
 
 def _json_rows(frame: pl.DataFrame) -> list[bytes]:
-    columns = [
-        pl.col(name).dt.to_string(_TIME_FORMAT) if isinstance(kind, pl.Datetime) else pl.col(name)
-        for name, kind in frame.schema.items()
-    ]
+    columns = [_json_value(frame, name) for name in frame.columns]
     encoded = frame.select(pl.struct(columns).struct.json_encode().cast(pl.Binary)).to_series()
     rows: list[bytes] = encoded.to_list()
     return rows
 
 
-def _can_be_kept(kind: pa.DataType) -> bool:
-    return (
-        kind in _INTEGERS
-        or kind in _FLOATS
-        or pa.types.is_boolean(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_date32(kind)
-        or pa.types.is_timestamp(kind)
-    )
+def _json_value(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """A column as JSON has it: times as text, bytes in base64."""
+    return _to_json(pl.col(name), frame.schema[name])
+
+
+def _to_json(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    if isinstance(kind, pl.List):
+        return column.list.eval(_to_json(pl.element(), kind.inner))  # type: ignore[arg-type]
+    if isinstance(kind, pl.Binary):
+        return column.bin.encode("base64")
+    return column.dt.to_string(_TIME_FORMAT) if isinstance(kind, pl.Datetime) else column
 
 
 def _json_type(kind: pa.DataType) -> Any:
-    if kind in _INTEGERS:
+    if pa.types.is_list(kind):
+        return pl.List(_json_type(kind.value_type))
+    if kind in INTEGERS:
         return pl.Int64
-    if kind in _FLOATS:
+    if kind in FLOATS:
         return pl.Float64
     return pl.Boolean if pa.types.is_boolean(kind) else pl.String
 
 
 def _from_json(column: pl.Expr, kind: pa.DataType) -> pl.Expr:
+    if pa.types.is_list(kind):
+        return column.list.eval(_from_json(pl.element(), kind.value_type))
     if pa.types.is_timestamp(kind):
         return column.str.to_datetime(_TIME_FORMAT, time_unit="us", time_zone="UTC")
+    if pa.types.is_binary(kind):
+        return column.str.decode("base64")
     return column.str.to_date() if pa.types.is_date32(kind) else column

@@ -24,6 +24,7 @@ Pair = tuple[bytes, bytes]
 DATA = "default"
 OFFSETS = "offsets"
 _CHANGELOG = b"changelog"
+_TOPIC_ID = b"changelog-topic-id"
 _OFFSET_BYTES = 8
 SCAN_CHUNK = 512  # pairs read under one lock; an open scan holds no RocksDB iterator between chunks
 _WRITE_BUFFER_BYTES = 16 * 1024 * 1024  # Kafka Streams' own default for a store
@@ -83,6 +84,22 @@ class Database:
             )
             return None
         return offset
+
+    def topic_id(self) -> str | None:
+        """Id of the topic that the changelog offset is one of. None: not known."""
+        value = cast("bytes | None", self._read(lambda: self._offsets.get(_TOPIC_ID)))
+        return None if value is None else value.decode()
+
+    def follow(self, topic_id: str, offset: int | None) -> None:
+        """Set the topic's id, and with it the changelog offset; None leaves that as it is."""
+
+        def write() -> None:
+            batch = WriteBatch(raw_mode=True)
+            batch.put(_TOPIC_ID, topic_id.encode(), self._offsets_handle)
+            self._put_offset(batch, offset)
+            self._db.write(batch)
+
+        self._write(write)
 
     def close(self) -> None:
         """Wait for running reads, flush and close; the folder can be opened again at once. May be called twice."""

@@ -77,6 +77,14 @@ class LocalStore(ABC):
         """The changelog offset that comes next; None when the store has no checkpoint."""
         return self._database.offset()
 
+    def topic_id(self) -> str | None:
+        """Id of the topic that the offset is one of; None when it is not known."""
+        return self._database.topic_id()
+
+    def follow(self, topic_id: str, offset: int | None = None) -> None:
+        """Go on with the topic of this id: from `offset` on, or from where the store is."""
+        self._database.follow(topic_id, offset)
+
     @abstractmethod
     def write(self, updates: Updates, offset: int | None) -> None:
         """Put and delete, and set the changelog offset, in one atomic write; `offset` None leaves it.

@@ -6,10 +6,17 @@ from pathlib import Path
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.store import KeyValueStore
-from streams_runtime.state.windows import SessionStore, WindowStore
+from streams_runtime.state.windows import DedupeStore, JoinStore, SessionStore, WindowStore
 from streams_runtime.topology.plan import StoreSpec
 
-AnyStore = KeyValueStore | WindowStore | SessionStore
+AnyStore = KeyValueStore | WindowStore | SessionStore | JoinStore | DedupeStore
+
+_SEGMENTED: dict[str, type[WindowStore | SessionStore | JoinStore | DedupeStore]] = {
+    "window": WindowStore,
+    "session": SessionStore,
+    "join": JoinStore,
+    "dedupe": DedupeStore,
+}
 
 
 def open_store(spec: StoreSpec, partition: int, folder: Path) -> AnyStore:
@@ -22,5 +29,4 @@ def open_store(spec: StoreSpec, partition: int, folder: Path) -> AnyStore:
     windowing = spec.windowing
     if windowing is None:
         return KeyValueStore(spec.name, changelog, folder)
-    kind = WindowStore if windowing.size is not None else SessionStore
-    return kind(spec.name, changelog, folder, windowing.retention, windowing.segment_interval)
+    return _SEGMENTED[spec.kind](spec.name, changelog, folder, windowing.retention, windowing.segment_interval)

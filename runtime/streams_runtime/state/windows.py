@@ -217,3 +217,22 @@ class SessionStore(SegmentedStore):
     _kind = "sessions"
     _keys = SESSION_KEYS
     _stamped = False
+
+
+class JoinStore(SegmentedStore):
+    """Records of one side of a join of streams by key, time and a number that tells equals apart.
+
+    Values lie there as in the changelog.
+    """
+
+    _kind = "records to join"
+    _keys = WINDOW_KEYS
+    _stamped = False
+
+
+class DedupeStore(SegmentedStore):
+    """Ids by the time of the first record that had them. Values lie there as in the changelog."""
+
+    _kind = "ids"
+    _keys = WINDOW_KEYS
+    _stamped = False

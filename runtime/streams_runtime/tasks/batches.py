@@ -124,7 +124,7 @@ class Batches:
             _LOGGER.debug("producing", extra={"ranges": ranges})
             tasks = self.tasks.running(part.sub.id)
             outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.commits.producer)
-            return outcome if self.commits.commit(outcome.offsets) else None
+            return outcome if self.commits.commit(outcome.offsets, self.tasks.topic_ids) else None
         except BaseException:
             self.commits.abort()
             raise

@@ -30,8 +30,8 @@ class Commits(Protocol):
             ProducerFencedException: see `commit`.
         """
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Commit the offsets that come next, once all output is written.
+    def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> bool:
+        """Commit the offsets that come next, of the topics with these ids, once all output is written.
 
         False when it is certain that nothing is committed, and the batch is to be read again by whoever has the
         partitions then.
@@ -57,10 +57,10 @@ class AtLeastOnce:
     def begin(self) -> None:
         """Nothing to do."""
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+    def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> bool:
         """Commits."""
         self.producer.flush()
-        return self.consumer.commit(offsets, self.should_stop)
+        return self.consumer.commit(offsets, self.should_stop, topic_ids)
 
     def abort(self) -> None:
         """What was sent stays."""
@@ -77,11 +77,11 @@ class ExactlyOnce:
         """Commits."""
         self.producer.begin()
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+    def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> bool:
         """Commits."""
         self.producer.flush()
         try:
-            self.producer.add_offsets(offsets, self.consumer.metadata())
+            self.producer.add_offsets(offsets, self.consumer.metadata(), topic_ids)
         except StaleMemberException:
             self.producer.abort()
             self.consumer.poll(_CATCH_UP)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,10 +10,11 @@ import pyarrow as pa
 
 from streams_runtime.kafka.foreign import offset_of, partition_of
 from streams_runtime.kafka.group_consumer import Fetched
+from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
+from streams_runtime.tasks.positions import in_log
 
-_LOGGER = logging.getLogger("streams_runtime.tasks")
 FETCH_RECORDS = 10_000
 # Backlog in records from which Spark reads by itself: planning a Kafka scan takes about half a second, in which the
 # consumer would hand over this many records.
@@ -112,6 +112,7 @@ class Intake:
 
         Raises:
             BrokerNotAvailableException: nothing is lost; call again.
+            InvalidOffsetException: a log ends before the records that come next; ask for positions again.
         """
         if not self._claimed:
             self._member.fetch(1, self._limits.wait)
@@ -130,16 +131,10 @@ class Intake:
         ends = self._ends()
         starts = self._offsets.start_offsets(list(self._claimed))
         for each, position in self._claimed.items():
-            if (start := starts.get(each, 0)) > position:
-                _LOGGER.warning(
-                    "%s begins at offset %d: the records from %d on were deleted before they were processed. Raise the"
-                    " topic's retention",
-                    each,
-                    start,
-                    position,
-                )
-                self._claimed[each] = start
-        backlog = {each: max(ends.get(each, 0) - at, 0) for each, at in self._claimed.items()}
+            if ends.get(each, position) < position:
+                raise InvalidOffsetException(each)
+            self._claimed[each] = in_log(each, position, starts.get(each, 0), ends)
+        backlog = {each: ends.get(each, at) - at for each, at in self._claimed.items()}
         if sum(backlog.values()) < self._limits.backlog:
             self._member.resume(self._claimed)
             self._fetching = True
@@ -187,9 +182,12 @@ def shared_out(backlog: Mapping[TopicPartition, int], limit: int) -> dict[TopicP
 
 
 def batch_of(fetched: Fetched, positions: Mapping[TopicPartition, int]) -> BatchInput | None:
-    """Fetched records as a batch; records that are not at or after their partition's position are left out.
+    """Fetched records as a batch; those of partitions that went away are left out.
 
     A batch may have ranges without a record: then its commit passes a transaction's marker.
+
+    Raises:
+        InvalidOffsetException: a log ended before the position, and was read from its beginning.
     """
     kept = []
     ends: dict[TopicPartition, int] = {}
@@ -199,7 +197,11 @@ def batch_of(fetched: Fetched, positions: Mapping[TopicPartition, int]) -> Batch
         if offset >= ends.get(partition, positions.get(partition, offset + 1)):
             kept.append(message)
             ends[partition] = offset + 1
+        elif offset < positions.get(partition, offset):
+            raise InvalidOffsetException(partition)
     for partition, end in fetched.ends.items():
+        if end < positions.get(partition, end):
+            raise InvalidOffsetException(partition)
         if end > ends.get(partition, positions.get(partition, end)):
             ends[partition] = end
     if not ends:

@@ -12,17 +12,10 @@ from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import TaskState
 from streams_runtime.tasks.assignment import complete_tasks
+from streams_runtime.tasks.positions import CommittedOffsets, positions_of
 from streams_runtime.tasks.stores import damage_of, set_damaged_aside
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.plan import TaskId, Topology
-
-
-class CommittedOffsets(Protocol):
-    """Answers where a group is, and where partitions begin (kafka.admin.Admin)."""
-
-    def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
-
-    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
 
 
 class Standbys(Protocol):
@@ -54,6 +47,12 @@ class TaskManager:
         self._standbys = standbys
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._tasks: dict[TaskId, Task] = {}
+        self._topic_ids: dict[str, str] = {}
+
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """The ids that the running tasks' input topics had when the first of them was given its offsets; a copy."""
+        return dict(self._topic_ids)
 
     @property
     def tasks(self) -> Mapping[TaskId, Task]:
@@ -107,7 +106,12 @@ class TaskManager:
         for task in ready:
             task.note_restored(completed)
         ready = [task for task in ready if task.is_restored]
-        positions = self._positions(group, frozenset(each for task in ready for each in task.inputs))
+        inputs = frozenset(each for task in ready for each in task.inputs)
+        # Before the offsets: those of a topic that is made anew in between are taken for the old one's then, and so
+        # its records are read from their beginning once that is noticed.
+        ids = self._offsets.topic_ids({each.topic for each in inputs}) if inputs else {}
+        positions = positions_of(self._offsets, group, inputs)
+        self._topic_ids = ids | self._topic_ids
         for task in ready:
             task.run()
         return positions
@@ -120,6 +124,30 @@ class TaskManager:
     def close_all(self) -> frozenset[TopicPartition]:
         """Close all tasks; returns their inputs. They are still assigned: `open_new` opens them again, and restores."""
         return self._close(list(self._tasks.values()), leaving=False)
+
+    def close_restoring(self) -> bool:
+        """Close the tasks whose stores are not complete yet; whether there are any. `open_new` opens them again.
+
+        Nothing is left then of what the restore consumer knows of their changelogs.
+        """
+        restoring = [task for task in self._tasks.values() if task.state is TaskState.RESTORING]
+        self._close(restoring, leaving=False)
+        return bool(restoring)
+
+    def follow(self, renewed: Mapping[str, str]) -> None:
+        """Let running tasks go on with changelogs that were made anew: all that those will have is in their stores.
+
+        `renewed` are topics with their ids; a user's topic among them is not the log of a store that was made from it.
+
+        Raises:
+            ProcessorStateException: a store can't be written.
+        """
+        for task in self._tasks.values():
+            sources = {spec.name for spec in task.sub.stores if spec.source_changelog}
+            for name, store in task.stores.items():
+                topic_id = renewed.get(store.changelog.topic)
+                if topic_id is not None and name not in sources and task.state is TaskState.RUNNING:
+                    store.follow(topic_id, 0)
 
     @property
     def any_damaged(self) -> bool:
@@ -156,11 +184,6 @@ class TaskManager:
                 closing.callback(self._standbys.let_go, [task.id for task in tasks])
             for task in tasks:
                 closing.callback(task.close)
+        read = {each.topic for task in self._tasks.values() for each in task.inputs}
+        self._topic_ids = {topic: each for topic, each in self._topic_ids.items() if topic in read}
         return frozenset(each for task in tasks for each in task.inputs)
-
-    def _positions(self, group: str, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the group is; where a partition begins, when the group has never committed there."""
-        if not partitions:
-            return {}
-        starts = self._offsets.start_offsets(partitions)
-        return {each: starts.get(each, 0) for each in partitions} | self._offsets.committed_offsets(group, partitions)

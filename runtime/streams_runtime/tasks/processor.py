@@ -6,35 +6,31 @@ committed, so that a crash before that leaves the stores as the changelogs have 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streams_runtime.errors import DeserializationException
-from streams_runtime.kafka.producer import BatchProducer, Headers
+from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.decode import Account
-from streams_runtime.pipeline.diagnose import reason
-from streams_runtime.pipeline.runner import Emission, Keyed, StageResult, SubTopologyRunner
+from streams_runtime.pipeline.dedupe import ToDedupe
+from streams_runtime.pipeline.runner import Behind, Emission, Keyed, StageResult, SubTopologyRunner, ToJoin
 from streams_runtime.pipeline.source import BatchInput
-from streams_runtime.state.store import Updates
+from streams_runtime.pipeline.stream_joins import StreamsToJoin
+from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.tasks.closing import closed
+from streams_runtime.tasks.dedupe import deduped
+from streams_runtime.tasks.joins import matched
+from streams_runtime.tasks.peeks import PeekLog, Totals, added_up
+from streams_runtime.tasks.sessions import merged_sessions, must_be_cut_anew
+from streams_runtime.tasks.sliding import merged_sliding
+from streams_runtime.tasks.stream_joins import join_streams
+from streams_runtime.tasks.table_changes import table_emissions
 from streams_runtime.tasks.task import Task
-from streams_runtime.tasks.updates import merged, table_updates
-from streams_runtime.topology.plan import AggregateNode, SubTopology, TableSourceNode
-
-_LOGGER = logging.getLogger("streams_runtime.tasks")
-_EXCEPTION = DeserializationException.__name__
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorPolicy:
-    """What becomes of a record that can't be read: `fail`, `continue`, or `deadLetter` with its topic."""
-
-    kind: str
-    topic: str | None = None
+from streams_runtime.tasks.unreadable import ErrorPolicy, dead_letters
+from streams_runtime.tasks.updates import merged, stream_times, table_updates
+from streams_runtime.topology.plan import AggregateNode, SessionWindows, SlidingWindows, SubTopology, TableSourceNode
+from streams_runtime.topology.table_parts import table_parts
 
 
 @dataclass(slots=True)
@@ -47,6 +43,8 @@ class Counters:
     late_records: int = 0
     deserialization_errors: int = 0
     dead_letters: int = 0
+    peeks: Totals = field(default_factory=dict)
+    """Replaced as a whole, never changed: others read it meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +68,34 @@ class Outcome:
     records: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A batch that is being applied: with what, for which tasks (by partition), and what has come of it so far."""
+
+    runner: SubTopologyRunner
+    sub: SubTopology
+    tasks: Mapping[int, Task]
+    batch: BatchInput
+    producer: BatchProducer
+    outcome: Outcome
+
+    def send(self, emission: Emission) -> None:
+        """Send records to their topic."""
+        records = (emission.keys, emission.values, emission.timestamps)
+        self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
+
+    def hold(self, store: AnyStore, updates: Updates) -> None:
+        """Send what a store will have to its changelog, and keep it until the commit."""
+        topic, partition = store.changelog.topic, store.changelog.partition
+        self.producer.send(topic, updates.keys, updates.values, updates.timestamps, partition)
+        self.outcome.held.append(Held(store, updates, None))
+
+    def tables(self, join: ToJoin) -> dict[int, KeyValueStore]:
+        """The store of the table that is joined with, by partition."""
+        (name,) = (store.name for store in self.sub.stores if store.node == join.node.table)
+        return {partition: task.key_value_store(name) for partition, task in self.tasks.items()}
+
+
 class BatchProcessor:
     """Processes batches of all sub-topologies of a thread. Used by that thread only."""
 
@@ -84,6 +110,7 @@ class BatchProcessor:
         self._runners = runners
         self._policy = policy
         self._counters = counters
+        self._peek_log = PeekLog()
 
     def compute(self, sub: SubTopology, batch: BatchInput) -> StageResult:
         """Spark's part of a batch of one sub-topology: needs no store and changes nothing. May run on any thread."""
@@ -103,104 +130,89 @@ class BatchProcessor:
             DeserializationException: a record can't be read and the policy is `fail`; nothing was produced.
             StreamsException: a total left its range, or an expression failed.
         """
-        runner = self._runners[sub.id]
-        letters = self._unreadable(runner, batch, result)
-        outcome = Outcome(records=result.records)
-        for emission in (*letters, *result.emissions):
-            _send(producer, emission)
-        ends = {each.partition: each.end for each in batch.ranges}
-        for keyed in result.keyed:
-            if isinstance(keyed.node, AggregateNode):
-                self._aggregate(runner, keyed, keyed.node, tasks, producer, outcome)
-            else:
-                outcome.held += _held_table(keyed, keyed.node, tasks, ends)
-        outcome.offsets = ends
+        work = _Work(self._runners[sub.id], sub, tasks, batch, producer, Outcome(records=result.records))
+        letters = dead_letters(self._policy, self._compiler, work.runner, batch, result)
+        for letter in letters:
+            work.send(letter)
+        work.outcome.offsets = {each.partition: each.end for each in batch.ranges}
+        tables = {keyed.node.name: keyed for keyed in result.keyed if isinstance(keyed.node, TableSourceNode)}
+        for part in table_parts(sub):
+            for emission in table_emissions(part, tables, work.runner, tasks):
+                work.send(emission)
+        stages = [result]
+        while stages:
+            stage = stages.pop(0)
+            self._apply(work, stage)
+            found: list[Behind] = [
+                matched(each, tables.get(each.node.table), work.tables(each)) for each in stage.joins
+            ]
+            found += [self._join_streams(work, each) for each in stage.stream_joins]
+            found += [self._dedupe(work, each) for each in stage.dedupes]
+            stages += [work.runner.run_behind(each) for each in found if len(each.rows)]
         self._counters.records_processed += result.records
-        self._counters.records_dropped += result.dropped
-        self._counters.late_records += result.late
         self._counters.deserialization_errors += result.broken
         self._counters.dead_letters += sum(len(each) for each in letters)
-        return outcome
+        return work.outcome
 
-    def _aggregate(
-        self,
-        runner: SubTopologyRunner,
-        keyed: Keyed,
-        node: AggregateNode,
-        tasks: Mapping[int, Task],
-        producer: BatchProducer,
-        outcome: Outcome,
-    ) -> None:
+    def _apply(self, work: _Work, stage: StageResult) -> None:
+        """One stage: its output, and what its rows come to in the stores."""
+        for emission in stage.emissions:
+            work.send(emission)
+        for keyed in stage.keyed:
+            if isinstance(keyed.node, AggregateNode):
+                self._aggregate(work, stage, keyed, keyed.node)
+            else:
+                work.outcome.held += _held_table(keyed, keyed.node, work.tasks, work.outcome.offsets)
+        self._counters.records_dropped += stage.dropped
+        self._counters.late_records += stage.late
+        self._counters.peeks = added_up(self._counters.peeks, stage.peeks)
+        self._peek_log.take(stage.peeks)
+
+    def _aggregate(self, work: _Work, stage: StageResult, keyed: Keyed, node: AggregateNode) -> None:
         if len(keyed.keys) == 0:
             return
-        stores = {partition: task.stores[node.store] for partition, task in tasks.items()}
-        new = merged(self._compiler.aggregate(node.name), keyed, stores)
+        stores = {partition: task.stores[node.store] for partition, task in work.tasks.items()}
+        state = self._compiler.aggregate(node.name)
+        times = stream_times(stores)
+        if isinstance(node.windows, SessionWindows):
+            if must_be_cut_anew(keyed, times):
+                keyed = work.runner.again(node, work.batch, times, stage.behind)
+            new = merged_sessions(state, keyed, stores)
+        elif isinstance(node.windows, SlidingWindows):
+            new = merged_sliding(state, keyed, stores)
+        else:
+            new = merged(state, keyed, stores)
+        if node.late_topic is not None and (stage.late or new.late):
+            work.send(work.runner.late(node, node.late_topic, work.batch, times, stage.behind))
         self._counters.late_records += new.late
         if not new.updates:
             return
         for partition, updates in new.updates.items():
-            store = stores[partition]
-            producer.send(store.changelog.topic, updates.keys, updates.values, updates.timestamps, partition)
-            outcome.held.append(Held(store, updates, None))
-        shown = (new.rows, new.finished)
+            work.hold(stores[partition], updates)
+        rows = new.rows
         if node.windows is not None and node.windows.only_final:
-            shown = closed(self._compiler.aggregate(node.name), new, stores, self._compiler.key_serde(node.name))
-        for emission in runner.run_table(node, *shown) if len(shown[0].keys) else ():
-            _send(producer, emission)
+            rows = closed(state, node.windows, new, stores, self._compiler.key_serde(node.name))
+        for emission in work.runner.run_table(node, rows) if len(rows) else ():
+            work.send(emission)
 
-    def _unreadable(self, runner: SubTopologyRunner, batch: BatchInput, result: StageResult) -> list[Emission]:
-        """Apply the policy to records that can't be read; the dead letters, if it is to send them."""
-        letters = []
-        for source, account in result.accounts.items():
-            if account.first is None:
-                continue
-            if self._policy.kind == "fail":
-                raise self._failure(source, account)
-            _LOGGER.warning(
-                "%d records of source %s could not be read and were %s; the first is %s",
-                account.broken,
-                source,
-                "left out" if self._policy.topic is None else f"sent to {self._policy.topic}",
-                self._failure(source, account),
-            )
-            if self._policy.topic is not None:
-                letters.append(self._dead_letters(runner, source, batch, self._policy.topic))
-        return letters
+    def _join_streams(self, work: _Work, join: StreamsToJoin) -> StreamsToJoin:
+        """The results of a join of streams; what its stores will hold goes to their changelogs."""
+        stores = {partition: task.stores for partition, task in work.tasks.items()}
+        joined = join_streams(join, stores, self._compiler.key_serde(join.node.name))
+        for store, updates in joined.updates:
+            work.hold(store, updates)
+        self._counters.records_dropped += joined.dropped
+        self._counters.late_records += joined.late
+        return joined.results
 
-    def _failure(self, source: str, account: Account) -> DeserializationException:
-        record = account.first
-        assert record is not None
-        why = reason(self._compiler.decoder(source), record.key, record.value)
-        return DeserializationException(record.topic, record.partition, record.offset, why)
-
-    def _dead_letters(self, runner: SubTopologyRunner, source: str, batch: BatchInput, topic: str) -> Emission:
-        """The records as they came, with headers that say why (named as in KIP-1034)."""
-        decoder = self._compiler.decoder(source)
-        rows = runner.broken(source, batch).to_pylist()
-        headers: list[Headers | None] = []
-        for row in rows:
-            why = {
-                "exception": _EXCEPTION,
-                "message": reason(decoder, row["key"], row["value"]),
-                "topic": row["_topic"],
-                "partition": row["_partition"],
-                "offset": row["_offset"],
-            }
-            own = [(each["key"], each["value"]) for each in row["_headers"] or []]
-            headers.append([*own, *((f"__streams.errors.{name}", str(text).encode()) for name, text in why.items())])
-        return Emission(
-            topic,
-            False,
-            [row["key"] for row in rows],
-            [row["value"] for row in rows],
-            [row["_timestamp"] for row in rows],
-            headers,
-        )
-
-
-def _send(producer: BatchProducer, emission: Emission) -> None:
-    records = (emission.keys, emission.values, emission.timestamps)
-    producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
+    def _dedupe(self, work: _Work, given: ToDedupe) -> ToDedupe:
+        """The records that are no duplicates; what the store will hold goes to its changelog."""
+        found = deduped(given, {partition: task.stores for partition, task in work.tasks.items()})
+        for store, updates in found.updates:
+            work.hold(store, updates)
+        self._counters.records_dropped += found.duplicates
+        self._counters.late_records += found.late
+        return found.passed
 
 
 def _held_table(

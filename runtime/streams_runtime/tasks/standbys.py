@@ -16,6 +16,7 @@ from streams_runtime.state.directory import StateDirectory
 from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
 from streams_runtime.tasks.stores import damage_of, set_damaged_aside
+from streams_runtime.topics.watch import TopicWatch
 from streams_runtime.topology.plan import TaskId, Topology
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
@@ -41,8 +42,10 @@ class StandbyTasks:
         members: Callable[[], Collection[GroupMember]],
         counts: Callable[[], Mapping[str, int]],
         make_updater: Callable[[Callable[[TaskId], SuspendReason]], StateUpdater],
+        watch: TopicWatch,
     ) -> None:
         """`members` asks the brokers; `counts` are the partitions of all topics, empty while they are not known.
+        `watch` looks after the changelogs.
 
         `make_updater` makes a StateUpdater over a StandbyReader with the reasons that it is given.
         """
@@ -53,6 +56,7 @@ class StandbyTasks:
         self._members = members
         self._counts = counts
         self._make_updater = make_updater
+        self._watch = watch
         self._lock = threading.Lock()  # held while tasks are opened and closed
         self._nudge = threading.Event()
         self._stopping = threading.Event()
@@ -130,9 +134,22 @@ class StandbyTasks:
                 self._updater = self._make_updater(self._why)
                 self._updater.start()
             self._updater.completed()  # raises what ended it
+            if self._changelogs_are_others():
+                self._start_over()
+                return
             self._set_damaged_aside()
             self._close(self._tasks.keys() - wanted - coming)
             self._open(sorted(wanted - self._active - self._tasks.keys()))
+
+    def _changelogs_are_others(self) -> bool:
+        """Whether changelogs were made anew: what the updater's consumer knows of the old ones is in its way."""
+        self._watch.gone()
+        renewed = self._watch.renewed()
+        if renewed:
+            _LOGGER.warning("changelogs were deleted and made anew: %s", ", ".join(sorted(renewed)))
+            self._watch.forget()
+            self._nudge.set()
+        return bool(renewed)
 
     def _open(self, tasks: Collection[TaskId]) -> None:
         opened: dict[StateRestorer, StandbyTask] = {}

@@ -10,26 +10,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.nodes import OUT_RECORDS, OUT_VALUE, OUT_WINDOW
+from streams_runtime.pipeline.runner import Keyed, TableRows
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import window_key
-from streams_runtime.state.windows import WindowStore
-from streams_runtime.topology.plan import AggregateNode
+from streams_runtime.state.windows import SessionStore, WindowStore
+from streams_runtime.topology.plan import AggregateNode, TableSourceNode, TimeWindows
 
 _NO_TIME = (-1).to_bytes(8, "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """An aggregate's new contents: by partition for the stores, and as rows for the steps behind it."""
+    """An aggregate's new contents: by partition for the stores, and as rows for the steps behind it.
+
+    `late`: how many records came too late for a window that was closed before the batch.
+    """
 
     updates: Mapping[int, Updates]
-    rows: Keyed
-    finished: pa.Table
+    rows: TableRows
     late: int = 0
+
+
+def stream_times(stores: Mapping[int, AnyStore]) -> dict[int, int]:
+    """How far the stream time (ms) of each partition with windows has come; -1 where no record was there yet."""
+    windowed = WindowStore | SessionStore
+    return {number: store.latest_timestamp for number, store in stores.items() if isinstance(store, windowed)}
 
 
 def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) -> Merged:
@@ -41,11 +49,12 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
         StreamsException: a total left its range.
         ProcessorStateException: a store can't be read.
     """
-    keyed, late = _without_closed(keyed, stores)
+    keyed, late = _without_closed(keyed, stream_times(stores))
     whole = encoded(keyed.keys)
-    if keyed.starts is not None:
+    starts = None if keyed.within is None else keyed.within[OUT_WINDOW]
+    if starts is not None:
         # Every key is there: records without one do not get so far.
-        whole = [window_key(key or b"", start) for key, start in zip(whole, keyed.starts.to_pylist(), strict=True)]
+        whole = [window_key(key or b"", start) for key, start in zip(whole, starts.to_pylist(), strict=True)]
     keys = pa.chunked_array([pa.array(whole, pa.binary())])
     order = pc.sort_indices(
         pa.table({"partition": keyed.partitions, "key": keys}),
@@ -60,29 +69,35 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
     old_times = np.frombuffer(b"".join(_NO_TIME if each is None else each[:8] for each in stored), ">i8")
     times = np.maximum(old_times.astype(np.int64), keyed.timestamps.take(order).to_numpy())
     old = state.decode([None if each is None else each[8:] for each in stored])
-    new = state.merge(old, keyed.columns.take(order))
+    new = state.merge(old, state.of_batch(keyed.columns.take(order)))
     values = state.encode(new)
     time_list: list[int] = times.tolist()
     updates = {p: Updates(key_bytes[part], values[part], time_list[part]) for p, part in slices.items()}
-    starts = None if keyed.starts is None else keyed.starts.take(order)
-    rows = Keyed(keyed.node, pa.array(partitions), keyed.keys.take(order), pa.array(times), new, starts)
-    return Merged(updates, rows, state.finish(new), late)
+    starts = None if starts is None else starts.take(order)
+    ends = None if starts is None else pc.add(starts, windows_of(keyed.node).size)
+    rows = TableRows(pa.array(partitions), keyed.keys.take(order), pa.array(times), state.finish(new), starts, ends)
+    return Merged(updates, rows, late)
 
 
-def _without_closed(keyed: Keyed, stores: Mapping[int, AnyStore]) -> tuple[Keyed, int]:
+def windows_of(node: AggregateNode | TableSourceNode) -> TimeWindows:
+    """The time windows of a node that is known to have them."""
+    assert isinstance(node, AggregateNode)
+    assert isinstance(node.windows, TimeWindows)
+    return node.windows
+
+
+def _without_closed(keyed: Keyed, times: Mapping[int, int]) -> tuple[Keyed, int]:
     """The rows whose windows were open when the batch began, and how many records the others stand for.
 
     The batch's own records were judged by those before them in the batch (pipeline.windows); stream time before the
     batch is the same for all of them, so that it keeps a window's rows or leaves them all out.
     """
-    node = keyed.node
-    if keyed.starts is None or not isinstance(node, AggregateNode) or node.windows is None:
+    if keyed.within is None:
         return keyed, 0
-    times = {partition: store.latest_timestamp for partition, store in stores.items() if isinstance(store, WindowStore)}
+    windows = windows_of(keyed.node)
     before = pa.array([times[partition] for partition in keyed.partitions.to_pylist()], pa.int64())
-    is_open = pc.greater(pc.add(keyed.starts, node.windows.size + node.windows.grace), before)
-    assert keyed.records is not None
-    late = pc.sum(keyed.records.filter(pc.invert(is_open))).as_py() or 0
+    is_open = pc.greater(pc.add(keyed.within[OUT_WINDOW], windows.size + windows.grace), before)
+    late = pc.sum(keyed.within[OUT_RECORDS].filter(pc.invert(is_open))).as_py() or 0
     return keyed.filter(is_open), late
 
 

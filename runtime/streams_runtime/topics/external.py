@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.api.paths import under
 from streams_runtime.errors import MissingSourceTopicException, TopologyException
-from streams_runtime.topology.plan import SinkNode, SourceNode, TableSourceNode, Topology
+from streams_runtime.topology.plan import AggregateNode, SinkNode, SourceNode, TableSourceNode, Topology
 
 
 def source_topics(topology: Topology) -> Mapping[str, str]:
@@ -20,13 +20,15 @@ def source_topics(topology: Topology) -> Mapping[str, str]:
 
 
 def sink_topics(topology: Topology, spec: ApplicationSpec) -> Mapping[str, str]:
-    """Every topic that is written and is a user's, with the first field that names it; dead letters
+    """Every topic that is written and is a user's, with the first field that names it; dead letters and late records
     included.
     """
     found: dict[str, str] = {}
     for node in topology.nodes:
         if isinstance(node, SinkNode):
             found.setdefault(node.topic, under(node.path, "topic"))
+        if isinstance(node, AggregateNode) and node.late_topic is not None:
+            found.setdefault(node.late_topic, under(node.path, "window", "late", "topic"))
     letters = spec.processing.on_deserialization_error.dead_letter
     if letters is not None:
         found.setdefault(letters.topic, "spec.processing.onDeserializationError.deadLetter.topic")

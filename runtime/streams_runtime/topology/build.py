@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.aggregates import parse_aggregate
-from streams_runtime.api.graph import repartitioned
+from streams_runtime.api.graph import keeping_null_keys, repartitioned, tables_of
 from streams_runtime.api.names import changelog_topic, repartition_topic
 from streams_runtime.api.paths import under
 from streams_runtime.api.sql import SqlSyntaxError
-from streams_runtime.api.topology_spec import FormatSpec, SinkSpec, SourceSpec, StepSpec
+from streams_runtime.api.topology_spec import FormatSpec, JoinSpec, SinkSpec, SourceSpec, StepSpec
 from streams_runtime.api.windows_spec import WindowSpec
 from streams_runtime.errors import TopologyException
+from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
     Aggregate,
     AggregateNode,
     Format,
+    JoinNode,
     KeyByNode,
     MergeNode,
     Node,
     RepartitionSinkNode,
     RepartitionSourceNode,
+    SessionWindows,
     SinkNode,
+    SlidingWindows,
     SourceNode,
     StoreKind,
     StoreSpec,
@@ -34,9 +38,15 @@ from streams_runtime.topology.plan import (
     Topology,
     TransformNode,
     Windowing,
+    Windows,
     inputs_of,
     needed_by,
+    users_topics_written,
 )
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stream_steps import branches_of, stream_node
+from streams_runtime.topology.table_nodes import TableJoinNode
+from streams_runtime.topology.table_parts import table_parts
 
 # Without a declared format a key is bytes that are only carried along.
 _UNDECLARED_KEY = Format("bytes")
@@ -46,28 +56,33 @@ def build_topology(application: StreamsApplication) -> Topology:
     """The plan of an application that `load_application` or `parse_application` accepted.
 
     Raises TopologyException for what they would have refused: references to nothing, circles, aggregates that
-    can't be read.
+    can't be read, joins of tables that no source gives.
     """
     nodes = {node.name: node for node in _nodes(application)}
     ordered = [nodes[name] for name in needed_first({node.name: needed_by(node) for node in nodes.values()})]
     groups = _upstream_first(_connected(ordered), list(nodes))
     application_id = application.application_id
-    return Topology(application_id, tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups)))
+    subs = tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups))
+    for sub in subs:
+        table_parts(sub)
+    return Topology(application_id, subs)
 
 
 def _nodes(application: StreamsApplication) -> list[Node]:
     """All nodes in the order of the file; consumers of a repartitioned step read its repartition topic."""
     spec = application.spec.topology
-    moved = repartitioned(spec.steps)
+    moved, with_null_keys = repartitioned(spec.steps), keeping_null_keys(spec.steps)
+    tables = tables_of(spec.sources, spec.steps)
     rename = {step: f"{step}-repartition-source" for step in moved}
     nodes: list[Node] = []
     for index, source in enumerate(spec.sources):
         nodes.append(_source(source, under("spec.topology.sources", index)))
     for index, step in enumerate(spec.steps):
-        nodes.append(_step(step, under("spec.topology.steps", index), rename))
+        nodes.append(_step(step, under("spec.topology.steps", index), rename, tables))
+        nodes += branches_of(step)
         if step.name in moved:
             topic = repartition_topic(application.application_id, step.name)
-            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", step.name, topic))
+            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", step.name, topic, step.name in with_null_keys))
             nodes.append(RepartitionSourceNode(rename[step.name], topic, step.name))
     taken = {node.name for node in nodes}
     for index, sink in enumerate(spec.sinks):
@@ -84,18 +99,38 @@ def _source(source: SourceSpec, path: str) -> Node:
     return SourceNode(source.name, source.topic, key, value, source.timestamp, path)
 
 
-def _step(step: StepSpec, path: str, rename: Mapping[str, str]) -> Node:
+def _step(step: StepSpec, path: str, rename: Mapping[str, str], tables: Collection[str]) -> Node:
     if step.merge is not None:
         return MergeNode(step.name, tuple(rename.get(name, name) for name in step.merge), path)
     before = rename.get(step.from_ or "", step.from_ or "")
+    if (node := stream_node(step, before, path)) is not None:
+        return node
     if step.key_by is not None:
         return KeyByNode(step.name, before, step.key_by, path)
+    if step.join is not None:
+        return _join(step.name, step.join, before, rename, path, before in tables)
     if step.aggregate is not None:
         columns = tuple(_aggregate(name, text, path) for name, text in step.aggregate.items())
         windows = None if step.window is None else _windows(step.window, path, step.suppress is not None)
-        return AggregateNode(step.name, before, columns, step.store or "", path, windows)
+        late = step.window.late.topic if step.window is not None and step.window.late is not None else None
+        return AggregateNode(step.name, before, columns, step.store or "", path, windows, late)
     select = tuple(step.select.items()) if step.select is not None else None
     return TransformNode(step.name, before, step.where, select, path)
+
+
+def _join(
+    name: str, join: JoinSpec, before: str, rename: Mapping[str, str], path: str, of_tables: bool
+) -> JoinNode | StreamJoinNode | TableJoinNode:
+    select = tuple(join.select.items())
+    if join.stream is None and of_tables:
+        return TableJoinNode(name, before, join.other, join.type, select, path)
+    if join.stream is None:
+        return JoinNode(name, before, join.other, join.type == "left", select, path)
+    if join.within is None:
+        raise TopologyException(f"{under(path, 'join', 'within')}: is missing")
+    lengths = (_ms(join.within.before), _ms(join.within.after), _ms(join.grace or timedelta(0)))
+    other = rename.get(join.stream, join.stream)
+    return StreamJoinNode(name, before, other, join.stream, join.type, *lengths, select, path)
 
 
 def _aggregate(column: str, text: str, path: str) -> Aggregate:
@@ -104,10 +139,16 @@ def _aggregate(column: str, text: str, path: str) -> Aggregate:
         call = parse_aggregate(text)
     except SqlSyntaxError as error:
         raise TopologyException(f"{field}: {error}") from error
-    return Aggregate(column, call.function, call.argument, field)
+    return Aggregate(column, call.function, call.argument, field, call.parameter)
 
 
-def _windows(window: WindowSpec, path: str, only_final: bool) -> TimeWindows:
+def _windows(window: WindowSpec, path: str, only_final: bool) -> Windows:
+    if window.session is not None:
+        gap, grace = _ms(window.session.gap), _ms(window.session.grace)
+        return SessionWindows(gap, grace, _retention(window, gap + grace), only_final)
+    if window.sliding is not None:
+        size, grace = _ms(window.sliding.time_difference), _ms(window.sliding.grace)
+        return SlidingWindows(size, grace, _retention(window, 2 * size + grace), only_final)
     if window.tumbling is not None:
         size = advance = _ms(window.tumbling.size)
         grace = _ms(window.tumbling.grace)
@@ -116,8 +157,11 @@ def _windows(window: WindowSpec, path: str, only_final: bool) -> TimeWindows:
         size, advance, grace = _ms(hopping.size), _ms(hopping.advance), _ms(hopping.grace)
     else:
         raise TopologyException(f"{under(path, 'window')}: no kind of window")
-    retention = size + grace if window.retention is None else _ms(window.retention)
-    return TimeWindows(size, advance, grace, retention, only_final)
+    return TimeWindows(size, advance, grace, _retention(window, size + grace), only_final)
+
+
+def _retention(window: WindowSpec, least: int) -> int:
+    return least if window.retention is None else _ms(window.retention)
 
 
 def _ms(duration: timedelta) -> int:
@@ -133,6 +177,30 @@ def _sink(sink: SinkSpec, path: str, rename: Mapping[str, str], taken: set[str])
     key = Format(sink.key.format) if sink.key is not None else None
     value = Format(sink.value.format) if sink.value is not None else None
     return SinkNode(name, rename.get(sink.from_, sink.from_), sink.topic, key, value, path)
+
+
+def _store(node: AggregateNode, topic: str) -> StoreSpec:
+    match node.windows:
+        case None:
+            return StoreSpec(node.store, "key-value", topic, False, node.name)
+        case TimeWindows(size=size, retention=retention) | SlidingWindows(size=size, retention=retention):
+            return StoreSpec(node.store, "window", topic, False, node.name, Windowing(retention, size))
+        case SessionWindows(retention=retention):
+            return StoreSpec(node.store, "session", topic, False, node.name, Windowing(retention))
+
+
+def _join_stores(node: StreamJoinNode, application_id: str) -> list[StoreSpec]:
+    stores = []
+    for name in node.stores:
+        kind: StoreKind = "unjoined" if name == node.alone_store else "join"
+        kept = Windowing(node.retention) if kind == "join" else None
+        stores.append(StoreSpec(name, kind, changelog_topic(application_id, name), False, node.name, kept))
+    return stores
+
+
+def _dedupe_store(node: DedupeNode, application_id: str) -> StoreSpec:
+    topic = changelog_topic(application_id, node.store)
+    return StoreSpec(node.store, "dedupe", topic, False, node.name, Windowing(node.retention))
 
 
 def _read_format(spec: FormatSpec) -> Format:
@@ -192,16 +260,18 @@ def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubT
             stores.append(StoreSpec(node.store, "key-value", node.topic, source_changelog=True, node=node.name))
         if isinstance(node, AggregateNode):
             topic = changelog_topic(application_id, node.store)
-            kept = None if node.windows is None else Windowing(node.windows.retention, node.windows.size)
-            kind: StoreKind = "key-value" if kept is None else "window"
-            stores.append(StoreSpec(node.store, kind, topic, False, node.name, kept))
+            stores.append(_store(node, topic))
+        if isinstance(node, StreamJoinNode):
+            stores += _join_stores(node, application_id)
+        if isinstance(node, DedupeNode):
+            stores.append(_dedupe_store(node, application_id))
     return SubTopology(
         id=index,
         nodes=tuple(nodes),
         source_topics=tuple(
             n.topic for n in nodes if isinstance(n, SourceNode | TableSourceNode | RepartitionSourceNode)
         ),
-        sink_topics=tuple(dict.fromkeys(n.topic for n in nodes if isinstance(n, SinkNode))),
+        sink_topics=users_topics_written(nodes),
         repartition_sinks=tuple(n.topic for n in nodes if isinstance(n, RepartitionSinkNode)),
         stores=tuple(stores),
     )

@@ -5,22 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.plan import (
     AggregateNode,
+    JoinNode,
     KeyByNode,
     MergeNode,
     Node,
     RepartitionSinkNode,
     RepartitionSourceNode,
+    SessionWindows,
     SinkNode,
+    SlidingWindows,
     SourceNode,
     SubTopology,
     TableSourceNode,
-    TimeWindows,
     Topology,
     TransformNode,
+    Windows,
     inputs_of,
+    written_by,
 )
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stream_nodes import (
+    BranchNode,
+    FlatMapNode,
+    HeadersNode,
+    PeekNode,
+    SplitNode,
+    StreamNode,
+    what_it_does,
+)
+from streams_runtime.topology.table_nodes import TableJoinNode
+
+_FromTopics = SourceNode | TableSourceNode | RepartitionSourceNode
 
 
 def as_text(topology: Topology) -> str:
@@ -64,30 +82,30 @@ def as_json(topology: Topology) -> dict[str, Any]:
 def as_mermaid(topology: Topology) -> str:
     """A mermaid flowchart: topics, sub-topologies with their steps, stores."""
     ids = {node.name: f"n{index}" for index, node in enumerate(topology.nodes)}
-    topics = {topic: f"t{index}" for index, topic in enumerate(_all_topics(topology))}
+    topics = {topic: f"t{index}" for index, topic in enumerate(all_topics(topology))}
     stores = {store.name: f"s{index}" for index, store in enumerate(topology.stores)}
     lines = ["flowchart LR"]
     lines += [f"  {key}[/{_quoted(topic)}/]" for topic, key in topics.items()]
     for sub in topology.subtopologies:
         lines.append(f'  subgraph sub{sub.id}["Sub-topology {sub.id}"]')
         for node in sub.nodes:
-            lines.append(f"    {ids[node.name]}[{_quoted(f'{node.name}<br/>{_does(node)}')}]")
+            lines.append(f"    {ids[node.name]}[{_quoted(f'{node.name}<br/>{does(node)}')}]")
             lines += [f"    {ids[name]} --> {ids[node.name]}" for name in inputs_of(node)]
         for store in sub.stores:
             lines.append(f"    {stores[store.name]}[({_quoted(store.name)})]")
             lines.append(f"    {ids[store.node]} --- {stores[store.name]}")
         lines.append("  end")
     for node in topology.nodes:
-        if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode):
+        if isinstance(node, _FromTopics):
             lines.append(f"  {topics[node.topic]} --> {ids[node.name]}")
-        if isinstance(node, SinkNode | RepartitionSinkNode):
-            lines.append(f"  {ids[node.name]} --> {topics[node.topic]}")
+        if (topic := written_by(node)) is not None:
+            lines.append(f"  {ids[node.name]} --> {topics[topic]}")
     return "\n".join(lines)
 
 
 def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
     consumers = ", ".join(consumer.name for consumer in sub.consumers_of(node.name)) or "none"
-    if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode):
+    if isinstance(node, _FromTopics):
         stores = f", stores: [{node.store}]" if isinstance(node, TableSourceNode) else ""
         yield f"    Source: {node.name} (topics: [{node.topic}]{stores})"
         yield f"      --> {consumers}"
@@ -95,19 +113,19 @@ def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
     if isinstance(node, SinkNode | RepartitionSinkNode):
         yield f"    Sink: {node.name} (topic: {node.topic})"
     else:
-        yield f"    Processor: {node.name} (stores: [{_store_of(node) or ''}])"
+        yield f"    Processor: {node.name} (stores: [{', '.join(stores_of(node, sub))}])"
         yield f"      --> {consumers}"
     yield f"      <-- {', '.join(inputs_of(node))}"
 
 
 def _node_json(node: Node, sub: SubTopology) -> dict[str, Any]:
-    topics = [node.topic] if not isinstance(node, TransformNode | KeyByNode | MergeNode | AggregateNode) else []
+    topic = node.topic if isinstance(node, _FromTopics) else written_by(node)
     return {
         "name": node.name,
         "type": _TYPES[type(node)],
-        "does": _does(node),
-        "topics": topics,
-        "stores": [store] if (store := _store_of(node)) else [],
+        "does": does(node),
+        "topics": [] if topic is None else [topic],
+        "stores": stores_of(node, sub),
         "from": list(inputs_of(node)),
         "to": [consumer.name for consumer in sub.consumers_of(node.name)],
     }
@@ -118,9 +136,18 @@ _TYPES: dict[type[Node], str] = {
     TableSourceNode: "table-source",
     RepartitionSourceNode: "repartition-source",
     TransformNode: "transform",
+    FlatMapNode: "flat-map",
+    SplitNode: "split",
+    BranchNode: "branch",
+    PeekNode: "peek",
+    HeadersNode: "headers",
+    DedupeNode: "dedupe",
     KeyByNode: "key-by",
     MergeNode: "merge",
     AggregateNode: "aggregate",
+    JoinNode: "join",
+    StreamJoinNode: "stream-join",
+    TableJoinNode: "table-join",
     RepartitionSinkNode: "repartition-sink",
     SinkNode: "sink",
 }
@@ -136,12 +163,24 @@ _PLAIN: dict[type[Node], str] = {
 }
 
 
-def _store_of(node: Node) -> str | None:
-    return node.store if isinstance(node, AggregateNode | TableSourceNode) else None
+def stores_of(node: Node, sub: SubTopology) -> list[str]:
+    """The stores that the node writes, or asks."""
+    owners = [node.table if isinstance(node, JoinNode) else node.name]
+    if isinstance(node, TableJoinNode):
+        owners = [source for side in inputs_of(node) for source in _sources(side, sub)]
+    return [store.name for store in sub.stores if store.node in owners]
 
 
-def _does(node: Node) -> str:
+def _sources(name: str, sub: SubTopology) -> list[str]:
+    """The sources of the sub-topology that the rows of a node come from."""
+    inputs = [each for node in sub.nodes if node.name == name for each in inputs_of(node)]
+    return [source for each in inputs for source in _sources(each, sub)] or [name]
+
+
+def does(node: Node) -> str:
     """What the node does, in the user's own expressions."""
+    if isinstance(node, StreamNode | StreamJoinNode | DedupeNode):
+        return what_it_does(node) if isinstance(node, StreamNode) else node.summary
     match node:
         case TransformNode():
             where = [f"where {node.where}"] if node.where is not None else []
@@ -149,22 +188,36 @@ def _does(node: Node) -> str:
             return "; ".join(where + select)
         case KeyByNode():
             return f"keyBy {node.key}"
+        case JoinNode() | TableJoinNode():
+            return _join(node)
         case AggregateNode():
-            calls = (f"{each.column} = {each.function}({each.argument or '*'})" for each in node.aggregates)
-            return f"aggregate {', '.join(calls)}{_windows(node.windows)}"
+            calls = (f"{each.column} = {each.call}" for each in node.aggregates)
+            late = f", late records to {node.late_topic}" if node.late_topic is not None else ""
+            return f"aggregate {', '.join(calls)}{_windows(node.windows)}{late}"
         case _:
             return _PLAIN[type(node)]
 
 
-def _windows(windows: TimeWindows | None) -> str:
+def _join(node: JoinNode | TableJoinNode) -> str:
+    left = "left join" if isinstance(node, JoinNode) and node.left else "join"
+    kind = f"{node.type} join of tables" if isinstance(node, TableJoinNode) else left
+    return f"{kind} with {node.table}: {', '.join(name for name, _ in node.select)}"
+
+
+def _windows(windows: Windows | None) -> str:
     if windows is None:
         return ""
-    kind = f"{windows.size} ms" if windows.advance == windows.size else f"{windows.size} ms every {windows.advance} ms"
     final = ", each once it has closed" if windows.only_final else ""
+    if isinstance(windows, SessionWindows):
+        return f" in sessions with gaps of {windows.gap} ms at most, grace {windows.grace} ms{final}"
+    if isinstance(windows, SlidingWindows):
+        return f" in sliding windows of {windows.size} ms, grace {windows.grace} ms{final}"
+    kind = f"{windows.size} ms" if windows.advance == windows.size else f"{windows.size} ms every {windows.advance} ms"
     return f" in windows of {kind}, grace {windows.grace} ms{final}"
 
 
-def _all_topics(topology: Topology) -> list[str]:
+def all_topics(topology: Topology) -> list[str]:
+    """The topics that are read or written, each once; changelogs are not among them."""
     return list(dict.fromkeys((*topology.source_topics, *topology.repartition_topics, *topology.sink_topics)))
 
 

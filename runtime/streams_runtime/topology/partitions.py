@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.errors import TopologyException
+from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.plan import (
     AggregateNode,
     InternalTopic,
+    JoinNode,
     RepartitionSourceNode,
     SourceNode,
     StoreSpec,
@@ -17,6 +19,8 @@ from streams_runtime.topology.plan import (
     Topology,
     inputs_of,
 )
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.table_nodes import TableJoinNode
 
 # CreateTime: a record that is written again or restored keeps the time that it is about.
 _ALL = {"message.timestamp.type": "CreateTime"}
@@ -34,7 +38,7 @@ def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
     """
     groups: list[set[str]] = []
     for node in topology.nodes:
-        if isinstance(node, AggregateNode):
+        if isinstance(node, AggregateNode | JoinNode | StreamJoinNode | TableJoinNode | DedupeNode):
             joined = set(_topics_of(topology, node.name))
             for group in [group for group in groups if group & joined]:
                 groups.remove(group)
@@ -163,7 +167,7 @@ def _agreed(group: tuple[str, ...], counts: Mapping[str, int]) -> int | None:
     if len(set(found.values())) > 1:
         shown = ", ".join(f"{topic} has {count}" for topic, count in found.items())
         raise TopologyException(
-            f"these topics are aggregated together and need the same number of partitions: {shown}."
-            " Make the counts equal, or put a keyBy before the merge, which repartitions"
+            f"these topics are aggregated, deduped or joined together and need the same number of partitions: {shown}."
+            " Make the counts equal, or put a keyBy before the merge or the join, which repartitions"
         )
     return next(iter(found.values()), None)

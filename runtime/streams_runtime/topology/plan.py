@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
+from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.order import needed_first
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stream_nodes import FlatMapNode, PeekNode, StreamNode
+from streams_runtime.topology.table_nodes import TableJoinNode
 
-StoreKind = Literal["key-value", "window", "session"]
+StoreKind = Literal["key-value", "window", "session", "join", "unjoined", "dedupe"]
+"""`join` is the window store of a side of a join of streams, `unjoined` that of its records without a match.
+
+`dedupe` is the window store of the ids that a dedupe has seen.
+"""
 
 _LEAST_SEGMENT_INTERVAL = 60_000
 _TASK_ID = re.compile(r"(0|[1-9][0-9]*)_(0|[1-9][0-9]*)")
@@ -32,14 +40,21 @@ class Format:
 class Aggregate:
     """One column of an aggregate step: `column` = `function`(`argument`).
 
-    `function` is count, sum, min, max or avg; `argument` a Spark SQL scalar expression, None for `count(*)`.
-    `path` is the field that it was declared in.
+    `function` is a name of state.aggregate_kinds.KINDS; `argument` a Spark SQL scalar expression, None for `count(*)`;
+    `parameter` a number as text, for those functions that take one. `path` is the field that it was declared in.
     """
 
     column: str
     function: str
     argument: str | None
     path: str
+    parameter: str | None = None
+
+    @property
+    def call(self) -> str:
+        """The call as the user wrote it."""
+        parameter = "" if self.parameter is None else f", {self.parameter}"
+        return f"{self.function}({self.argument or '*'}{parameter})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +137,79 @@ class TimeWindows:
 
 
 @dataclass(frozen=True, slots=True)
+class SlidingWindows:
+    """Windows [start, start + `size`], both ends included, that begin or end with a key's records. All in ms.
+
+    One ends at each record's time and one begins 1 ms after it, if any record lies in it. A window takes records until
+    stream time has passed its end by more than `grace`. The rest is as in TimeWindows.
+    """
+
+    size: int
+    grace: int
+    retention: int
+    only_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows:
+    """Windows of a key's records that are at most `gap` apart, from the first one's time to the last one's. All in ms.
+
+    A session is closed once stream time has passed its end by more than `gap` and `grace`. The rest is as in
+    TimeWindows.
+    """
+
+    gap: int
+    grace: int
+    retention: int
+    only_final: bool = False
+
+
+Windows = TimeWindows | SlidingWindows | SessionWindows
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateNode:
-    """A running aggregate of each key, or of each key's windows, kept in `store`; its output is a table."""
+    """A running aggregate of each key, or of each key's windows, kept in `store`; its output is a table.
+
+    Records that come too late for a window go to the user's topic `late_topic`, if there is one.
+    """
 
     name: str
     input: str
     aggregates: tuple[Aggregate, ...]
     store: str
     path: str
-    windows: TimeWindows | None = None
+    windows: Windows | None = None
+    late_topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNode:
+    """Each record of `input` beside what the table source `table` holds for its key when its turn comes.
+
+    `select` holds (column, expression) in order: columns that are added or replaced. With `left` a record without a
+    match goes on as well.
+    """
+
+    name: str
+    input: str
+    table: str
+    left: bool
+    select: tuple[tuple[str, str], ...]
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
 class RepartitionSinkNode:
-    """Writes the records of the key-by node `input` to the repartition topic `topic`."""
+    """Writes the records of the key-by node `input` to the repartition topic `topic`.
+
+    With `keeps_null_keys` also those without a key, which a left join (KIP-962) or a dedupe behind it passes on.
+    """
 
     name: str
     input: str
     topic: str
+    keeps_null_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +229,14 @@ Node = (
     | TableSourceNode
     | RepartitionSourceNode
     | TransformNode
+    | StreamNode
+    | DedupeNode
     | KeyByNode
     | MergeNode
     | AggregateNode
+    | JoinNode
+    | StreamJoinNode
+    | TableJoinNode
     | RepartitionSinkNode
     | SinkNode
 )
@@ -174,8 +249,34 @@ def inputs_of(node: Node) -> tuple[str, ...]:
             return ()
         case MergeNode():
             return node.inputs
+        case JoinNode() | TableJoinNode():
+            return (node.input, node.table)
+        case StreamJoinNode():
+            return (node.input, node.other)
         case _:
             return (node.input,)
+
+
+def streams_of(node: Node) -> tuple[str, ...]:
+    """The names of the nodes whose records `node` passes on; a table that a stream is joined with is only asked."""
+    return (node.input,) if isinstance(node, JoinNode) else inputs_of(node)
+
+
+def written_by(node: Node) -> str | None:
+    """The topic that the node writes: a sink's, or the one for an aggregate's late records."""
+    match node:
+        case SinkNode() | RepartitionSinkNode():
+            return node.topic
+        case AggregateNode():
+            return node.late_topic
+        case _:
+            return None
+
+
+def users_topics_written(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The topics that the nodes write and that are the user's, each once."""
+    found = (written_by(node) for node in nodes if not isinstance(node, RepartitionSinkNode))
+    return tuple(dict.fromkeys(topic for topic in found if topic is not None))
 
 
 def needed_by(node: Node) -> tuple[str, ...]:
@@ -212,7 +313,7 @@ class Windowing:
 class StoreSpec:
     """A state store. `changelog_topic` is a full name; with `source_changelog` the user's source topic.
 
-    `windowing` belongs to the kinds `window` and `session`.
+    `windowing` belongs to the kinds `window`, `session`, `join` and `dedupe`.
     """
 
     name: str
@@ -222,12 +323,20 @@ class StoreSpec:
     node: str
     windowing: Windowing | None = None
 
+    @property
+    def is_queryable(self) -> bool:
+        """Whether queries see it: what joins of two streams keep is theirs alone, as in Kafka Streams.
+
+        So is what a dedupe keeps.
+        """
+        return self.kind not in ("join", "unjoined", "dedupe")
+
     def __post_init__(self) -> None:
         sized = self.windowing is not None and self.windowing.size is not None
-        if (self.windowing is None) != (self.kind == "key-value") or sized != (self.kind == "window"):
+        if (self.windowing is None) != (self.kind in ("key-value", "unjoined")) or sized != (self.kind == "window"):
             raise TopologyException(
                 f"store {self.name!r} of kind {self.kind} can't be kept by {self.windowing}: a window store needs size"
-                " and retention, a session store a retention, a key-value store neither"
+                " and retention, a session store and those of joins and dedupes a retention, a key-value store neither"
             )
 
 
@@ -245,6 +354,11 @@ class SubTopology:
     def consumers_of(self, name: str) -> tuple[Node, ...]:
         """The nodes that take the records of the node `name`, in order."""
         return tuple(node for node in self.nodes if name in inputs_of(node))
+
+    def leads_out(self, name: str) -> bool:
+        """Whether the records of the node `name` reach a store, a topic, or a peek that nothing else follows."""
+        ends = AggregateNode | JoinNode | StreamJoinNode | DedupeNode | RepartitionSinkNode | SinkNode | PeekNode
+        return any(isinstance(node, ends) or self.leads_out(node.name) for node in self.consumers_of(name))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -326,12 +440,46 @@ class Topology:
     @property
     def sink_topics(self) -> tuple[str, ...]:
         """The user's topics that are written, each once."""
-        return tuple(dict.fromkeys(n.topic for n in self.nodes if isinstance(n, SinkNode)))
+        return users_topics_written(self.nodes)
 
     @property
     def repartition_topics(self) -> tuple[str, ...]:
         """The repartition topics, each once, in the order of the sub-topologies that read them."""
         return tuple(n.topic for n in self.nodes if isinstance(n, RepartitionSourceNode))
+
+    def sources_of(self, name: str) -> frozenset[str]:
+        """The source nodes whose records reach the node of this name without passing a repartition topic.
+
+        A join of streams counts as one: its results have one order, whatever they come from.
+        """
+        by_name = {node.name: node for sub in self.subtopologies for node in sub.nodes}
+        found, waiting = set(), [name]
+        while waiting:
+            here = waiting.pop()
+            if here not in found:
+                found.add(here)
+                waiting += () if isinstance(by_name[here], StreamJoinNode) else streams_of(by_name[here])
+        return frozenset(
+            each for each in found if isinstance(by_name[each], StreamJoinNode) or not inputs_of(by_name[each])
+        )
+
+    def flat_mapped(self, name: str) -> bool:
+        """Whether records that reach the node come of a flatMap, without passing a repartition topic."""
+        node = self.node(name)
+        if isinstance(node, StreamJoinNode):
+            return False  # its results have an order of their own
+        return isinstance(node, FlatMapNode) or any(self.flat_mapped(each) for each in streams_of(node))
+
+    @property
+    def reunions(self) -> frozenset[str]:
+        """Merges in which records of one source meet again that have gone different ways."""
+        found = set()
+        for node in self.nodes:
+            if isinstance(node, MergeNode):
+                ways = [self.sources_of(name) for name in node.inputs]
+                if sum(map(len, ways)) > len(frozenset().union(*ways)):
+                    found.add(node.name)
+        return frozenset(found)
 
     def subtopology_of_topic(self, topic: str) -> SubTopology:
         """The one sub-topology that reads `topic`. Raises TopologyException when none does."""
@@ -343,10 +491,10 @@ class Topology:
 
     @property
     def tables(self) -> frozenset[str]:
-        """Nodes whose output is a table: aggregates, table sources, and transforms after them."""
+        """Nodes whose output is a table: aggregates, table sources, joins of tables, and transforms after them."""
         found: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, AggregateNode | TableSourceNode) or (
+            if isinstance(node, AggregateNode | TableSourceNode | TableJoinNode) or (
                 isinstance(node, TransformNode) and node.input in found
             ):
                 found.add(node.name)

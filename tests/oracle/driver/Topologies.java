@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
+import java.util.List;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -12,17 +13,24 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
+import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
 import org.apache.kafka.streams.state.WindowStore;
 
@@ -37,20 +45,59 @@ final class Topologies {
     private static final Serde<String> TEXT = Serdes.String();
 
     final Topology topology;
-    private final boolean windowed;
+    final List<String> sinks;
+    private final Kind kind;
 
-    private Topologies(Topology topology, boolean windowed) {
+    private enum Kind {
+        KEYS,
+        WINDOWS,
+        SESSIONS,
+        STATELESS
+    }
+
+    private Topologies(Topology topology, Kind kind) {
+        this(topology, kind, List.of("out"));
+    }
+
+    private Topologies(Topology topology, Kind kind, List<String> sinks) {
         this.topology = topology;
-        this.windowed = windowed;
+        this.kind = kind;
+        this.sinks = sinks;
     }
 
     /**
-     * From {"windows": {"size", "advance", "grace", "retention"}, "suppress": true}, in ms; without windows an aggregate
-     * by key, and without suppress every change is passed on.
+     * From {"windows": {"size", "advance", "grace", "retention"}, {"difference", "grace", "retention"} or {"gap",
+     * "grace", "retention"}, "suppress": true}, in ms; without windows an aggregate by key, and without suppress every
+     * change is passed on. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
+     * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
+     * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
+     * Tables. Or {"dedupe": {…}}, see Dedupe.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
-        KGroupedStream<String, String> grouped = builder.stream("in", Consumed.with(TEXT, TEXT)).groupByKey();
+        if (asked.has("stream")) {
+            List<String> sinks = Streams.add(builder, asked.get("stream").asText());
+            return new Topologies(builder.build(), Kind.STATELESS, sinks);
+        }
+        if (asked.has("streams")) {
+            StreamJoins.add(builder, asked.get("streams"));
+            return new Topologies(builder.build(), Kind.STATELESS);
+        }
+        if (asked.has("dedupe")) {
+            Dedupe.add(builder, asked.get("dedupe"));
+            return new Topologies(builder.build(), Kind.STATELESS);
+        }
+        if (asked.has("tables")) {
+            List<String> sinks = Tables.add(builder, asked.get("tables"));
+            return new Topologies(builder.build(), Kind.STATELESS, sinks);
+        }
+        if (asked.has("join")) {
+            return joined(builder, asked.get("join").asText());
+        }
+        KStream<String, String> in = builder.stream("in", Consumed.with(TEXT, TEXT));
+        KGroupedStream<String, String> grouped =
+            (asked.has("elements") ? in.flatMapValues(value -> Streams.elements(value, "a")) : in).groupByKey(
+                Grouped.with(TEXT, TEXT));
         JsonNode windows = asked.get("windows");
         if (windows == null) {
             grouped
@@ -62,12 +109,12 @@ final class Topologies {
                         .withValueSerde(TEXT))
                 .toStream()
                 .to("out", Produced.with(TEXT, TEXT));
-            return new Topologies(builder.build(), false);
+            return new Topologies(builder.build(), Kind.KEYS);
         }
-        TimeWindows declared =
-            TimeWindows.ofSizeAndGrace(ms(windows, "size"), ms(windows, "grace")).advanceBy(ms(windows, "advance"));
-        KTable<Windowed<String>, String> counted = grouped
-            .windowedBy(declared)
+        if (windows.has("gap")) {
+            return sessions(builder, grouped, windows, asked.has("suppress"));
+        }
+        KTable<Windowed<String>, String> counted = windowed(grouped, windows)
             .aggregate(
                 () -> state(0, 0),
                 (key, value, state) -> sum(state, value),
@@ -78,15 +125,80 @@ final class Topologies {
         if (asked.has("suppress")) {
             counted = counted.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()));
         }
-        counted
-            .toStream()
-            .to("out", Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, declared.size()), TEXT));
-        return new Topologies(builder.build(), true);
+        long size = windows.get(windows.has("difference") ? "difference" : "size").asLong();
+        counted.toStream().to("out", Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, size), TEXT));
+        return new Topologies(builder.build(), Kind.WINDOWS);
+    }
+
+    private static TimeWindowedKStream<String, String> windowed(
+        KGroupedStream<String, String> grouped, JsonNode windows) {
+        Duration grace = ms(windows, "grace");
+        if (windows.has("difference")) {
+            return grouped.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(ms(windows, "difference"), grace));
+        }
+        return grouped.windowedBy(
+            TimeWindows.ofSizeAndGrace(ms(windows, "size"), grace).advanceBy(ms(windows, "advance")));
+    }
+
+    private static Topologies sessions(
+        StreamsBuilder builder, KGroupedStream<String, String> grouped, JsonNode windows, boolean suppressed) {
+        KTable<Windowed<String>, String> counted =
+            grouped
+                .windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(windows, "gap"), ms(windows, "grace")))
+                .aggregate(
+                    () -> state(0, 0),
+                    (key, value, state) -> sum(state, value),
+                    (key, one, other) -> merged(one, other),
+                    Materialized.<String, String, SessionStore<Bytes, byte[]>>as("store")
+                        .withKeySerde(TEXT)
+                        .withValueSerde(TEXT)
+                        .withRetention(ms(windows, "retention")));
+        if (suppressed) {
+            counted = counted.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()));
+        }
+        counted.toStream().to("out", Produced.with(WindowedSerdes.sessionWindowedSerdeFrom(String.class), TEXT));
+        return new Topologies(builder.build(), Kind.SESSIONS);
+    }
+
+    private static Topologies joined(StreamsBuilder builder, String kind) {
+        KTable<String, String> users =
+            builder.table(
+                "users",
+                Consumed.with(TEXT, TEXT),
+                Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("store")
+                    .withKeySerde(TEXT)
+                    .withValueSerde(TEXT));
+        KStream<String, String> records = builder.stream("in", Consumed.with(TEXT, TEXT));
+        Joined<String, String, String> texts = Joined.with(TEXT, TEXT, TEXT);
+        KStream<String, String> found =
+            kind.equals("left")
+                ? records.leftJoin(users, Topologies::both, texts)
+                : records.join(users, Topologies::both, texts);
+        found.to("out", Produced.with(TEXT, TEXT));
+        return new Topologies(builder.build(), Kind.KEYS);
     }
 
     /** What the store holds: key, value, time, and start where it holds windows. */
     void store(TopologyTestDriver driver, ArrayNode found) {
-        if (!windowed) {
+        if (kind == Kind.STATELESS) {
+            return;
+        }
+        if (kind == Kind.SESSIONS) {
+            SessionStore<String, String> store = driver.getSessionStore("store");
+            // A store of sessions shows those of a key, or of keys between two.
+            try (KeyValueIterator<Windowed<String>, String> all = store.fetch("", "~")) {
+                while (all.hasNext()) {
+                    KeyValue<Windowed<String>, String> each = all.next();
+                    found.addObject()
+                        .put("key", each.key.key())
+                        .put("start", each.key.window().start())
+                        .put("value", each.value)
+                        .put("time", each.key.window().end());
+                }
+            }
+            return;
+        }
+        if (kind == Kind.KEYS) {
             KeyValueStore<String, ValueAndTimestamp<String>> store = driver.getTimestampedKeyValueStore("store");
             try (KeyValueIterator<String, ValueAndTimestamp<String>> all = store.all()) {
                 while (all.hasNext()) {
@@ -121,6 +233,30 @@ final class Topologies {
             JsonNode before = JSON.readTree(state);
             long amount = value == null ? 0 : JSON.readTree(value).get("a").asLong();
             return state(before.get("total").asLong() + amount, before.get("n").asLong() + 1);
+        } catch (IOException exception) {
+            throw new UncheckedIOException(exception);
+        }
+    }
+
+    private static String merged(String one, String other) {
+        try {
+            JsonNode first = JSON.readTree(one);
+            JsonNode second = JSON.readTree(other);
+            return state(
+                first.get("total").asLong() + second.get("total").asLong(),
+                first.get("n").asLong() + second.get("n").asLong());
+        } catch (IOException exception) {
+            throw new UncheckedIOException(exception);
+        }
+    }
+
+    private static String both(String record, String user) {
+        try {
+            JsonNode b = user == null ? null : JSON.readTree(user).get("b");
+            return JSON.createObjectNode()
+                .put("a", JSON.readTree(record).get("a").asLong())
+                .set("b", b == null ? JSON.nullNode() : b)
+                .toString();
         } catch (IOException exception) {
             throw new UncheckedIOException(exception);
         }

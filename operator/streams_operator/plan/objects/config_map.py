@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import zlib
 from typing import Any
 
 from streams_operator import names
@@ -31,9 +32,24 @@ def config_map(identity: Identity, digest: str, document: bytes, existing: Json 
     }
 
 
+def document_in(config_map: Json) -> bytes | None:
+    """The application that `config_map` made it from; None when it holds none that can be unpacked."""
+    text = (config_map.get("data") or {}).get(names.CONFIG_FILE)
+    return str(text).encode() if text is not None else _unpacked(_packed(config_map))
+
+
 def _kept(existing: Json | None, document: bytes) -> str | None:
-    packed = ((existing or {}).get("binaryData") or {}).get(f"{names.CONFIG_FILE}.gz")
+    packed = _packed(existing or {})
+    return packed if packed is not None and _unpacked(packed) == document else None
+
+
+def _packed(config_map: Json) -> str | None:
+    packed = (config_map.get("binaryData") or {}).get(f"{names.CONFIG_FILE}.gz")
+    return str(packed) if packed else None
+
+
+def _unpacked(packed: str | None) -> bytes | None:
     try:
-        return str(packed) if packed and gzip.decompress(base64.b64decode(packed)) == document else None
-    except (OSError, EOFError, ValueError):
+        return gzip.decompress(base64.b64decode(packed)) if packed is not None else None
+    except (OSError, EOFError, ValueError, zlib.error):
         return None

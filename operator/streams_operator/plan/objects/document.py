@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
+from pydantic import BaseModel
 
 from streams_operator.model import Defaults
 from streams_runtime.api import StreamsApplication
@@ -16,6 +18,7 @@ _NOT_FOR_PODS: dict[str, Any] = {
     "replicas": True,
     "suspend": True,
     "restart_nonce": True,
+    "topology_change": True,
     "internal_topics": {"init", "deletion_policy"},
     "state": {"storage"},
 }
@@ -37,6 +40,12 @@ def document(application: StreamsApplication, namespace: str) -> bytes:
     )
 
 
+def as_deployed(deployed: StreamsApplication, asked: StreamsApplication) -> StreamsApplication:
+    """`deployed` with what pods do not read as `asked` has it: its document is the one that was deployed."""
+    spec = _with(deployed.spec, asked.spec, _NOT_FOR_PODS)
+    return deployed.model_copy(update={"metadata": asked.metadata, "spec": spec})
+
+
 def digest(application: StreamsApplication, namespace: str, defaults: Defaults) -> str:
     """Ten hexadecimal digits; another digest means that pods have to be replaced."""
     made_from = {
@@ -47,6 +56,15 @@ def digest(application: StreamsApplication, namespace: str, defaults: Defaults) 
         "grace": defaults.grace_seconds,
     }
     return hashlib.sha256(orjson.dumps(made_from, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_DIGITS]
+
+
+def _with(into: BaseModel, of: BaseModel, fields: Mapping[str, Any]) -> BaseModel:
+    """`into` with `fields` as `of` has them; True: the whole field, otherwise these fields of it."""
+    taken = {}
+    for name, inner in fields.items():
+        value = getattr(of, name)
+        taken[name] = value if inner is True else _with(getattr(into, name), value, dict.fromkeys(inner, True))
+    return into.model_copy(update=taken)
 
 
 def image(application: StreamsApplication, defaults: Defaults) -> str:

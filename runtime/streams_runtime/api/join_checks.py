@@ -1,0 +1,73 @@
+"""Checks of joins: what is joined, by which key, what the expressions name, and what becomes of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from streams_runtime.api.graph import stage_before, stage_in_words
+from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
+from streams_runtime.api.paths import under
+from streams_runtime.api.streams import UNKNOWN, Stream
+from streams_runtime.api.table_checks import table_join_mistakes
+from streams_runtime.api.topology_spec import JoinSpec, StepSpec
+from streams_runtime.errors import Mistake
+
+
+def join_mistakes(
+    step: StepSpec,
+    path: str,
+    streams: Mapping[str, Stream],
+    sources: Collection[str | None],
+    steps: Sequence[StepSpec],
+) -> Iterator[Mistake]:
+    """What is wrong with the join of a step; nothing for a step without one. `sources` are the sources' names."""
+    join = step.join
+    if join is None or join.table is None:
+        return
+    field = under(path, "join")
+    stream, table = streams.get(step.from_ or "", UNKNOWN), streams.get(join.table, UNKNOWN)
+    if stream.table:
+        yield from table_join_mistakes(step, join, path, streams, steps)
+        return
+    if table is UNKNOWN:
+        return
+    if join.type == "outer":
+        found = f"an outer join of the stream {step.from_!r} with a table: a change of the table alone makes no record"
+        yield Mistake(under(field, "type"), found, "use inner or left, or read both topics as tables")
+    wrong = list(_sides(step, join, field, stream, table, join.table in sources))
+    yield from wrong or select_mistakes(stream, join, table, field)
+
+
+def merge_mistakes(step: StepSpec, path: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+    """Inputs of a merge that come from a join or a dedupe.
+
+    A batch's records reach it in another stage than those of the others.
+    """
+    for index, name in enumerate(step.merge or ()):
+        before = stage_before(name, steps)
+        if before is not None:
+            found = f"a merge of what {stage_in_words(before)} gives is not there yet"
+            kind = "join" if before.dedupe is None else "dedupe"
+            remedy = f"merge before the {kind}, or put a keyBy between them that an aggregate or another join follows"
+            yield Mistake(under(path, "merge", index), found, remedy)
+
+
+def _sides(
+    step: StepSpec, join: JoinSpec, field: str, stream: Stream, table: Stream, is_source: bool
+) -> Iterator[Mistake]:
+    where = under(field, "table")
+    if not table.table:
+        yield Mistake(where, f"{join.other!r} is a stream", "declare the source with table: {store: …}")
+        return
+    if not is_source:
+        found = f"a join with the result of the step {join.other!r} is not there yet"
+        yield Mistake(where, found, "join with a source that is declared as a table")
+        return
+    yield from name_mistakes(step.from_, stream, join, where)
+    for side in (stream, table):
+        if side.unkeyed:
+            found = f"a join of records without a key: {' and '.join(side.unkeyed)} declares none"
+            remedy = "declare the source's key" + ("" if side.table else ", or put a keyBy step before the join")
+            yield Mistake(where if side.table else field, found, remedy)
+    remedy = "put a keyBy before the join that gives the table's type: cast(… as …)"
+    yield from key_mistakes(step.from_, stream, join, table, where, remedy)

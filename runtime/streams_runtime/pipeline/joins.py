@@ -1,0 +1,53 @@
+"""Spark's part of a join: a table's value beside each record, as columns that the join's expressions see."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.pipeline.decode import RECORD, VALUE
+from streams_runtime.pipeline.formats import content, format_of, parsed
+from streams_runtime.pipeline.refusing import columns_refused, refusing
+from streams_runtime.topology.plan import Format, JoinNode
+
+MATCH = "_match"  # the bytes that the table holds for a record's key
+_PARSED = "_parsed_match"
+
+
+def joined(node: JoinNode, rows: DataFrame, table: Format) -> DataFrame:
+    """The join's result over records with `MATCH` beside them; `table` is the format of the table's values."""
+    beside = _beside(node, rows, table)
+    added = dict(node.select)
+    kept = [F.col(f"`{name}`") for name in rows.columns if name not in (MATCH, RECORD) and name not in added]
+    return beside.select(*kept, *(F.expr(expression).alias(name) for name, expression in added.items()))
+
+
+def check_join(node: JoinNode, stream: DataFrame, key: Format, value: Format) -> DataFrame:
+    """Analyse a join over no records, each column by itself; its result. `key` and `value` are the table's formats.
+
+    Raises:
+        InvalidApplicationException: keys of two types, and the columns that Spark's analysis refuses; all of them.
+    """
+    mistakes = []
+    with refusing(f"{node.path}.join"):
+        mine = format_of(stream.schema["_key"].dataType)
+    if mine.name != key.name:
+        found = f"the keys of {node.input} are {mine.name}, those of {node.table} {key.name}"
+        remedy = "put a keyBy before the join that gives the table's type"
+        mistakes.append(Mistake(f"{node.path}.join.table", found, remedy))
+    rows = stream.withColumn(MATCH, F.lit(None).cast("binary"))
+    beside = _beside(node, rows, value)
+    mistakes += columns_refused(beside, node.select, f"{node.path}.join.select")
+    if mistakes:
+        raise InvalidApplicationException(mistakes)
+    return joined(node, rows, value)
+
+
+def _beside(node: JoinNode, rows: DataFrame, table: Format) -> DataFrame:
+    """The records, and the table's columns as a struct under the table's name: null where it holds nothing."""
+    frame = rows.withColumn(_PARSED, parsed(F.col(MATCH), table))
+    found = content(F.col(_PARSED), table)
+    if table.name != "json":
+        found = F.when(F.col(MATCH).isNotNull(), F.struct(found.alias(VALUE)))
+    return frame.withColumn(node.table, found)

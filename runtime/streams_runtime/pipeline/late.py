@@ -1,0 +1,39 @@
+"""The records of a batch that came too late for a window, as they go to the topic that the user wants them in.
+
+They are looked for a second time, and only in batches that have any: which windows a record before the batch has closed
+shows when the batch meets the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from streams_runtime.pipeline.headers import header, own_headers, with_more
+from streams_runtime.pipeline.nodes import written
+from streams_runtime.pipeline.windows import MISSED, missed
+from streams_runtime.topology.plan import AggregateNode, TimeWindows
+
+_HEADER = "__streams.late."
+
+
+def late_records(node: AggregateNode, rows: DataFrame, several_topics: bool, since: Mapping[int, int]) -> DataFrame:
+    """Of the rows that the aggregate takes those that came too late, as nodes.written has them, values as JSON.
+
+    Headers say for which step and windows (starts in ms), and where each record was; those that it had stay. `since`
+    is the stream time (ms) of each partition before the batch.
+    """
+    assert isinstance(node.windows, TimeWindows)
+    is_record = F.col("_topic").isNotNull()  # what a join of streams gives lies nowhere
+    facts = {
+        "step": F.lit(node.name),
+        "windows": F.array_join(F.col(MISSED).cast("array<string>"), ","),
+        "topic": F.col("_topic"),
+        "partition": F.when(is_record, F.col("_partition").cast("string")),
+        "offset": F.when(is_record, F.col("_offset").cast("string")),
+    }
+    why = [header(f"{_HEADER}{name}", text) for name, text in facts.items()]
+    late = missed(rows, node.windows, several_topics, since).withColumn("_headers", with_more(own_headers(), why))
+    return written(late.select(*rows.columns), "json")

@@ -1,0 +1,160 @@
+"""Spark's part of steps over tables: the row that each table has for a key, given what the sources hold for it.
+
+A snapshot is what all sources of a part (topology.table_parts) hold for one key at one moment. Every table of the part
+is a function of it, so one query over a batch's snapshots says what each table had before and after each change;
+tasks/table_changes.py decides from that what is passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.pipeline.decode import NULL_VALUE, RECORD, Decoder
+from streams_runtime.pipeline.formats import content, format_of, is_null, parsed
+from streams_runtime.pipeline.nodes import HIDDEN, KEPT, applied, value_columns, value_of
+from streams_runtime.pipeline.refusing import columns_refused, refusing
+from streams_runtime.topology.plan import TransformNode
+from streams_runtime.topology.table_nodes import TableJoinNode
+from streams_runtime.topology.table_parts import TablePart
+
+RAW_KEY = "_raw_key"
+SHOWN = "_shown"  # whether a snapshot's rows may be written; nobody asks for the others' bytes
+_KEY, _TIME = "_key", "_timestamp"
+
+
+def held_value(source: int) -> str:
+    """Column of a snapshot: the bytes that the part's source of this number holds, null where it holds nothing."""
+    return f"_held_{source}"
+
+
+def held_time(source: int) -> str:
+    """Column of a snapshot: the time that is stored beside them."""
+    return f"_time_{source}"
+
+
+def present(number: int) -> str:
+    """Column of the answer: whether the table has a row. Sources are counted first, then steps."""
+    return f"_present_{number}"
+
+
+def time_of(number: int) -> str:
+    """Column of the answer: the time of that row, in ms."""
+    return f"_at_{number}"
+
+
+def written_to(sink: int) -> str:
+    """Column of the answer: what the part's sink of this number writes of the row; null where there is none."""
+    return f"_written_{sink}"
+
+
+def tables_of_snapshots(
+    part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decoder], formats: Mapping[str, str]
+) -> DataFrame:
+    """The key of each snapshot, the row that every table has for it, and what is written of it; rows in their order.
+
+    `decoders` are those of the sources, `formats` the names of the formats that the sinks write.
+    """
+    frame = _sources(part, snapshots, decoders)
+    number = {node.name: index for index, node in enumerate((*part.sources, *part.steps))}
+    for step in part.steps:
+        rows = _flat(frame, _row(number[step.input]))
+        if isinstance(step, TransformNode):
+            rows = applied(step, {step.input: rows}, table=True)
+        else:
+            other = F.col(KEPT)[_row(number[step.table])]
+            rows = _joined(step, rows, other.dropFields(_TIME), other[_TIME])
+        frame = _packed(rows, _row(number[step.name]))
+    for index, sink in enumerate(part.sinks):
+        rows = _flat(frame, _row(number[sink.input]))
+        wanted = ~F.col(NULL_VALUE) & F.col(KEPT)[SHOWN]
+        value = F.when(wanted, value_of(rows, formats[sink.name]))
+        frame = rows.select(f"{KEPT}.*", value.alias(written_to(index)))
+    rows_of = {index: F.col(_row(index)) for index in number.values()}
+    return frame.select(
+        _KEY,
+        *(row.isNotNull().alias(present(index)) for index, row in rows_of.items()),
+        *(F.unix_millis(row[_TIME]).alias(time_of(index)) for index, row in rows_of.items()),
+        *(written_to(index) for index in range(len(part.sinks))),
+    )
+
+
+def check_table_join(node: TableJoinNode, left: DataFrame, right: DataFrame) -> DataFrame:
+    """Analyse a join of two tables over no rows, each column by itself; its result.
+
+    Raises:
+        InvalidApplicationException: keys of two types, and the columns that Spark's analysis refuses; all of them.
+    """
+    mistakes = []
+    with refusing(f"{node.path}.join"):
+        mine, theirs = (format_of(each.schema[_KEY].dataType) for each in (left, right))
+    if mine != theirs:
+        found = f"the keys of {node.input} are {mine.name}, those of {node.table} {theirs.name}"
+        if mine.name == theirs.name:
+            found = f"the keys of {node.input} are {mine.schema}, those of {node.table} {theirs.schema}"
+        mistakes.append(Mistake(f"{node.path}.join.table", found, "join tables whose topics have keys of one type"))
+    nothing = F.lit(None).cast(StructType([right.schema[name] for name in value_columns(right)]))
+    mistakes += columns_refused(left.withColumn(node.table, nothing), node.select, f"{node.path}.join.select")
+    if mistakes:
+        raise InvalidApplicationException(mistakes)
+    return _joined(node, left, nothing, F.col(_TIME))
+
+
+def _sources(part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decoder]) -> DataFrame:
+    """The key, and a row for each source: null where it holds nothing."""
+    key = decoders[part.sources[0].name].key
+    values = [(index, decoders[source.name]) for index, source in enumerate(part.sources)]
+    frame = snapshots.withColumns(
+        {"_parsed_key": parsed(F.col(RAW_KEY), key)}
+        | {_parsed(index): parsed(F.col(held_value(index)), decoder.value) for index, decoder in values}
+    )
+    rows = []
+    for index, decoder in values:
+        columns = F.struct(F.col(held_time(index)).alias(_TIME), *decoder.fields(frame, _parsed(index)))
+        rows.append(F.when(~is_null(F.col(held_value(index)), decoder.value), columns).alias(_row(index)))
+    frame = frame.select(content(F.col("_parsed_key"), key).alias(_KEY), SHOWN, *rows)
+    for index, decoder in values:
+        if decoder.timestamp is not None:
+            others = [name for name in frame.columns if name != _row(index)]
+            timed = _flat(frame, _row(index))
+            timed = timed.withColumn(_TIME, F.coalesce(decoder.extracted(timed), F.col(_TIME)))
+            frame = _packed(timed, "_timed").select(*others, F.col("_timed").alias(_row(index)))
+    return frame
+
+
+def _joined(node: TableJoinNode, rows: DataFrame, other: Column, time: Column) -> DataFrame:
+    """The result's rows over those of the left table; `other` is the right one's as a struct, `time` its time."""
+    frame = rows.withColumns({node.table: other, _TIME: F.greatest(F.col(_TIME), time)})
+    here, there = ~F.col(NULL_VALUE), F.col(f"`{node.table}`").isNotNull()
+    found = {"inner": here & there, "left": here, "outer": here | there}[node.type]
+    added = {name.lower() for name, _ in node.select}
+    hidden = [F.col(name) for name in rows.columns if name in HIDDEN and name not in (RECORD, NULL_VALUE, _TIME)]
+    kept = [F.col(f"`{name}`") for name in value_columns(rows) if name.lower() not in added]
+    new = [F.when(found, F.expr(text)).alias(name) for name, text in node.select]
+    return frame.select(*hidden, _TIME, (~found).alias(NULL_VALUE), *kept, *new)
+
+
+def _row(number: int) -> str:
+    return f"_row_{number}"
+
+
+def _parsed(source: int) -> str:
+    return f"_parsed_{source}"
+
+
+def _flat(frame: DataFrame, row: str) -> DataFrame:
+    """One table's rows as expressions see them; everything else goes along as KEPT."""
+    kind = frame.schema[row].dataType
+    assert isinstance(kind, StructType)
+    columns = [F.col(row)[name].alias(name) for name in kind.fieldNames()]
+    return frame.select(F.struct(*frame.columns).alias(KEPT), _KEY, F.col(row).isNull().alias(NULL_VALUE), *columns)
+
+
+def _packed(rows: DataFrame, row: str) -> DataFrame:
+    """The reverse: what was kept, and the rows as one column."""
+    columns = [F.col(f"`{name}`") for name in value_columns(rows)]
+    return rows.select(f"{KEPT}.*", F.when(~F.col(NULL_VALUE), F.struct(_TIME, *columns)).alias(row))

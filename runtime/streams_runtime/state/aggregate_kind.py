@@ -1,0 +1,87 @@
+"""What an aggregate function is to the store: what it keeps, and how that comes to be and is put together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Columns = Sequence[pa.ChunkedArray]
+INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+FLOATS = (pa.float32(), pa.float64())
+
+
+class Kind(ABC):
+    """One aggregate function."""
+
+    parts: ClassVar[tuple[str, ...]] = ("",)
+    """Names of what it keeps; a single one without a name is what a user sees."""
+    given: ClassVar[tuple[str, ...] | None] = None
+    """Names of what Spark gives for a batch, where that is not the parts themselves."""
+    kept: ClassVar[Mapping[str, pa.DataType]] = {}
+    """Types of parts that do not depend on the argument's."""
+
+    @abstractmethod
+    def expressions(self, argument: str | None) -> Sequence[str]:
+        """Spark SQL that gives each part, or each of `given`, for a batch's records of a key."""
+
+    def of_batch(self, given: Columns) -> Columns:
+        """The parts, of what Spark gave."""
+        return given
+
+    def types(self, given: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+        """The types of the parts, by those of what Spark gives."""
+        return [self.kept[part] if part in self.kept else given[number] for number, part in enumerate(self.parts)]
+
+    @abstractmethod
+    def merge(self, old: Columns, new: Columns) -> Columns:
+        """The parts of both together, `new` after `old`; nulls where there is nothing of one of them.
+
+        Raises:
+            pyarrow.ArrowInvalid: a number left its range.
+            ProcessorStateException: what is stored can't be read.
+        """
+
+    def join(self, one: Columns, other: Columns) -> Columns:
+        """The parts of both together, where the records of neither are known to come first. Raises as `merge` does."""
+        return self.merge(one, other)
+
+    def keeps(self, kind: pa.DataType) -> bool:
+        """Whether a part of this type can be kept."""
+        return can_be_kept(kind)
+
+    def unfit(self, parts: Columns) -> bool:
+        """Whether JSON can't hold the parts: a number is NaN or infinite."""
+        return any(_has_unfit(part) for part in parts)
+
+    def finish(self, parts: Columns) -> pa.ChunkedArray:
+        """What a user sees of the parts."""
+        return parts[0]
+
+    def finish_value(self, parts: Mapping[str, Any]) -> Any:
+        """The same of one stored object, as JSON has it; for kinds whose parts have names.
+
+        Raises ValueError: it is not what the kind keeps.
+        """
+        raise NotImplementedError
+
+
+def _has_unfit(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_list(column.type):
+        return _has_unfit(pc.list_flatten(column))
+    return pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
+
+
+def can_be_kept(kind: pa.DataType) -> bool:
+    """Whether values of this type can be kept as JSON."""
+    return (
+        kind in INTEGERS
+        or kind in FLOATS
+        or pa.types.is_boolean(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_date32(kind)
+        or pa.types.is_timestamp(kind)
+    )

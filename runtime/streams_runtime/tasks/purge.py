@@ -1,0 +1,37 @@
+"""Deleting from repartition topics what is processed: nobody else reads it, and their retention is without end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.types import TopicPartition
+
+_LOGGER = logging.getLogger("streams_runtime.tasks")
+_INTERVAL = 30.0  # seconds; Kafka Streams' repartition.purge.interval.ms
+
+
+class Purge:
+    """Call `behind` after each batch: it deletes now and then. One thread uses it."""
+
+    def __init__(
+        self, admin: Admin, repartition_topics: Collection[str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._admin = admin
+        self._topics = repartition_topics
+        self._clock = clock
+        self._purged = clock()
+
+    def behind(self, committed: Mapping[TopicPartition, int]) -> None:
+        """Delete the records before the committed offsets, if it is time. Brokers that are away are asked later."""
+        if self._clock() - self._purged < _INTERVAL:
+            return
+        self._purged = self._clock()
+        done = {each: offset for each, offset in committed.items() if each.topic in self._topics}
+        try:
+            self._admin.delete_records(done)
+        except BrokerNotAvailableException as error:
+            _LOGGER.warning("%s. The records are deleted later", error)

@@ -1,0 +1,186 @@
+"""State side of an aggregate by sessions: a batch's fragments join what the store has, and each other.
+
+Fragments of a key are taken in their order, each as KStreamSessionWindowAggregate takes a record: it joins every
+session that lies at most the gap away, and comes too late if what comes of that has ended before all that may still
+change. A fragment of several records is sure to be in time (pipeline.windows).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from streams_runtime.pipeline.encode import encoded
+from streams_runtime.pipeline.nodes import OUT_RECORDS
+from streams_runtime.pipeline.runner import Keyed, TableRows
+from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, sure_age
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.store import Updates
+from streams_runtime.state.stores import AnyStore
+from streams_runtime.state.window_keys import session_key, split_session_key
+from streams_runtime.state.windows import SessionStore
+from streams_runtime.tasks.parts import put_together
+from streams_runtime.tasks.updates import Merged
+from streams_runtime.topology.plan import AggregateNode, SessionWindows
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session as it comes to be. `parts` are rows: of stored states, then of the batch's; `stored`: it lies there."""
+
+    start: int
+    end: int
+    parts: list[int]
+    stored: bool = False
+
+
+@dataclass(slots=True)
+class _Fragment:
+    start: int
+    end: int
+    before: int  # stream time before it
+    records: int
+    row: int
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Of all keys: what is to be written, which sessions are no more, and the stored values that parts refer to."""
+
+    written: list[tuple[int, bytes, _Session]] = field(default_factory=list)
+    gone: list[tuple[int, bytes, int, int]] = field(default_factory=list)
+    stored: list[bytes] = field(default_factory=list)
+    late: int = 0
+
+
+def must_be_cut_anew(keyed: Keyed, times: Mapping[int, int]) -> bool:
+    """Whether a record may come too late by the stream time before the batch, which its fragments know nothing of."""
+    assert keyed.within is not None
+    start, _, _, before = (keyed.within[name].to_numpy() for name in FRAGMENT_COLUMNS)
+    known = np.array([times[partition] for partition in keyed.partitions.to_pylist()], np.int64)
+    return bool(np.any((known > before) & (known - start > sure_age(_windows_of(keyed)))))
+
+
+def merged_sessions(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) -> Merged:
+    """Merge a batch's fragments into the stores' contents; writes nothing.
+
+    Raises:
+        StreamsException: a total left its range.
+        ProcessorStateException: a store can't be read.
+    """
+    outcome, windows = _Outcome(), _windows_of(keyed)
+    for (partition, key), fragments in _by_key(keyed).items():
+        store = stores[partition]
+        assert isinstance(store, SessionStore)
+        _follow(windows, store, partition, key, fragments, outcome)
+    stored = state.decode(outcome.stored)
+    rows = pa.concat_tables([stored, state.of_batch(keyed.columns)])
+    parts = [_numbers(session.parts, len(outcome.stored)) for *_, session in outcome.written]
+    contents = put_together(rows, parts, state.join)
+    return Merged(_updates(state, outcome, contents), _rows(state, keyed, outcome, contents), outcome.late)
+
+
+def _by_key(keyed: Keyed) -> dict[tuple[int, bytes], list[_Fragment]]:
+    """The fragments of each partition's keys, in their order."""
+    assert keyed.within is not None
+    starts, ends, order, before = (keyed.within[name].to_pylist() for name in FRAGMENT_COLUMNS)
+    records = keyed.within[OUT_RECORDS].to_pylist()
+    keys, partitions = encoded(keyed.keys), keyed.partitions.to_pylist()
+    found: defaultdict[tuple[int, bytes], list[_Fragment]] = defaultdict(list)
+    for row in sorted(range(len(order)), key=order.__getitem__):
+        fragment = _Fragment(starts[row], ends[row], before[row], records[row], row)
+        found[partitions[row], keys[row] or b""].append(fragment)
+    return found
+
+
+def _follow(
+    windows: SessionWindows,
+    store: SessionStore,
+    partition: int,
+    key: bytes,
+    fragments: Sequence[_Fragment],
+    outcome: _Outcome,
+) -> None:
+    """One key's fragments, one after the other."""
+    gap = windows.gap
+    first, last = min(each.start for each in fragments) - gap, max(each.end for each in fragments) + gap
+    there = [_Session(*split_session_key(data)[1:], [], stored=True) for data, _ in store.fetch(key, key, first, last)]
+    values = store.get_stored([session_key(key, each.start, each.end) for each in there])
+    for session, value in zip(there, values, strict=True):
+        assert value is not None
+        session.parts.append(-1 - len(outcome.stored))  # rows of stored states count downwards from -1
+        outcome.stored.append(value)
+    known = {(each.start, each.end) for each in there}
+    touched: list[_Session] = []
+    for fragment in fragments:
+        expired = fragment.before - windows.retention
+        joined = [
+            each
+            for each in there
+            if each.end >= fragment.start - gap and each.start <= fragment.end + gap and each.end > expired
+        ]
+        start = min([fragment.start, *(each.start for each in joined)])
+        end = max([fragment.end, *(each.end for each in joined)])
+        # Its own time does not move stream time if it is behind; a fragment that is ahead is in time.
+        if end < fragment.before - windows.grace - gap:
+            outcome.late += fragment.records
+            continue
+        session = _Session(start, end, [*(part for each in joined for part in each.parts), fragment.row])
+        there = [each for each in there if each not in joined] + [session]
+        touched = [each for each in touched if each not in joined] + [session]
+    left = {(each.start, each.end) for each in there}
+    outcome.gone += [(partition, key, start, end) for start, end in sorted(known - left)]
+    outcome.written += [(partition, key, each) for each in sorted(touched, key=lambda each: each.end)]
+
+
+def _numbers(parts: Sequence[int], stored: int) -> list[int]:
+    """Where the parts are among all rows, of which the stored ones come first."""
+    return [-1 - part if part < 0 else stored + part for part in parts]
+
+
+def _places(rows: Iterable[int]) -> pa.Array:
+    return pa.array(list(rows), pa.int64())
+
+
+def _updates(state: AggregateState, outcome: _Outcome, contents: pa.Table) -> dict[int, Updates]:
+    """What each partition's store will have: what is gone first, then what is written."""
+    lines: defaultdict[int, list[tuple[bytes, bytes | None, int]]] = defaultdict(list)
+    for partition, key, start, end in outcome.gone:
+        lines[partition].append((session_key(key, start, end), None, end))
+    for (partition, key, session), value in zip(outcome.written, state.encode(contents), strict=True):
+        lines[partition].append((session_key(key, session.start, session.end), value, session.end))
+    return {
+        partition: Updates([key for key, *_ in each], [value for _, value, _ in each], [time for *_, time in each])
+        for partition, each in lines.items()
+    }
+
+
+def _rows(state: AggregateState, keyed: Keyed, outcome: _Outcome, contents: pa.Table) -> TableRows:
+    """The same for the steps behind the aggregate, with the keys as Spark gave them."""
+    here = zip(keyed.partitions.to_pylist(), encoded(keyed.keys), strict=True)
+    places = {place: row for row, place in enumerate(here)}
+    lines = [(partition, key, start, end) for partition, key, start, end in outcome.gone]
+    lines += [(partition, key, session.start, session.end) for partition, key, session in outcome.written]
+    nothing = contents.slice(0, 0)
+    deleted = pa.table([pa.nulls(len(outcome.gone), each.type) for each in nothing.schema], schema=nothing.schema)
+    starts, ends = (pa.array([line[at] for line in lines], pa.int64()) for at in (2, 3))
+    return TableRows(
+        pa.array([line[0] for line in lines], pa.int32()),
+        keyed.keys.take(_places(places[line[:2]] for line in lines)),
+        ends,
+        state.finish(pa.concat_tables([deleted, contents])),
+        starts,
+        ends,
+        pa.array([True] * len(outcome.gone) + [False] * len(outcome.written)),
+    )
+
+
+def _windows_of(keyed: Keyed) -> SessionWindows:
+    node = keyed.node
+    assert isinstance(node, AggregateNode)
+    assert isinstance(node.windows, SessionWindows)
+    return node.windows

@@ -1,0 +1,206 @@
+"""State side of steps over tables: what each change of a source makes its tables pass on, as Kafka Streams does.
+
+The changes of all sources that joins bring together have one order (joins.places). A change is the step from one
+snapshot of its key to the next; Spark says what each table has in either (pipeline.tables), and here it is decided,
+for all changes at once, how far each goes and at which time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streams_runtime.pipeline.encode import encoded
+from streams_runtime.pipeline.nodes import OUT_VALUE
+from streams_runtime.pipeline.runner import Emission, Keyed, SubTopologyRunner, headers_of
+from streams_runtime.pipeline.tables import RAW_KEY, SHOWN, held_time, held_value, present, time_of, written_to
+from streams_runtime.state.store import unstamp
+from streams_runtime.tasks.joins import places
+from streams_runtime.tasks.task import Task
+from streams_runtime.topology.plan import TransformNode
+from streams_runtime.topology.table_nodes import TableJoinNode
+from streams_runtime.topology.table_parts import TablePart
+
+_Held = tuple[int | None, bytes | None]
+"""Time (ms) and bytes of what a source holds for a key; None and None where it holds nothing."""
+_NOTHING: _Held = (None, None)
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Changes:
+    """A batch's changes of a part's sources, in turn.
+
+    `source`: which of the part's sources has changed; `before` and `after`: which snapshots the change leads from and
+    to; `times` those of the records, in ms; `headers` their headers. `snapshots` are (key, partition, shown, and what
+    each source holds).
+    """
+
+    source: list[int] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    headers: list[Any] = field(default_factory=list)
+    snapshots: list[tuple[bytes, bool, tuple[_Held, ...]]] = field(default_factory=list)
+
+    def table(self) -> pa.Table:
+        """The snapshots as Spark takes them."""
+        keys, shown, held = zip(*self.snapshots, strict=True)
+        columns = {RAW_KEY: pa.array(keys, pa.binary()), SHOWN: pa.array(shown, pa.bool_())}
+        for index, of_source in enumerate(zip(*held, strict=True)):
+            times, values = zip(*of_source, strict=True)
+            milliseconds = pa.array(times, pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
+            columns[held_value(index)] = pa.array(values, pa.binary())
+            columns[held_time(index)] = milliseconds.cast(pa.timestamp("us", tz="UTC"))
+        return pa.table(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Whether a table had a row before and after each change, and the times of these rows (ms; of none: anything)."""
+
+    before: Mask
+    after: Mask
+    time: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Which changes a table passes on, and the time of each, in ms."""
+
+    which: Mask
+    times: Numbers
+
+
+def table_emissions(
+    part: TablePart, changed: Mapping[str, Keyed], runner: SubTopologyRunner, tasks: Mapping[int, Task]
+) -> list[Emission]:
+    """What the part's sinks write of a batch's changes; `changed` has them by source, nothing is in the stores yet.
+
+    Raises ProcessorStateException: a store can't be read.
+    """
+    changes = changes_of(part, changed, tasks) if part.sinks else Changes()
+    if not changes.source:
+        return []
+    answer = runner.run_tables(part, changes.table())
+    before, after = np.array(changes.before), np.array(changes.after)
+    rows = {}
+    for index, node in enumerate((*part.sources, *part.steps)):
+        there = answer[present(index)].to_numpy()
+        rows[node.name] = Rows(there[before], there[after], answer[time_of(index)].fill_null(0).to_numpy()[after])
+    passed = passed_on(part, np.array(changes.source), np.array(changes.times), rows)
+    keys = encoded(answer["_key"])
+    emissions = []
+    for index, sink in enumerate(part.sinks):
+        which = np.flatnonzero(passed[sink.input].which)
+        snapshots: list[int] = after[which].tolist()
+        values = encoded(answer[written_to(index)])
+        headers = [changes.headers[change] for change in which.tolist()]
+        emissions.append(
+            Emission(
+                sink.topic,
+                False,
+                [keys[row] for row in snapshots],
+                [values[row] for row in snapshots],
+                passed[sink.input].times[which].tolist(),
+                headers_of(headers) if any(headers) else None,
+            )
+        )
+    return emissions
+
+
+def changes_of(part: TablePart, changed: Mapping[str, Keyed], tasks: Mapping[int, Task]) -> Changes:
+    """The batch's changes of the part's sources in turn, and the snapshots between them.
+
+    Raises ProcessorStateException: a store can't be read.
+    """
+    rows = []
+    for source, node in enumerate(part.sources):
+        keyed = changed.get(node.name)
+        if keyed is not None and len(keyed.keys):
+            partitions = keyed.partitions.to_pylist()
+            whose = zip(partitions, keyed.keys.to_pylist(), strict=True)
+            held = zip(keyed.timestamps.to_pylist(), keyed.columns[OUT_VALUE].to_pylist(), strict=True)
+            times = keyed.columns["_timestamp"].cast(pa.int64()).to_pylist()
+            headers = keyed.columns["_headers"].to_pylist()
+            turns = places(partitions, keyed.columns, source)
+            rows += [row for row in zip(turns, whose, held, times, headers, strict=True) if row[1][1] is not None]
+    found = Changes()
+    rows.sort(key=lambda row: row[0])
+    current = _held(part, {row[1] for row in rows}, tasks)
+    latest: dict[tuple[int, bytes], int] = {}
+    for (_, _, source, _, _), at, (time, value), micros, headers in rows:
+        if at not in latest:
+            latest[at] = len(found.snapshots)
+            found.snapshots.append((at[1], False, tuple(current[at])))
+        current[at][source] = _NOTHING if value is None else (time, value)
+        found.source.append(source)
+        found.before.append(latest[at])
+        found.after.append(len(found.snapshots))
+        found.times.append(micros // 1000)
+        found.headers.append(headers)
+        latest[at] = len(found.snapshots)
+        found.snapshots.append((at[1], True, tuple(current[at])))
+    return found
+
+
+def passed_on(part: TablePart, source: Numbers, times: Numbers, rows: Mapping[str, Rows]) -> dict[str, Passed]:
+    """Which changes each table of a part passes on, by its name.
+
+    `source` and `times` are those of the changes; `rows` are what each table has before and after them.
+    """
+    passed = {node.name: Passed(source == index, times) for index, node in enumerate(part.sources)}
+    for step in part.steps:
+        if isinstance(step, TableJoinNode):
+            passed[step.name] = _joined(step, passed, rows)
+        else:
+            passed[step.name] = _transformed(step, passed[step.input], rows[step.name])
+    return passed
+
+
+def _transformed(step: TransformNode, reached: Passed, rows: Rows) -> Passed:
+    """A where is silent about rows that were not in its table and are not now; a select tells every change."""
+    if step.where is None:
+        return reached
+    return Passed(reached.which & (rows.before | rows.after), reached.times)
+
+
+def _joined(step: TableJoinNode, passed: Mapping[str, Passed], rows: Mapping[str, Rows]) -> Passed:
+    """Changes of either side that concern the result, also where it has no row before and none after.
+
+    A change beside a row of the other side is always passed on. Without one, a side that counts alone passes on what
+    it had or has.
+    """
+    left, right = rows[step.input], rows[step.table]
+    from_left = right.after if step.type == "inner" else right.after | left.before | left.after
+    from_right = left.after | right.before | right.after if step.type == "outer" else left.after
+    sides = ((passed[step.input], from_left, right), (passed[step.table], from_right, left))
+    which = np.zeros(len(left.after), bool)
+    times = np.zeros(len(left.after), np.int64)
+    for side, concerned, other in sides:
+        mine = side.which & concerned
+        latest = np.where(other.after, np.maximum(side.times, other.time), side.times)
+        which, times = which | mine, np.where(mine, latest, times)
+    return Passed(which, times)
+
+
+def _held(
+    part: TablePart, wanted: set[tuple[int, bytes]], tasks: Mapping[int, Task]
+) -> dict[tuple[int, bytes], list[_Held]]:
+    """What each source's store has for the keys of these partitions, before the batch."""
+    found: dict[tuple[int, bytes], list[_Held]] = {at: [] for at in wanted}
+    by_partition: dict[int, list[bytes]] = {}
+    for partition, key in sorted(wanted):
+        by_partition.setdefault(partition, []).append(key)
+    for partition, keys in by_partition.items():
+        for node in part.sources:
+            stored = tasks[partition].key_value_store(node.store).get_stored(keys)
+            for key, each in zip(keys, stored, strict=True):
+                found[partition, key].append(_NOTHING if each is None else unstamp(each))
+    return found

@@ -1,0 +1,12 @@
+"""Tests of a topology without Kafka and without a cluster: for users, and for this project's own tests.
+
+`TopologyTestDriver` runs an application's topology in the calling thread with the runtime's own code; nothing in the
+runtime imports this package.
+"""
+
+from streams_runtime.testing.driver import TopologyTestDriver
+from streams_runtime.testing.records import START, Record
+from streams_runtime.testing.session import spark_session
+from streams_runtime.testing.topics import InputTopic, OutputTopic
+
+__all__ = ["START", "InputTopic", "OutputTopic", "Record", "TopologyTestDriver", "spark_session"]

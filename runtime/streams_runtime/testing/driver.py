@@ -1,0 +1,198 @@
+"""`TopologyTestDriver`: what org.apache.kafka.streams.TopologyTestDriver is in Java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any
+
+from streams_runtime.api import StreamsApplication, load_application, parse_application
+from streams_runtime.api.mistakes import suggestion
+from streams_runtime.engine import compiled, error_policy
+from streams_runtime.errors import IllegalStateException, TopologyException
+from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, check_name, open_store
+from streams_runtime.states import ClientState
+from streams_runtime.tasks.processor import Counters
+from streams_runtime.testing.formats import RAW, decoders_of, encoder
+from streams_runtime.testing.machine import Machine
+from streams_runtime.testing.outbox import Sent
+from streams_runtime.testing.records import START
+from streams_runtime.testing.session import spark_session
+from streams_runtime.testing.stores import DriverStores
+from streams_runtime.testing.topics import InputTopic, OutputTopic
+from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.partitions import partition_counts
+from streams_runtime.topology.plan import SourceNode, TableSourceNode, Topology
+
+
+class TopologyTestDriver:
+    """Runs the topology of one application without Kafka: pipe records, then read outputs and stores.
+
+    What runs is the runtime's own code, in the calling thread: Spark's plans, the aggregates, RocksDB in a folder that
+    is gone at the end, the partitioner. Brokers, groups, threads and restorations are not there, and nothing depends
+    on the clock of the machine: windows go by the times of records. Use it in `with`, in one thread.
+    """
+
+    def __init__(
+        self,
+        application: StreamsApplication | Mapping[str, Any] | Path | str,
+        partitions: int | Mapping[str, int] = 1,
+    ) -> None:
+        """`application` is a file's path, a document, or YAML text (of more than one line).
+
+        `partitions` is the number of every source's and sink's topic, or those of some by topic, others having one.
+        Repartition topics have as many as with brokers. Spark is the session that this process has, or one that is
+        started (5 to 10 s) and stopped with the driver; see `spark_session`.
+
+        Raises:
+            InvalidApplicationException: lists every mistake, those that Spark finds too.
+            ConfigException: the file can't be read.
+            TopologyException: numbers of partitions that do not fit together, or of an unknown topic.
+            EnvironmentException: Java or jars are missing; the message says what to install.
+        """
+        self.application = _application(application)
+        self.topology: Topology = build_topology(self.application)
+        policy = error_policy(self.application)
+        self._dead_letters = () if policy.topic is None else (policy.topic,)
+        self._counts = _counts(self.topology, (*self.topology.sink_topics, *self._dead_letters), partitions)
+        spark = self.application.spec.spark
+        config = {name: str(value) for name, value in spark.config.items()}
+        self._in_batch = False
+        with ExitStack() as undo:
+            session = undo.enter_context(spark_session(self.topology.application_id, spark.master, config))
+            folder = undo.enter_context(TemporaryDirectory(prefix="topology-test-driver-"))
+            self._compiled = compiled(session, self.topology, {})
+            self._machine = Machine(self.topology, self._compiled, policy, self._counts, Path(folder))
+            undo.callback(self._machine.close)
+            self._stores = DriverStores(self._machine, self._compiled.compiler)
+            self._closing = undo.pop_all()
+
+    def input_topic(self, name: str, start: datetime = START, auto_advance: timedelta = timedelta(0)) -> InputTopic:
+        """A source's topic. `start` is the time of its records, and each of them moves it on by `auto_advance`.
+
+        Raises:
+            TopologyException: no source reads this topic; the message names the nearest one.
+            IllegalStateException: the driver is closed.
+        """
+        self._check_open()
+        sources = {node.topic: node for node in self.topology.nodes if isinstance(node, SourceNode | TableSourceNode)}
+        source = sources.get(name)
+        if source is None:
+            hint = "it is written; use output_topic" if name in self._outputs else suggestion(name, sources)
+            raise TopologyException(f"no source reads the topic {name!r}; {hint}")
+        encoders = encoder(name, "key", source.key), encoder(name, "value", source.value)
+        return InputTopic(name, encoders, self._counts[name], self._pipe, start, auto_advance)
+
+    def output_topic(self, name: str) -> OutputTopic:
+        """A topic that a sink writes, or that of the dead letters. All handles of a topic read the same records.
+
+        Raises:
+            TopologyException: no sink writes this topic; the message names the nearest one.
+            ConfigException: sinks write records of different formats to it.
+            IllegalStateException: the driver is closed.
+        """
+        self._check_open()
+        if name not in self._outputs:
+            read = name in self.topology.source_topics
+            hint = "it is read; use input_topic" if read else suggestion(name, self._outputs)
+            raise TopologyException(f"no sink writes the topic {name!r}; {hint}")
+        known = name in self.topology.sink_topics
+        codec = self._stores.codec
+        decoders = decoders_of(self.topology, self._compiled.compiler, codec, name) if known else RAW
+        return OutputTopic(name, decoders, self._machine.logs.unread(name))
+
+    def store(self, name: str) -> ReadOnlyStore:
+        """A store's read-only handle, of the store's own kind: the one that StreamsClient.store gives.
+
+        Raises:
+            UnknownStateStoreException: there is no store of this name; the message lists those that there are.
+            IllegalStateException: the driver is closed.
+        """
+        self._check_open()
+        check_name(self._stores, name)
+        kind = self.topology.store(name)[1].kind
+        return open_store(self._stores, StoreQueryParameters(name, kind))
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """All that is piped inside the block, into whichever topics, is one batch, which is processed at its end.
+
+        Batches decide how often an aggregate is written, never what it comes to: with this a test can say so. An
+        exception inside the block leaves out what was piped in it; at its end it raises as InputTopic.pipe does.
+        """
+        self._check_open()
+        if self._in_batch:
+            raise IllegalStateException("a batch is already open; its block has to end before the next one begins")
+        self._in_batch = True
+        try:
+            yield
+        except BaseException:
+            self._machine.forget()
+            raise
+        finally:
+            self._in_batch = False
+        self._machine.work()
+
+    @property
+    def counters(self) -> Counters:
+        """What was done so far, as `/state` has it: records processed, dropped, too late, unreadable, …"""
+        return self._machine.counters
+
+    def close(self) -> None:
+        """Close the stores, delete their folder, and stop Spark if the driver started it. May be called twice.
+
+        Output topics that the test still has give what was written; handles of stores raise
+        StateStoreNotAvailableException.
+        """
+        self._stores.state = ClientState.NOT_RUNNING
+        self._closing.close()
+
+    def __enter__(self) -> TopologyTestDriver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _outputs(self) -> tuple[str, ...]:
+        return (*self.topology.sink_topics, *self._dead_letters)
+
+    def _pipe(self, records: Sequence[Sent]) -> None:
+        self._check_open()
+        for sent in records:
+            self._machine.logs.append(sent, sent.key)
+        if not self._in_batch:
+            self._machine.work()
+
+    def _check_open(self) -> None:
+        if self._stores.state is not ClientState.RUNNING:
+            raise IllegalStateException("the driver is closed; make another one, which begins with empty stores")
+
+
+def _application(given: StreamsApplication | Mapping[str, Any] | Path | str) -> StreamsApplication:
+    if isinstance(given, StreamsApplication):
+        return given
+    if isinstance(given, Mapping) or (isinstance(given, str) and "\n" in given):
+        return parse_application(given)
+    return load_application(given)
+
+
+def _counts(topology: Topology, outputs: Sequence[str], partitions: int | Mapping[str, int]) -> Mapping[str, int]:
+    """The number of partitions of each topic that the application or the test reads."""
+    own = (*topology.source_topics, *outputs)
+    some = dict.fromkeys(own, partitions) if isinstance(partitions, int) else partitions
+    for topic, count in some.items():
+        if topic not in own:
+            raise TopologyException(
+                f"partitions: no source and no sink has the topic {topic!r}; {suggestion(topic, own)}"
+            )
+        if count < 1:
+            raise TopologyException(f"partitions: found {count} for {topic}; a topic has at least 1")
+    counts = {topic: some.get(topic, 1) for topic in own}
+    return {**counts, **partition_counts(topology, counts)}

@@ -1,0 +1,97 @@
+"""How a test's keys and values become a topic's bytes, and the other way round: by the formats that are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from streams_runtime.errors import ConfigException
+from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.ddl import kind_of
+from streams_runtime.query.sessions import session_windowed
+from streams_runtime.query.views import StoreCodec
+from streams_runtime.query.windowed import Windowed
+from streams_runtime.query.windows import windowed
+from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
+from streams_runtime.testing.fitting import fitted
+from streams_runtime.topology.plan import AggregateNode, Format, SinkNode, Topology, TransformNode
+
+Encode = Callable[[object], bytes | None]
+Decode = Callable[[bytes], object]
+
+_NO_SEQUENCE = bytes(4)  # a window's key in a sink lacks the number that it ends with in a changelog
+
+
+def encoder(topic: str, part: str, format: Format) -> Encode:
+    """Writes keys (`part` is `key`) or values of a source's topic. bytes are written as they are, whatever the format.
+
+    What it gives raises SerdeException for a value that does not fit.
+    """
+    serde = value_serde(format)
+    kind = None if format.schema is None else kind_of(format.schema)
+    where = f"{part} for {topic}"
+
+    def encode(given: object) -> bytes | None:
+        if given is None or isinstance(given, bytes):
+            return given
+        fit = given if kind is None else fitted(given, kind, where)
+        try:
+            return serde.encode(fit)
+        except SerdeException as error:
+            raise SerdeException(f"{where}: {error}") from None
+
+    return encode
+
+
+@dataclass(frozen=True, slots=True)
+class Decoders:
+    """How keys and values of an output topic are read."""
+
+    key: Decode
+    value: Decode
+
+
+RAW = Decoders(bytes, bytes)
+"""As they are: dead letters."""
+
+
+def decoders_of(topology: Topology, compiler: Compiler, codec: Callable[[str], StoreCodec], topic: str) -> Decoders:
+    """How the records are read that the topology writes to a topic; `codec` is a store's by its name.
+
+    Raises:
+        ConfigException: different things are written to it.
+    """
+    sinks = [node for node in topology.nodes if isinstance(node, SinkNode) and node.topic == topic]
+    late = [node for node in topology.nodes if isinstance(node, AggregateNode) and node.late_topic == topic]
+    written = {
+        (compiler.key_format(each.input), _windows_of(topology, each.input), compiler.value_format(each))
+        for each in sinks
+    }
+    written |= {(compiler.key_format(each.input), None, "json") for each in late}
+    if len(written) > 1:
+        names = ", ".join([*(each.input for each in sinks), *(each.name for each in late)])
+        raise ConfigException(
+            f"{names} write keys or values of different formats to {topic}, which can't be told apart when they are"
+            " read; give each a topic of its own"
+        )
+    ((key, aggregate, value),) = written
+    return Decoders(_key_decoder(key, aggregate, codec), value_serde(Format(value)).decode)
+
+
+def _key_decoder(format: Format, aggregate: AggregateNode | None, codec: Callable[[str], StoreCodec]) -> Decode:
+    if aggregate is None:
+        return key_serde(format).decode
+    known = codec(aggregate.store)
+
+    def decode(data: bytes) -> Windowed:
+        return session_windowed(known, data) if known.window_size is None else windowed(known, data + _NO_SEQUENCE)
+
+    return decode
+
+
+def _windows_of(topology: Topology, name: str) -> AggregateNode | None:
+    """The aggregate whose windows or sessions are the keys of what a node gives."""
+    node = topology.node(name)
+    if isinstance(node, TransformNode):
+        return _windows_of(topology, node.input)
+    return node if isinstance(node, AggregateNode) and node.windows is not None else None

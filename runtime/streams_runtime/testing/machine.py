@@ -1,0 +1,121 @@
+"""An application's batches, one after the other: the runtime's own code between topics in memory and real stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import cast
+
+from streams_runtime.engine import Compiled
+from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.failures import is_spark_failure, translated
+from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.tasks.assignment import inputs_of_task
+from streams_runtime.tasks.processor import BatchProcessor, Counters, Outcome
+from streams_runtime.tasks.task import Task
+from streams_runtime.tasks.unreadable import ErrorPolicy
+from streams_runtime.testing.logs import Logs, batch_of
+from streams_runtime.testing.outbox import Outbox
+from streams_runtime.topology.partitions import tasks
+from streams_runtime.topology.plan import SubTopology, TaskId, Topology
+
+_OWNER = "topology-test-driver"
+
+
+class Machine:
+    """Every task of an application, open and running. Used by one thread."""
+
+    def __init__(
+        self, topology: Topology, compiled: Compiled, policy: ErrorPolicy, counts: Mapping[str, int], folder: Path
+    ) -> None:
+        """`counts` are the partitions of all topics that are read, by the application or by a test.
+
+        Raises:
+            ProcessorStateException: the stores can't be made in `folder`.
+        """
+        self.topology = topology
+        self.counters = Counters()
+        self.logs = Logs(counts)
+        self._processor = BatchProcessor(compiled.compiler, compiled.runners, policy, self.counters)
+        ids = tasks(topology, counts)
+        with ExitStack() as undo:
+            directory = undo.enter_context(StateDirectory(folder, topology.application_id, _OWNER))
+            self.tasks = {
+                sub.id: running_tasks(
+                    undo, sub, [each for each in ids if each.subtopology == sub.id], counts, directory
+                )
+                for sub in topology.subtopologies
+            }
+            self._closing = undo.pop_all()
+
+    def work(self) -> None:
+        """Process all that waits, and what comes of it, until nothing is left: sub-topology by sub-topology, upstream
+        first, each with all that waits for it as one batch.
+
+        Raises whatever ends a batch in the runtime. Nothing of that batch is written, and what waits is forgotten.
+        """
+        try:
+            while any(self._work_on(sub) for sub in self.topology.subtopologies):
+                pass
+        except BaseException:
+            self.forget()
+            raise
+
+    def forget(self) -> None:
+        """Leave out what waits to be processed."""
+        for sub in self.topology.subtopologies:
+            self.logs.take(sub.source_topics)
+
+    def close(self) -> None:
+        """Close the stores. May be called twice."""
+        self._closing.close()
+
+    def _work_on(self, sub: SubTopology) -> bool:
+        """Whether something waited for the sub-topology."""
+        waiting = self.logs.take(sub.source_topics)
+        if waiting:
+            outbox = Outbox()
+            outcome = self._processed(sub, batch_of(waiting), outbox)
+            for sent in outbox.records:
+                self.logs.append(sent, outbox.placed.get((sent.topic, sent.key), sent.key))
+            store(outcome, self.logs.end)
+            self.counters.batches += 1
+        return bool(waiting)
+
+    def _processed(self, sub: SubTopology, batch: BatchInput, outbox: Outbox) -> Outcome:
+        # A batch's output goes through `send` alone.
+        producer = cast(BatchProducer, outbox)
+        try:
+            result = self._processor.compute(sub, batch)
+            return self._processor.apply(sub, self.tasks[sub.id], batch, result, producer)
+        except Exception as error:
+            if is_spark_failure(error):
+                raise translated(error, "no address") from error
+            raise
+
+
+def running_tasks(
+    stack: ExitStack, sub: SubTopology, ids: Iterable[TaskId], counts: Mapping[str, int], directory: StateDirectory
+) -> dict[int, Task]:
+    """Tasks of a sub-topology by partition, with empty stores; closed with `stack`.
+
+    Raises:
+        ProcessorStateException: a store can't be made.
+    """
+    running = {}
+    for task_id in ids:
+        task = Task(task_id, sub, inputs_of_task(sub, task_id.partition, counts))
+        task.open(directory)
+        stack.callback(task.close)
+        task.run()
+        running[task_id.partition] = task
+    return running
+
+
+def store(outcome: Outcome, end: Callable[[TopicPartition], int]) -> None:
+    """Write what a committed batch has held; `end` says where a changelog ends then."""
+    for held in outcome.held:
+        held.store.write(held.updates, end(held.store.changelog) if held.offset is None else held.offset)

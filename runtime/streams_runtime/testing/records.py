@@ -1,0 +1,44 @@
+"""A record as a test sees it, and the moments in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from streams_runtime.kafka.producer import Headers
+from streams_runtime.query.windowed import Moment, last_ms
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+"""The time of the first record of an input topic, unless the test says otherwise: the same in every run."""
+
+HeadersGiven = Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record with key and value as Python has them; value None is a tombstone.
+
+    One that was read has a UTC datetime as its timestamp; one that is piped may have ms since 1970 as well, or None:
+    its topic's time. Header values are bytes. Two records are equal wherever they lie: `partition` is not compared.
+    """
+
+    key: object
+    value: object
+    timestamp: Moment | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = field(default=None, compare=False)
+
+
+def ms_of(timestamp: Moment) -> int:
+    """A moment in ms since 1970. Raises ValueError for one without a time zone, or before 1970."""
+    ms = last_ms("timestamp", timestamp)
+    if ms < 0:
+        raise ValueError(f"timestamp: {timestamp} is before 1970; Kafka has no such records")
+    return ms
+
+
+def headers_of(given: HeadersGiven) -> Headers | None:
+    """Headers as a topic has them; text becomes UTF-8, and no headers are None."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs] or None

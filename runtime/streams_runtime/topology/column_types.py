@@ -1,0 +1,94 @@
+"""The columns of each node's records, with their types where these are known without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streams_runtime.api.aggregates import AggregateCall
+from streams_runtime.api.columns import Column, Columns, Type, struct_of
+from streams_runtime.api.sql import parse_expression
+from streams_runtime.api.streams import value_columns
+from streams_runtime.api.topology_spec import FormatSpec
+from streams_runtime.topology.plan import (
+    Aggregate,
+    AggregateNode,
+    Format,
+    JoinNode,
+    MergeNode,
+    Node,
+    RepartitionSourceNode,
+    SourceNode,
+    TableSourceNode,
+    Topology,
+    TransformNode,
+)
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stream_nodes import FlatMapNode
+from streams_runtime.topology.table_nodes import TableJoinNode
+
+Known = Mapping[str, Columns | None]
+
+
+def columns_of(topology: Topology) -> Known:
+    """The columns that flow out of each node, by its name; None where they are not known."""
+    found: dict[str, Columns | None] = {}
+    for node in topology.nodes:
+        found[node.name] = _columns(node, found)
+    return found
+
+
+def state_type(aggregate: Aggregate, columns: Columns | None) -> Type | None:
+    """The type of what an aggregate keeps; None where it is not known, or is the same for every argument.
+
+    Of approx_count_distinct the argument's own: the same values have other hashes as another type.
+    """
+    if columns is None or aggregate.function in ("count", "avg", "approx_percentile"):
+        return None
+    call = AggregateCall(aggregate.function, aggregate.argument)
+    return call.argument_type(columns) if aggregate.function == "approx_count_distinct" else call.result_type(columns)
+
+
+def _columns(node: Node, found: Known) -> Columns | None:
+    match node:
+        case SourceNode() | TableSourceNode():
+            return _read(node.value)
+        case RepartitionSourceNode():
+            return found[node.origin]
+        case MergeNode():
+            return found[node.inputs[0]]
+        case JoinNode() | TableJoinNode():
+            return _joined(node, node.table, found[node.input], found[node.table])
+        case StreamJoinNode():
+            return _joined(node, node.stream, found[node.input], found[node.other])
+        case _:
+            before = found[node.input]
+            return _after(node, before) if before is not None else None
+
+
+def _joined(
+    node: JoinNode | StreamJoinNode | TableJoinNode, name: str, stream: Columns | None, other: Columns | None
+) -> Columns | None:
+    """The columns of the stream, or of the left table, and those that the join adds or replaces.
+
+    `name` is what the join calls the other side.
+    """
+    if stream is None:
+        return None
+    seen = Columns((*stream, Column(name, None if other is None else struct_of(other))))
+    added = Columns(tuple(Column(column, seen.type_of(parse_expression(text))) for column, text in node.select))
+    return Columns((*(each for each in stream if added.get(each.name) is None), *added))
+
+
+def _after(node: Node, before: Columns) -> Columns:
+    if isinstance(node, TransformNode) and node.select is not None:
+        return Columns(tuple(Column(name, before.type_of(parse_expression(text))) for name, text in node.select))
+    if isinstance(node, FlatMapNode):
+        return Columns((*before, Column(node.column)))
+    if isinstance(node, AggregateNode):
+        calls = ((each.column, AggregateCall(each.function, each.argument)) for each in node.aggregates)
+        return Columns(tuple(Column(name, call.result_type(before)) for name, call in calls))
+    return before
+
+
+def _read(value: Format) -> Columns | None:
+    return value_columns(FormatSpec.model_validate({"format": value.name, "schema": value.schema}))

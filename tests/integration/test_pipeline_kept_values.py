@@ -1,0 +1,226 @@
+"""Sketches and lists that are kept over batches, by key, in windows and in sessions, beside Python's own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pipeline_bench import Bench, batches, open_tasks
+from pipeline_kit import Pipeline, Record, source, topology_of
+
+from streams_runtime.state.store import KeyValueStore
+from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key
+from streams_runtime.state.windows import SessionStore, WindowStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.integration
+
+SIZE, GAP = 10_000, 4_000
+WINDOWS: dict[str, Any] = {
+    "by key": None,
+    "tumbling": {"tumbling": {"size": f"{SIZE}ms", "grace": "1h"}},
+    "sessions": {"session": {"gap": f"{GAP}ms", "grace": "1h"}},
+}
+AGGREGATE = {
+    "different": "approx_count_distinct(t)",
+    "median": "approx_percentile(a, 0.5)",
+    "last": "collect_list(t, 3)",
+    "set": "collect_set(a, 2)",
+    "old": "first(t)",
+    "new": "last(a)",
+}
+Given = tuple[str, int, int | None, str | None]
+"""Key, time, and the record's columns a and t."""
+Place = tuple[str, int | None]
+"""Key, and start of the window."""
+
+
+def declared(kind: str) -> Any:
+    step: dict[str, Any] = {"name": "s", "from": "in", "aggregate": AGGREGATE, "store": "s"}
+    step |= {} if WINDOWS[kind] is None else {"window": WINDOWS[kind]}
+    return topology_of([source(schema="a BIGINT, t STRING")], [step], [{"from": "s", "topic": "out"}])
+
+
+@pytest.fixture(scope="module")
+def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
+    return {kind: Pipeline(spark, declared(kind)) for kind in WINDOWS}
+
+
+def expected(kind: str, given: Sequence[Given]) -> dict[Place, Any]:
+    """Each group's records by hand, in the order of their offsets."""
+    groups: defaultdict[Place, list[Given]] = defaultdict(list)
+    for each in given:
+        groups[each[0], start_of(kind, each, given)].append(each)
+    return {place: seen([each[2] for each in group], [each[3] for each in group]) for place, group in groups.items()}
+
+
+def start_of(kind: str, record: Given, given: Sequence[Given]) -> int | None:
+    key, time = record[:2]
+    if kind == "by key":
+        return None
+    if kind == "tumbling":
+        return time // SIZE * SIZE
+    start = time
+    for other in sorted((each[1] for each in given if each[0] == key and each[1] <= time), reverse=True):
+        start = other if start - other <= GAP else start
+    return start
+
+
+def seen(numbers: Sequence[int | None], texts: Sequence[str | None]) -> dict[str, Any]:
+    known, words = ([each for each in column if each is not None] for column in (numbers, texts))
+    middle = sorted(known)[math.ceil(len(known) / 2) - 1] if known else None
+    return {
+        "different": len({*words}),
+        "median": None if middle is None else pytest.approx(middle, rel=0.01),
+        "last": words[-3:],
+        "set": list(dict.fromkeys(reversed(known)))[::-1][-2:],
+        "old": texts[0],
+        "new": numbers[-1],
+    }
+
+
+def contents(bench: Bench) -> Iterator[tuple[Place, Any]]:
+    """What queries are told of the store's contents."""
+    store = bench.tasks[0].stores["s"]
+    shown = bench.pipeline.compiler.aggregate("s").finish_value
+    if isinstance(store, KeyValueStore):
+        yield from (((key.decode(), None), shown(value)) for key, value in store.scan(None, None))
+    elif isinstance(store, SessionStore):
+        for data, value in store.fetch(None, None, 0, LATEST):
+            key, start, _ = split_session_key(data)
+            yield (key.decode(), start), shown(value)
+    elif isinstance(store, WindowStore):
+        for data, value in store.fetch(None, None, 0, LATEST):
+            key, begin, _ = split_window_key(data)
+            yield (key.decode(), begin), shown(value)
+
+
+def place_of(kind: str, key: bytes) -> Place:
+    if kind == "by key":
+        return key.decode(), None
+    if kind == "sessions":
+        name, start, _ = split_session_key(key)
+        return name.decode(), start
+    return key[:-8].decode(), int.from_bytes(key[-8:])
+
+
+records = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]),
+        st.integers(0, 30_000),
+        st.none() | st.integers(-3, 3),
+        st.none() | st.sampled_from(["", "x", "y", "zz", "ü"]),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+@settings(max_examples=6)
+@given(records, st.lists(st.integers(0, 20), max_size=4))
+# The first record is of the later session, and the third makes one of both.
+@example([("a", 4_000, 1, "x"), ("a", 0, 2, "y"), ("a", 2_000, 3, "zz"), ("a", 8_000, -3, "ü")], [2])
+@example([("a", 9_000, 1, "x"), ("a", 0, 2, "y"), ("a", 4_000, 3, ""), ("a", 5_000, 1, None)], [1, 2, 3])
+def test_what_is_kept_is_pythons_own_wherever_batches_begin(
+    pipelines: dict[str, Pipeline], kind: str, given: list[Given], cuts: list[int]
+) -> None:
+    last: dict[Place, Any] = {}
+    with ExitStack() as stack:
+        bench = Bench(pipelines[kind], open_tasks(stack, pipelines[kind].topology))
+        for first, end in batches(len(given), cuts):
+            rows = [
+                Record(key.encode(), json.dumps({"a": number, "t": text}).encode(), offset=at, time=time)
+                for at, (key, time, number, text) in enumerate(given[first:end], first)
+            ]
+            bench.store(bench.process(*rows))
+            for topic, _, key_bytes, value, *_ in bench.producer.records:
+                if topic == "out":
+                    assert key_bytes is not None
+                    place = place_of(kind, key_bytes)
+                    last.pop(place, None)
+                    last |= {} if value is None else {place: json.loads(value)}
+        assert bench.counters.late_records == 0
+        assert dict(contents(bench)) == last == expected(kind, given)
+
+
+def test_every_type_is_counted_and_collected(spark: SparkSession) -> None:
+    values: dict[str, list[Any]] = {
+        "BIGINT": [1, 2, 2],
+        "TINYINT": [1, 2, 2],
+        "DOUBLE": [0.5, 1.5, 1.5],
+        "FLOAT": [0.5, 1.5, 1.5],
+        "STRING": ["", "ü", "ü"],
+        "BOOLEAN": [True, False, False],
+        "DATE": ["2024-01-01", "2024-02-29", "2024-02-29"],
+        "TIMESTAMP": ["2024-01-01T00:00:00.000000Z", "2024-02-29T12:00:00.000001Z", "2024-02-29T12:00:00.000001Z"],
+    }
+    schema = ", ".join(f"c_{kind} {kind}" for kind in values)
+    aggregate = {f"n_{kind}": f"approx_count_distinct(c_{kind})" for kind in values}
+    aggregate |= {f"l_{kind}": f"collect_list(c_{kind}, 5)" for kind in values}
+    aggregate |= {f"s_{kind}": f"collect_set(c_{kind}, 5)" for kind in values}
+    step = {"name": "s", "from": "in", "aggregate": aggregate, "store": "s"}
+    # Behind a step Spark writes the columns, without one the runtime itself.
+    behind = {"name": "all", "from": "s", "select": {name: name for name in aggregate}}
+    sinks = [{"from": "s", "topic": "out"}, {"from": "all", "topic": "behind"}]
+    topology = topology_of([source(schema=schema)], [step, behind], sinks)
+    rows = [{f"c_{kind}": column[at] for kind, column in values.items()} for at in range(3)]
+    with ExitStack() as stack:
+        bench = Bench(Pipeline(spark, topology), open_tasks(stack, topology))
+        for at, row in enumerate([*rows, {}]):
+            bench.store(bench.process(Record(b"k", json.dumps(row).encode(), offset=at)))
+        written = {topic: json.loads(value) for topic, _, _, value, *_ in bench.producer.records if value}
+        ((_, found),) = contents(bench)
+    wanted = {f"n_{kind}": 2 for kind in values}
+    wanted |= {f"l_{kind}": column for kind, column in values.items()}
+    wanted |= {f"s_{kind}": column[:2] for kind, column in values.items()}
+    assert written["out"] == written["behind"] == found == wanted
+
+
+def test_sparks_sketches_of_many_values_are_read_and_put_together(spark: SparkSession) -> None:
+    aggregate = {"n": "approx_count_distinct(v)", "p": "approx_percentile(v, 0.99)", "few": "collect_set(v % 3, 10)"}
+    aggregate |= {"newest": "collect_list(v, 3)"}
+    step = {"name": "s", "from": "in", "aggregate": aggregate, "store": "s"}
+    topology = topology_of([source(schema="v BIGINT")], [step], [{"from": "s", "topic": "out"}])
+    pipeline, seen_after = Pipeline(spark, topology), []
+    for cuts in ([], [5_000, 5_001]):
+        with ExitStack() as stack:
+            bench = Bench(pipeline, open_tasks(stack, topology))
+            for first, end in batches(12_000, cuts):
+                rows = [Record(b"k", b'{"v":%d}' % (at % 6_000), offset=at) for at in range(first, end)]
+                bench.store(bench.process(*rows), end)
+            seen_after.append(dict(contents(bench)))
+    once, often = seen_after
+    assert once == often
+    assert once["k", None] == {
+        "n": pytest.approx(6_000, rel=0.049),
+        "p": pytest.approx(5_939, rel=0.01),
+        "few": [0, 1, 2],
+        "newest": [5_997, 5_998, 5_999],
+    }
+
+
+def test_steps_behind_an_aggregate_see_lists_and_numbers(spark: SparkSession) -> None:
+    aggregate = {"l": "collect_list(t, 3)", "p": "approx_percentile(a, 1)", "n": "approx_count_distinct(t)"}
+    steps = [
+        {"name": "s", "from": "in", "aggregate": aggregate, "store": "s"},
+        {"name": "more", "from": "s", "where": "size(l) > 1", "select": {"newest": "l[size(l) - 1]", "twice": "p * n"}},
+    ]
+    topology = topology_of([source(schema="a BIGINT, t STRING")], steps, [{"from": "more", "topic": "out"}])
+    with ExitStack() as stack:
+        bench = Bench(Pipeline(spark, topology), open_tasks(stack, topology))
+        rows = [Record(key, b'{"a":10,"t":"%s"}' % text) for key, text in ((b"k", b"x"), (b"k", b"y"), (b"j", b"z"))]
+        bench.process(*rows)
+        written = {
+            key: value and json.loads(value) for topic, _, key, value, *_ in bench.producer.records if topic == "out"
+        }
+    assert written == {b"k": {"newest": "y", "twice": pytest.approx(20, rel=0.01)}, b"j": None}

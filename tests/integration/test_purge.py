@@ -1,0 +1,62 @@
+"""Deleting what is processed from repartition topics, on a real broker."""
+
+from __future__ import annotations
+
+import pytest
+from away import standing_still
+from clients import make_topics, send
+
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.tasks.purge import Purge
+
+pytestmark = pytest.mark.integration
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_is_processed_of_a_repartition_topic_goes_every_half_minute_and_nothing_else(broker, namespace):
+    between, users = TopicPartition(f"{namespace}-between", 0), TopicPartition(f"{namespace}-users", 0)
+    make_topics(broker.bootstrap_servers, **{between.topic: 1, users.topic: 1})
+    for each in (between, users):
+        send(broker.bootstrap_servers, each.topic, [("k", number) for number in range(10)])
+    clock, admin = Clock(), Admin({"bootstrap.servers": broker.bootstrap_servers})
+    try:
+        purge = Purge(admin, [between.topic], clock)
+        clock.now += 29
+        purge.behind({between: 4, users: 4})
+        assert admin.start_offsets([between, users]) == {between: 0, users: 0}
+        clock.now += 1
+        purge.behind({between: 4, users: 4})
+        assert admin.start_offsets([between, users]) == {between: 4, users: 0}
+        clock.now += 29
+        purge.behind({between: 9, users: 9})
+        assert admin.start_offsets([between, users]) == {between: 4, users: 0}
+    finally:
+        admin.close()
+
+
+def test_a_broker_that_is_away_is_asked_again_later(tmp_path, namespace, caplog):
+    between = TopicPartition(f"{namespace}-between", 0)
+    with EmbeddedBroker(tmp_path) as own:
+        make_topics(own.bootstrap_servers, **{between.topic: 1})
+        send(own.bootstrap_servers, between.topic, [("k", number) for number in range(10)])
+        clock, admin = Clock(), Admin({"bootstrap.servers": own.bootstrap_servers}, timeout=1.0)
+        try:
+            purge = Purge(admin, [between.topic], clock)
+            clock.now += 30
+            with standing_still(own):
+                purge.behind({between: 4})
+            assert "The records are deleted later" in caplog.text
+            clock.now += 30
+            purge.behind({between: 5})
+            assert admin.start_offsets([between]) == {between: 5}
+        finally:
+            admin.close()

@@ -1,0 +1,95 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/**
+ * Tables over tables, text to JSON {"v": number}: topics read as tables, filters, maps and joins of these.
+ *
+ * <p>A table is {"table": topic}; {"filter": table}, rows whose number 3 does not divide; {"double": table}; or {"join":
+ * "inner", "left" or "outer", "left": table, "right": table}, ten times the left number and the right one, 0 where there
+ * is no row. Each table's changes go to a topic of their own: `out-0` those of the one that is made first.
+ */
+final class Tables {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Serde<String> TEXT = Serdes.String();
+
+    private final StreamsBuilder builder;
+    private final List<String> sinks = new ArrayList<>();
+
+    private Tables(StreamsBuilder builder) {
+        this.builder = builder;
+    }
+
+    /** Adds a table, and those that it is made of, to a topology; the topics that they write. */
+    static List<String> add(StreamsBuilder builder, JsonNode asked) {
+        Tables tables = new Tables(builder);
+        tables.made(asked);
+        return tables.sinks;
+    }
+
+    private KTable<String, String> made(JsonNode asked) {
+        KTable<String, String> table = table(asked);
+        String sink = "out-" + sinks.size();
+        sinks.add(sink);
+        table.toStream().to(sink, Produced.with(TEXT, TEXT));
+        return table;
+    }
+
+    private KTable<String, String> table(JsonNode asked) {
+        if (asked.has("table")) {
+            String topic = asked.get("table").asText();
+            return builder.table(
+                topic,
+                Consumed.with(TEXT, TEXT),
+                Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as(topic + "-store")
+                    .withKeySerde(TEXT)
+                    .withValueSerde(TEXT));
+        }
+        if (asked.has("filter")) {
+            return made(asked.get("filter")).filter((key, value) -> number(value) % 3 != 0);
+        }
+        if (asked.has("double")) {
+            return made(asked.get("double")).mapValues(value -> text(number(value) * 2));
+        }
+        KTable<String, String> left = made(asked.get("left"));
+        KTable<String, String> right = made(asked.get("right"));
+        switch (asked.get("join").asText()) {
+            case "inner":
+                return left.join(right, Tables::both);
+            case "left":
+                return left.leftJoin(right, Tables::both);
+            case "outer":
+                return left.outerJoin(right, Tables::both);
+            default:
+                throw new IllegalArgumentException(asked.toString());
+        }
+    }
+
+    private static String both(String left, String right) {
+        return text(number(left) * 10 + number(right));
+    }
+
+    private static long number(String value) {
+        try {
+            return value == null ? 0 : JSON.readTree(value).get("v").asLong();
+        } catch (IOException exception) {
+            throw new UncheckedIOException(exception);
+        }
+    }
+
+    private static String text(long number) {
+        return JSON.createObjectNode().put("v", number).toString();
+    }
+}

@@ -1,0 +1,153 @@
+"""The test driver beside Kafka Streams' own: the same records, piped one by one, give the same records in the sinks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+from oracle_driver import Answer, KafkaStreams
+from topology_drivers import Made, document
+
+from streams_runtime.query.handles import Windowed
+from streams_runtime.testing import Record
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.oracle,
+    pytest.mark.usefixtures("spark"),
+    pytest.mark.timeout(900),
+]
+
+Piped = tuple[str, str | None, dict[str, Any] | None, int]
+"""Topic, key, value and time (ms) of a record."""
+Written = tuple[bytes | None, Any, int]
+"""Key, value and time (ms) of a record of a sink."""
+
+AMOUNTS = {"name": "in", "topic": "in", "key": {"format": "string"}, "value": {"format": "json", "schema": "a BIGINT"}}
+USERS = {
+    "name": "users",
+    "topic": "users",
+    "key": {"format": "string"},
+    "value": {"format": "json", "schema": "b BIGINT"},
+    "table": {"store": "store"},
+}
+AGGREGATE = {
+    "name": "step",
+    "from": "in",
+    "aggregate": {"total": "sum(coalesce(a, 0))", "n": "count(*)"},
+    "store": "store",
+}
+LENGTHS = {"size": 10_000, "advance": 10_000, "grace": 5_000, "retention": 15_000}
+TUMBLING = {"tumbling": {"size": "10s", "grace": "5s"}, "retention": "15s"}
+AROUND = {"difference": 10_000, "grace": 5_000, "retention": 25_000}
+SLIDING = {"sliding": {"timeDifference": "10s", "grace": "5s"}}
+SESSIONS = {"gap": 4_000, "grace": 5_000, "retention": 3_600_000}
+SESSION = {"session": {"gap": "4s", "grace": "5s"}, "retention": "1h"}
+
+# name: (what the driver in Java is told, the same as an application)
+CASES: dict[str, tuple[Mapping[str, Any], Any]] = {
+    "an aggregate by key": ({}, document([AMOUNTS], [AGGREGATE], {"out": "step"})),
+    "an aggregate by windows": (
+        {"windows": LENGTHS},
+        document([AMOUNTS], [{**AGGREGATE, "window": TUMBLING}], {"out": "step"}),
+    ),
+    "an aggregate by sliding windows": (
+        {"windows": AROUND},
+        document([AMOUNTS], [{**AGGREGATE, "window": SLIDING}], {"out": "step"}),
+    ),
+    "an aggregate by sessions": (
+        {"windows": SESSIONS},
+        document([AMOUNTS], [{**AGGREGATE, "window": SESSION}], {"out": "step"}),
+    ),
+    "windows once they have closed": (
+        {"windows": LENGTHS, "suppress": True},
+        document([AMOUNTS], [{**AGGREGATE, "window": TUMBLING, "suppress": "untilWindowCloses"}], {"out": "step"}),
+    ),
+    "a left join": (
+        {"join": "left"},
+        document(
+            [AMOUNTS, USERS],
+            [{"name": "both", "from": "in", "join": {"table": "users", "type": "left", "select": {"b": "users.b"}}}],
+            {"out": "both"},
+        ),
+    ),
+}
+
+PIPED: list[Piped] = [
+    ("in", "a", {"a": 1}, 1),
+    ("in", "b", {"a": 5}, 3_000),
+    ("users", "a", {"b": 7}, 3_500),
+    ("in", "a", {"a": 2}, 4_000),
+    ("in", None, {"a": 9}, 4_100),
+    ("in", "a", {"a": 3}, 2_500),
+    ("users", "a", {"b": 8}, 11_000),
+    ("in", "a", None, 11_500),
+    ("in", "b", {"a": 1}, 9_999),
+    ("users", "a", None, 16_000),
+    ("in", "a", {"a": 4}, 17_000),
+    ("in", "b", {"a": 6}, 9_000),
+    ("in", "a", {"a": 2}, 13_000),
+    ("in", "a", {"a": 7}, 23_001),
+    ("in", "a", {"a": 5}, 23_001),
+    ("in", "a", {"a": -4}, 60_000),
+    ("in", "a", {"a": 8}, 57_000),
+    ("in", "a", {"a": 8}, 47_500),
+]
+
+
+def theirs(driver: KafkaStreams, told: Mapping[str, Any], records: Iterable[Piped]) -> Answer:
+    asked = [
+        {"topic": topic, "key": key, "value": value and json.dumps(value), "time": time}
+        for topic, key, value, time in records
+    ]
+    return driver.answer(told, asked)
+
+
+def as_written(record: Record) -> Written:
+    """A record as the driver in Java tells it."""
+    assert isinstance(record.timestamp, datetime)
+    return _bytes(record.key), record.value, ms(record.timestamp)
+
+
+def _bytes(key: Any) -> bytes | None:
+    if isinstance(key, Windowed):
+        start, end = (ms(each).to_bytes(8, "big") for each in key.window)
+        is_session = (key.window.end - key.window.start).total_seconds() != 10
+        return str(key.key).encode() + (end + start if is_session else start)
+    return None if key is None else key.encode()
+
+
+def ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def once_a_batch(written: Sequence[Written]) -> list[Written]:
+    """Without what stands right before new contents of its key: here a batch writes a key once.
+
+    Of sessions that is a deletion; of sliding windows the same record again, where the window that ends at a record is
+    also the one right after the record before it.
+    """
+    nexts = [*written[1:], (None, None, 0)]
+    return [
+        row
+        for row, after in zip(written, nexts, strict=True)
+        if row != after and (row[1] is not None or row[0] != after[0])
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_drivers_write_the_same_records_in_the_same_order(driver: KafkaStreams, made: Made, name: str) -> None:
+    told, application = CASES[name]
+    ours = made(application)
+    topics = {topic: ours.input_topic(topic) for topic in ours.topology.source_topics}
+    records = [each for each in PIPED if each[0] in topics]
+    for topic, key, value, time in records:
+        topics[topic].pipe(key, value, time)
+    answer = theirs(driver, told, records)
+    out = [as_written(each) for each in ours.output_topic("out").read_all()]
+    assert out
+    assert out == once_a_batch(answer.sinks["out"])
+    assert ours.counters.records_dropped + ours.counters.late_records == answer.dropped
