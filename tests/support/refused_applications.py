@@ -377,18 +377,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "does not come to its end",
         "at least 2m1s",
     ),
-    "late-sliding-windows": (
-        application(total(window={"sliding": {"timeDifference": "1m"}, "late": {"topic": "late"}})),
-        f"{S}.window.late",
-        "sliding windows is not there yet",
-        "counted",
-    ),
-    "late-sessions": (
-        application(total(window={"session": {"gap": "1m"}, "late": {"topic": "late"}})),
-        f"{S}.window.late",
-        "sessions is not there yet",
-        "counted",
-    ),
     "late-records-to-a-source": (
         application(total(window={"tumbling": {"size": "1m"}, "late": {"topic": "orders"}})),
         f"{S}.window.late.topic",

@@ -29,10 +29,6 @@ def window_mistakes(window: WindowSpec, path: str, aggregated: bool) -> Iterator
     if len(kinds) != 1:
         found = " and ".join(kinds) or "no kind of window"
         yield Mistake(path, f"found {found}", f"give one: {_NAMES}")
-    if window.late is not None and (window.session is not None or window.sliding is not None):
-        which = "sessions" if window.sliding is None else "sliding windows"
-        found = f"a topic for the late records of {which} is not there yet"
-        yield Mistake(under(path, "late"), found, "leave it out; they are counted")
     for name, kind in kinds.items():
         yield from _lengths(kind, under(path, name))
         needed = _least_kept(kind)

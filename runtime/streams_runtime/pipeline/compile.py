@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -36,7 +36,17 @@ from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
 from streams_runtime.pipeline.stream_nodes import check_stream_node, in_order, numbered
 from streams_runtime.pipeline.tables import check_table_join, tables_of_snapshots
-from streams_runtime.pipeline.windows import FRAGMENT, ORDER, fragment_columns, in_fragments, in_windows, one_by_one
+from streams_runtime.pipeline.windows import (
+    FRAGMENT,
+    ORDER,
+    Missed,
+    fragment_columns,
+    in_fragments,
+    in_windows,
+    missed,
+    one_by_one,
+    those_that_missed,
+)
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
 from streams_runtime.topology.dedupe import DedupeNode
@@ -139,9 +149,20 @@ class Compiler:
                 fragments = in_fragments(rows, windows, several, since)
                 return partials(state, fragments, node.path, (FRAGMENT,), fragment_columns())
 
-    def late_records(self, node: AggregateNode, rows: DataFrame, since: Mapping[int, int]) -> DataFrame:
-        """The rows that came too late for a window of the node; see late.late_records."""
-        return late_records(node, rows, self._several_topics(node), since)
+    def late_records(
+        self, node: AggregateNode, rows: DataFrame, since: Mapping[int, int], found: Sequence[Missed]
+    ) -> DataFrame:
+        """The rows that came too late for a window of the node; see late.late_records.
+
+        Of time windows they are looked for by the stream time of each partition before the batch, `since`; of others
+        they were found when the batch met the store.
+        """
+        several = self._several_topics(node)
+        if isinstance(node.windows, TimeWindows):
+            late = missed(rows, node.windows, several, since)
+        else:
+            late = those_that_missed(rows, several, found)
+        return late_records(node, late, rows.columns)
 
     def key_format(self, node: str) -> Format:
         """The format of the keys of the rows that a node gives."""

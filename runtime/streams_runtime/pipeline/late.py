@@ -1,31 +1,30 @@
 """The records of a batch that came too late for a window, as they go to the topic that the user wants them in.
 
-They are looked for a second time, and only in batches that have any: which windows a record before the batch has closed
-shows when the batch meets the store.
+They are looked for in a stage of their own, and only in batches that have any: which windows a record before the batch
+has closed shows when the batch meets the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streams_runtime.pipeline.headers import header, own_headers, with_more
 from streams_runtime.pipeline.nodes import written
-from streams_runtime.pipeline.windows import MISSED, missed
-from streams_runtime.topology.plan import AggregateNode, TimeWindows
+from streams_runtime.pipeline.windows import MISSED
+from streams_runtime.topology.plan import AggregateNode
 
 _HEADER = "__streams.late."
 
 
-def late_records(node: AggregateNode, rows: DataFrame, several_topics: bool, since: Mapping[int, int]) -> DataFrame:
-    """Of the rows that the aggregate takes those that came too late, as nodes.written has them, values as JSON.
+def late_records(node: AggregateNode, missed: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The rows that came too late for the aggregate, as nodes.written has them, values as JSON.
 
-    Headers say for which step and windows (starts in ms), and where each record was; those that it had stay. `since`
-    is the stream time (ms) of each partition before the batch.
+    `missed` has what the aggregate takes, the `columns`, and which windows each row missed (windows.MISSED). Headers
+    say for which step and windows (starts in ms), and where each record was; those that it had stay.
     """
-    assert isinstance(node.windows, TimeWindows)
     is_record = F.col("_topic").isNotNull()  # what a join of streams gives lies nowhere
     facts = {
         "step": F.lit(node.name),
@@ -35,5 +34,4 @@ def late_records(node: AggregateNode, rows: DataFrame, several_topics: bool, sin
         "offset": F.when(is_record, F.col("_offset").cast("string")),
     }
     why = [header(f"{_HEADER}{name}", text) for name, text in facts.items()]
-    late = missed(rows, node.windows, several_topics, since).withColumn("_headers", with_more(own_headers(), why))
-    return written(late.select(*rows.columns), "json")
+    return written(missed.withColumn("_headers", with_more(own_headers(), why)).select(*columns), "json")

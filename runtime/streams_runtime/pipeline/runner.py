@@ -31,7 +31,7 @@ from streams_runtime.pipeline.nodes import (
 from streams_runtime.pipeline.peeks import Seen, seen
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
-from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS
+from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed
 from streams_runtime.state.aggregates import json_rows
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.plan import (
@@ -245,11 +245,19 @@ class SubTopologyRunner:
         return _keyed(node, table, [column.name for column in state.columns])
 
     def late(
-        self, node: AggregateNode, topic: str, batch: BatchInput, since: Mapping[int, int], behind: Behind | None = None
+        self,
+        node: AggregateNode,
+        topic: str,
+        batch: BatchInput,
+        since: Mapping[int, int],
+        found: Sequence[Missed],
+        behind: Behind | None = None,
     ) -> Emission:
-        """The records that came too late for a window of the node, for `topic`; `since` as for `again`."""
+        """The records that came too late for a window of the node, for `topic`; `since` as for `again`, `found` as the
+        compiler wants it.
+        """
         rows = self._rows_for(node, batch, behind, headers=True)
-        table = self._compiler.late_records(node, rows, since).toArrow()
+        table = self._compiler.late_records(node, rows, since, found).toArrow()
         keys, values = encoded(table[OUT_KEY]), encoded(table[OUT_VALUE])
         return Emission(
             topic, False, keys, values, table[OUT_TIME].to_pylist(), headers_of(table["_headers"].to_pylist())

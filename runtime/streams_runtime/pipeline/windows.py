@@ -8,9 +8,10 @@ the result does not depend on where batches begin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
@@ -18,6 +19,9 @@ from streams_runtime.pipeline.nodes import OUT_WINDOW
 from streams_runtime.topology.plan import SessionWindows, TimeWindows
 
 MISSED = "_missed"
+Missed = tuple[int, int, Sequence[int]]
+"""A record that came too late: partition, number in its order (ORDER), and the starts (ms) of the windows it missed."""
+
 FRAGMENT = "_fragment"
 ORDER = "_record_order"
 FRAGMENT_COLUMNS = ("_fragment_start", "_fragment_end", ORDER, "_stream_time_before")
@@ -25,6 +29,7 @@ _START, _END, _, _BEFORE = FRAGMENT_COLUMNS
 _TIME, _STREAM_TIME, _SOURCE_TIME = "_window_time", "_stream_time", "_source_time"
 _ALONE, _PREVIOUS, _NEW = "_alone", "_previous", "_new"
 _NO_TIME = -1
+_MISSED_TYPES = (pa.int32(), pa.int32(), pa.list_(pa.int64()))
 
 
 def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late: Observation) -> DataFrame:
@@ -84,6 +89,13 @@ def one_by_one(rows: DataFrame, several_topics: bool) -> DataFrame:
     """Each record with its number in the order of its partition (ORDER), for windows that each record may begin."""
     timed, order = _ordered(rows, several_topics)
     return timed.withColumn(ORDER, F.row_number().over(order))
+
+
+def those_that_missed(rows: DataFrame, several_topics: bool, found: Sequence[Missed]) -> DataFrame:
+    """The records that were found to be too late when the batch met the store, each with what it missed (MISSED)."""
+    columns = zip(("_partition", ORDER, MISSED), zip(*found, strict=True), _MISSED_TYPES, strict=True)
+    given = rows.sparkSession.createDataFrame(pa.table({name: pa.array(of, kind) for name, of, kind in columns}))
+    return one_by_one(rows, several_topics).join(F.broadcast(given), ["_partition", ORDER])
 
 
 def fragment_columns() -> list[Column]:

@@ -183,7 +183,7 @@ class BatchProcessor:
         else:
             new = merged(state, keyed, stores)
         if node.late_topic is not None and (stage.late or new.late):
-            work.send(work.runner.late(node, node.late_topic, work.batch, times, stage.behind))
+            work.send(work.runner.late(node, node.late_topic, work.batch, times, new.missed, stage.behind))
         self._counters.late_records += new.late
         if not new.updates:
             return

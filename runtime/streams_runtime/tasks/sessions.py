@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.nodes import OUT_RECORDS
 from streams_runtime.pipeline.runner import Keyed, TableRows
-from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, sure_age
+from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed, sure_age
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
@@ -42,8 +41,8 @@ class _Session:
 class _Fragment:
     start: int
     end: int
+    turn: int
     before: int  # stream time before it
-    records: int
     row: int
 
 
@@ -54,7 +53,7 @@ class _Outcome:
     written: list[tuple[int, bytes, _Session]] = field(default_factory=list)
     gone: list[tuple[int, bytes, int, int]] = field(default_factory=list)
     stored: list[bytes] = field(default_factory=list)
-    late: int = 0
+    missed: list[Missed] = field(default_factory=list)
 
 
 def must_be_cut_anew(keyed: Keyed, times: Mapping[int, int]) -> bool:
@@ -81,18 +80,18 @@ def merged_sessions(state: AggregateState, keyed: Keyed, stores: Mapping[int, An
     rows = pa.concat_tables([stored, state.of_batch(keyed.columns)])
     parts = [_numbers(session.parts, len(outcome.stored)) for *_, session in outcome.written]
     contents = put_together(rows, parts, state.join)
-    return Merged(_updates(state, outcome, contents), _rows(state, keyed, outcome, contents), outcome.late)
+    updates, changed = _updates(state, outcome, contents), _rows(state, keyed, outcome, contents)
+    return Merged(updates, changed, len(outcome.missed), outcome.missed)
 
 
 def _by_key(keyed: Keyed) -> dict[tuple[int, bytes], list[_Fragment]]:
     """The fragments of each partition's keys, in their order."""
     assert keyed.within is not None
     starts, ends, order, before = (keyed.within[name].to_pylist() for name in FRAGMENT_COLUMNS)
-    records = keyed.within[OUT_RECORDS].to_pylist()
     keys, partitions = encoded(keyed.keys), keyed.partitions.to_pylist()
     found: defaultdict[tuple[int, bytes], list[_Fragment]] = defaultdict(list)
     for row in sorted(range(len(order)), key=order.__getitem__):
-        fragment = _Fragment(starts[row], ends[row], before[row], records[row], row)
+        fragment = _Fragment(starts[row], ends[row], order[row], before[row], row)
         found[partitions[row], keys[row] or b""].append(fragment)
     return found
 
@@ -127,7 +126,7 @@ def _follow(
         end = max([fragment.end, *(each.end for each in joined)])
         # Its own time does not move stream time if it is behind; a fragment that is ahead is in time.
         if end < fragment.before - windows.grace - gap:
-            outcome.late += fragment.records
+            outcome.missed.append((partition, fragment.turn, [start]))  # of one record, as it is not sure to be in time
             continue
         session = _Session(start, end, [*(part for each in joined for part in each.parts), fragment.row])
         there = [each for each in there if each not in joined] + [session]

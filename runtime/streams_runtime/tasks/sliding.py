@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.runner import Keyed, TableRows
-from streams_runtime.pipeline.windows import ORDER
+from streams_runtime.pipeline.windows import ORDER, Missed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates, unstamp
 from streams_runtime.state.stores import AnyStore
@@ -77,20 +77,19 @@ class _Batch:
         self._first_row = len(stored)  # the batch's rows come behind the stored states
         self._parts = 0
         self.written: dict[tuple[_Place, int], None] = {}
-        self.late = 0
 
-    def take(self, place: _Place, time: int, row: int) -> None:
-        """Take the next record of its partition; `row` is its number in the batch."""
+    def take(self, place: _Place, time: int, row: int) -> list[int]:
+        """Take the next record of its partition; `row` is its number in the batch. Gives the starts (ms) of the windows
+        that it comes too late for.
+        """
         windows, task, mine = self._windows, self._tasks[place[0]], self._keys[place]
         task.stream_time = max(task.stream_time, time)
         closed = task.stream_time - windows.grace
         if time + 1 + windows.size <= closed:
-            self.late += 1
-            return
+            return [max(time - windows.size, 0)]
         shown = task.newest - windows.retention + 1
         turn = Turn(windows.size, time, self._first_row + row, closed)
         turn.take(mine.between(max(time - 2 * windows.size, shown), time + 1))
-        self.late += turn.late
         for window in turn.written.values():
             mine.put(window)
             task.newest = max(task.newest, window.start)
@@ -99,6 +98,7 @@ class _Batch:
         self._parts += len(turn.written)
         if self._parts > _MOST_PARTS:
             self.settle()
+        return turn.missed
 
     def settle(self) -> pa.Table:
         """Put the parts of all windows together that the batch has written; their states, in the order of `written`."""
@@ -126,12 +126,17 @@ def merged_sliding(state: AggregateState, keyed: Keyed, stores: Mapping[int, Any
     places = _places(keyed)
     timed = list(zip(places, keyed.timestamps.to_pylist(), strict=True))
     batch = _Batch(state, keyed, timed, stores)
-    for row in np.argsort(keyed.within[ORDER].to_numpy(), kind="stable").tolist():
+    turns = keyed.within[ORDER].to_numpy()
+    missed: list[Missed] = []
+    for row in np.argsort(turns, kind="stable").tolist():
         place, time = timed[row]
-        batch.take(place, time, row)
+        if starts := batch.take(place, time, row):
+            missed.append((place[0], int(turns[row]), starts))
     contents = batch.settle()
     lines = list(batch.windows())
-    return Merged(_updates(lines, state.encode(contents)), _rows(state, keyed, places, lines, contents), batch.late)
+    late = sum(len(starts) for *_, starts in missed)
+    updates, changed = _updates(lines, state.encode(contents)), _rows(state, keyed, places, lines, contents)
+    return Merged(updates, changed, late, missed)
 
 
 def windows_of(keyed: Keyed) -> SlidingWindows:

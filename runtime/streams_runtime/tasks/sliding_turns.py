@@ -29,7 +29,7 @@ class Turn:
     """One record's turn: `closed` is the time up to which windows have closed, those that end right then not included.
 
     `written` are the windows that become other, each once, in the order in which Kafka Streams passes them on (one that
-    it writes twice in a row stands there once); `late`: how many windows had closed that it should have joined.
+    it writes twice in a row stands there once); `missed`: the starts of those that had closed.
     """
 
     size: int
@@ -37,7 +37,7 @@ class Turn:
     row: int
     closed: int
     written: dict[int, Window] = field(default_factory=dict)
-    late: int = 0
+    missed: list[int] = field(default_factory=list)
 
     def take(self, found: Sequence[Window]) -> None:
         """Take the record in; `found` are the key's windows that start between time - 2 * size and time + 1, sorted."""
@@ -95,6 +95,6 @@ class Turn:
 
     def _join(self, start: int, latest: int, parts: Parts) -> None:
         if start + self.size < self.closed:
-            self.late += 1
+            self.missed.append(start)
         else:
             self.written[start] = Window(start, max(latest, self.time), (parts, self.row))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_RECORDS, OUT_VALUE, OUT_WINDOW
 from streams_runtime.pipeline.runner import Keyed, TableRows
+from streams_runtime.pipeline.windows import Missed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
@@ -26,12 +27,14 @@ _NO_TIME = (-1).to_bytes(8, "big", signed=True)
 class Merged:
     """An aggregate's new contents: by partition for the stores, and as rows for the steps behind it.
 
-    `late`: how many records came too late for a window that was closed before the batch.
+    `late`: how often a record came too late for a window: of time windows for one that was closed before the batch, of
+    others for any. Those of the others are `missed`.
     """
 
     updates: Mapping[int, Updates]
     rows: TableRows
     late: int = 0
+    missed: Sequence[Missed] = ()
 
 
 def stream_times(stores: Mapping[int, AnyStore]) -> dict[int, int]:
