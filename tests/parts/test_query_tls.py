@@ -54,7 +54,7 @@ class Secured:
     def presented(self) -> bytes:
         """The certificate that new connections see."""
         host, _, port = self.url.removeprefix("https://").rpartition(":")
-        return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate((host, int(port)), timeout=5))
+        return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate((host, int(port)), timeout=60))
 
     def stop(self) -> None:
         self._server.stop()

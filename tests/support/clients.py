@@ -47,8 +47,8 @@ def read(bootstrap: str, topic: str, committed: bool = False) -> list[Any]:
     config = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
     consumer = Consumer({**config, "isolation.level": isolation, "enable.partition.eof": True})
     found: list[Any] = []
-    for number in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
-        low, high = consumer.get_watermark_offsets(ConfluentTopicPartition(topic, number), timeout=10)
+    for number in consumer.list_topics(topic, timeout=60).topics[topic].partitions:
+        low, high = consumer.get_watermark_offsets(ConfluentTopicPartition(topic, number), timeout=60)
         consumer.assign([ConfluentTopicPartition(topic, number, low)])
         while low < high:
             for message in consumer.consume(1000, 0.2):

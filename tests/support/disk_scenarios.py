@@ -141,7 +141,7 @@ def _fill(path: Path) -> None:
 
 def _mount(base: Path, options: str) -> None:
     """Mount again with other options; RocksDB may take a moment to let go of its last file."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while subprocess.run(["mount", "-o", options, str(base)], check=False, capture_output=True).returncode:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{base} stays in use")

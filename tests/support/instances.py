@@ -104,7 +104,7 @@ class Instance:
     def _get(self, path: str) -> str | None:
         try:
             url = json.loads(self._endpoint.read_bytes())["url"]
-            answer = httpx.get(url + path, timeout=10, trust_env=False)
+            answer = httpx.get(url + path, timeout=60, trust_env=False)
         except (FileNotFoundError, httpx.HTTPError):
             return None
         return answer.text if answer.status_code == 200 else None
