@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from kube_api_server import PROGRAMS as API_PROGRAMS
@@ -21,6 +22,8 @@ from kube_node import PROGRAMS as NODE_PROGRAMS
 from kube_node import Node
 from kube_sources import any_api_server, any_node, docker_and_kind, given
 
+from streams_runtime.errors import EnvironmentException
+
 CRD = Path(__file__).parent.parent.parent / "crds" / "streamsapplications.yaml"
 CONTROLLERS = (
     "garbage-collector-controller",
@@ -32,7 +35,10 @@ CONTROLLERS = (
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Make programs and images before the first test, whose time limit a build would exceed."""
+    """Make programs and images before the first test that needs them, whose time limit a build would exceed.
+
+    Images take minutes: they are made beside the tests that come before.
+    """
     wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     if session.config.option.collectonly or given() or docker_and_kind():
         return
@@ -42,8 +48,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     for name in programs:
         program(name)
-    for target in TARGETS:
-        if f"{target}_image" in wanted:
+    targets = [target for target in TARGETS if f"{target}_image" in wanted]
+    if targets and "node" in getattr(session.items[0], "fixturenames", ()):
+        _make_images(targets)
+    elif targets:
+        Thread(target=_make_images, args=(targets, EnvironmentException), name="images of pods").start()
+
+
+def _make_images(targets: Sequence[str], *told_later: type[Exception]) -> None:
+    """Make the images; `told_later` are failures that the test which asks for the image meets itself."""
+    with suppress(*told_later):
+        for target in targets:
             image_archive(target)
 
 
