@@ -12,6 +12,7 @@
     ├── MissingInternalTopicException           set up the internal topics again, or find out who deleted them
     ├── MisconfiguredInternalTopicException     correct the topic's settings
     ├── DeserializationException                repair or skip the record at topic, partition, offset
+    ├── UserCodeException                       mend the class and the method that are named
     ├── ProducerException                       the batch was not written; the broker's reason is in the message
     ├── TaskMigratedException                   none: the thread revives its tasks from their changelogs
     │   └── ProducerFencedException             the same; end the other process of this name, if there is one
@@ -102,6 +103,10 @@ class MissingInternalTopicException(StreamsException):
 
 class MisconfiguredInternalTopicException(StreamsException):
     """An internal topic exists with settings that would lose data. Correct it, then start the application again."""
+
+
+class UserCodeException(StreamsException):
+    """The user's own code failed over records. The message names it, what it raised, and the records; mend the code."""
 
 
 class DeserializationException(StreamsException):

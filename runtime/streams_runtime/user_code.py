@@ -31,8 +31,8 @@ def load(reference: str, base: Path | None = None) -> object:
     match = _REFERENCE.fullmatch(reference)
     if match is None:
         raise ConfigException(f"{reference!r} names nothing in Python; write package.module:name")
-    if base is not None and str(base.resolve()) not in sys.path:
-        sys.path.insert(0, str(base.resolve()))
+    if base is not None:
+        look_in(base)
     found: object = _module(match[1])
     for name in match[2].split("."):
         if not hasattr(found, name):
@@ -40,6 +40,13 @@ def load(reference: str, base: Path | None = None) -> object:
             raise ConfigException(f"{reference!r}: {match[1]} has no {name!r}; {suggestion(name, known)}")
         found = getattr(found, name)
     return found
+
+
+def look_in(folder: Path) -> None:
+    """Look for modules in this folder too, and there first; may be called again."""
+    name = str(folder.resolve())
+    if name not in sys.path:
+        sys.path.insert(0, name)
 
 
 def where_in(error: BaseException) -> str:

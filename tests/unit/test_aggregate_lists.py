@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams_runtime.errors import InvalidApplicationException, ProcessorStateException, StreamsException
-from streams_runtime.state.aggregates import AggregateState, json_rows
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.plan import Aggregate
 
 Placed = Sequence[tuple[int, Any]]

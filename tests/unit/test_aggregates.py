@@ -21,7 +21,8 @@ from streams_runtime.errors import (
     StreamsException,
 )
 from streams_runtime.state.aggregate_kinds import kind_of
-from streams_runtime.state.aggregates import AggregateState, json_rows
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.plan import Aggregate
 
 PATH = "spec.topology.steps[3].aggregate"

@@ -9,17 +9,18 @@ from sqlglot import exp
 from streams_runtime.api.aggregate_parameters import PARAMETERS, without_parameter
 from streams_runtime.api.columns import Columns, Type, shown_type, type_named
 from streams_runtime.api.mistakes import suggestion
+from streams_runtime.api.python_aggregates import EXAMPLE, PYTHON, is_python, parse_python
 from streams_runtime.api.scalars import AGGREGATE_FUNCTIONS, called_functions, scalar_problems
 from streams_runtime.api.sql import Problem, SqlSyntaxError, parse_expression, tokens_of
 
 _SPREADS = ("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev")
 _PLAIN = ("count", "sum", "min", "max", "avg", "first", "last", *_SPREADS, "approx_count_distinct")
-FUNCTIONS = (*_PLAIN, *PARAMETERS)
-ORDERED = frozenset({"first", "last", "collect_list", "collect_set"})
+FUNCTIONS = (*_PLAIN, *PARAMETERS, PYTHON)
+ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON})
 """Those whose result depends on the order of the records."""
 _CHOICE = (
     "use count(*), or count, sum, min, max, avg, first, last, variance, stddev or approx_count_distinct of an"
-    f" expression, or {', '.join(each.example for each in PARAMETERS.values())}"
+    f" expression, or {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}"
 )
 _CALLS = (
     exp.Count,
@@ -52,7 +53,8 @@ _KEPT_IN_LISTS = (_NUMBERS - {"decimal"}) | _TIMES | {"string", "boolean"}
 class AggregateCall:
     """`function`(`argument`, `parameter`), in the user's own text; the argument is None for `count(*)`.
 
-    The parameter is None for functions that take none.
+    The parameter is None for functions that take none. Of python it is the class's name, and the argument all columns
+    that the class is given, as one struct.
     """
 
     function: str
@@ -60,7 +62,7 @@ class AggregateCall:
     parameter: str | None = None
 
     def result_type(self, columns: Columns) -> Type | None:
-        """The type of the result where the argument's type is known."""
+        """The type of the result where the argument's type is known. Of python the class alone says it."""
         if self.function in _RESULTS:
             return type_named(_RESULTS[self.function])
         kind = self.argument_type(columns)
@@ -114,6 +116,9 @@ def _type_problems(call: AggregateCall, kind: str) -> list[Problem]:
 
 def parse_aggregate(text: str) -> AggregateCall:
     """The call in `text`. Raises SqlSyntaxError when it is not exactly one call of a function above."""
+    if is_python(text):
+        reference, columns = parse_python(text)
+        return AggregateCall(PYTHON, columns, reference)
     whole, (text, parameter) = text, without_parameter(text)
     tree = parse_expression(text)
     _check_root(tree, whole)

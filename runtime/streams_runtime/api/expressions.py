@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
+from streams_runtime.api.python_aggregates import is_python, parse_python
+from streams_runtime.api.sql import SqlSyntaxError
 from streams_runtime.api.topology_spec import SourceSpec, StepSpec
 
 
 @dataclass(frozen=True, slots=True)
 class SqlField:
-    """`kind` schema is DDL; everything else is one expression, an aggregate being the whole call."""
+    """`kind` schema is DDL; everything else is one expression, an aggregate being the whole call.
+
+    Of an aggregate in Python it is the columns that the class is given, as one struct.
+    """
 
     path: str
     kind: Literal["schema", "timestamp", "where", "select", "flatMap", "split", "peek", "headers", "keyBy", "aggregate"]
@@ -55,6 +61,14 @@ def _of_step(step: StepSpec, path: str) -> Iterator[SqlField]:
     if step.key_by is not None:
         yield SqlField(under(path, "keyBy"), "keyBy", step.key_by)
     for name, text in (step.aggregate or {}).items():
-        yield SqlField(under(path, "aggregate", name), "aggregate", text)
+        yield from _of_aggregate(under(path, "aggregate", name), text)
     for name, text in (step.join.select if step.join is not None else {}).items():
         yield SqlField(under(path, "join", "select", name), "select", text)
+
+
+def _of_aggregate(path: str, text: str) -> Iterator[SqlField]:
+    if not is_python(text):
+        yield SqlField(path, "aggregate", text)
+        return
+    with suppress(SqlSyntaxError):  # a call that can't be read is told by the checks of its form
+        yield SqlField(path, "aggregate", parse_python(text)[1])

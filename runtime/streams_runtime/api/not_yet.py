@@ -17,7 +17,7 @@ NOT_YET_FIELDS: dict[tuple[str, str], str] = {
     (
         "StepSpec",
         "reduce",
-    ): "use aggregate, whose functions are those of Spark SQL, such as sum, max, last or collect_list",
+    ): "use aggregate, whose functions are those of Spark SQL, such as sum, max or last, or a class in Python",
     ("StepSpec", "cogroup"): "use merge and then aggregate",
     ("StepSpec", "process"): "leave it out; where, select, flatMap, split, keyBy, merge and aggregate are there",
     ("SourceSpec", "globalTable"): "use table, which is partitioned",

@@ -21,6 +21,7 @@ from streams_runtime.errors import StreamsException, told
 from streams_runtime.query.access import OPEN, QueryGuard, TokenGate
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE, ClientState
+from streams_runtime.user_code import look_in
 
 _CLOSE_SECONDS = 60.0
 
@@ -47,6 +48,7 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     """Run one instance until SIGTERM or SIGINT."""
     configure_logging(log_format, log_level.upper())
     host, _, port = listen.rpartition(":")
+    look_in(file.parent)
     try:
         settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised)
         guard = OPEN if queries_token_file is None else QueryGuard(TokenGate(queries_token_file))

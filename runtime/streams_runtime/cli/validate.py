@@ -12,6 +12,7 @@ import typer
 from streams_runtime.api import Reading, StreamsApplication, read_application
 from streams_runtime.api.load import read_text
 from streams_runtime.cli.form import Output
+from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.topology.build import build_topology
@@ -34,6 +35,8 @@ def validate(
 ) -> None:
     """Check FILE and list every mistake with its field, what was found, and what would do.
 
+    Classes in Python that it names are loaded, also from the file's own folder.
+
     Exit code 0: valid. 1: mistakes were listed. 2: the file could not be checked.
     """
     reading = read_or_exit(file, output)
@@ -47,7 +50,7 @@ def validate(
             print_mistakes(reading.mistakes, output)
             print_error(error, output)
             raise typer.Exit(NOT_CHECKED) from error
-    application = application_or_exit(reading, output)
+    application = application_or_exit(reading.with_more(class_mistakes(reading, file)), output)
     _print_summary(application, build_topology(application), output)
 
 

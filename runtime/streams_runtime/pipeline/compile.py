@@ -49,6 +49,7 @@ from streams_runtime.pipeline.windows import (
 )
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
+from streams_runtime.state.user_class import user_class_mistakes
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
@@ -146,7 +147,7 @@ class Compiler:
             case SlidingWindows():
                 return partials(state, one_by_one(rows, several), node.path, (ORDER,))
             case SessionWindows() as windows:
-                fragments = in_fragments(rows, windows, several, since)
+                fragments = in_fragments(rows, windows, several, since, state.in_turn)
                 return partials(state, fragments, node.path, (FRAGMENT,), fragment_columns())
 
     def late_records(
@@ -308,7 +309,10 @@ class Compiler:
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:
         _check_order(node, self._several_topics(node), self._topology.flat_mapped(node.name))
-        state = AggregateState(node.aggregates)
+        merges = isinstance(node.windows, SessionWindows)
+        if mistakes := user_class_mistakes(node.aggregates, merges):
+            raise InvalidApplicationException(mistakes)
+        state = AggregateState(node.aggregates, merges)
         rows = self._outputs[node.input]
         check_aggregates(state, rows)
         self._aggregates[node.name] = state

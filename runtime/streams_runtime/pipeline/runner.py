@@ -32,7 +32,7 @@ from streams_runtime.pipeline.peeks import Seen, seen
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
 from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed
-from streams_runtime.state.aggregates import json_rows
+from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.plan import (
     AggregateNode,

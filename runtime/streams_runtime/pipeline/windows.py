@@ -61,13 +61,18 @@ def missed(rows: DataFrame, windows: TimeWindows, several_topics: bool, since: M
 
 
 def in_fragments(
-    rows: DataFrame, windows: SessionWindows, several_topics: bool, since: Mapping[int, int] | None = None
+    rows: DataFrame,
+    windows: SessionWindows,
+    several_topics: bool,
+    since: Mapping[int, int] | None = None,
+    alone: bool = False,
 ) -> DataFrame:
     """Each record with the fragment of a session that it belongs to (`_fragment`, a number within its key).
 
     A fragment is a run of a key's records, in their order, that are sure to end in one session: each at most the gap
     from the one before, and none so old that it may come too late or that a session which it would join may have
     expired. Such a record is a fragment by itself. `since` is the stream time of each partition before the batch.
+    `alone`: each record is, where it matters which sessions were put together before it came.
     """
     timed, order = _ordered(rows, several_topics)
     before = F.coalesce(F.max(_TIME).over(order.rowsBetween(Window.unboundedPreceding, -1)), F.lit(_NO_TIME))
@@ -75,7 +80,7 @@ def in_fragments(
         before = F.greatest(before, _before_the_batch(since))
     age = F.col(_BEFORE) - F.col(_TIME)
     timed = timed.withColumns({_BEFORE: before, ORDER: F.row_number().over(order)})
-    timed = timed.withColumn(_ALONE, (age >= 0) & (age > F.lit(sure_age(windows))))
+    timed = timed.withColumn(_ALONE, F.lit(alone) | ((age >= 0) & (age > F.lit(sure_age(windows)))))
     of_a_key = Window.partitionBy("_partition", "_key").orderBy(ORDER)
     timed = timed.withColumn(_PREVIOUS, F.lag(F.struct(_TIME, _ALONE)).over(of_a_key))
     previous = F.col(_PREVIOUS)

@@ -17,9 +17,13 @@ FLOATS = (pa.float32(), pa.float64())
 class Kind(ABC):
     """One aggregate function."""
 
-    parts: ClassVar[tuple[str, ...]] = ("",)
+    parts: tuple[str, ...] = ("",)
     """Names of what it keeps; a single one without a name is what a user sees."""
-    given: ClassVar[tuple[str, ...] | None] = None
+    passing: tuple[str, ...] = ()
+    """Names of what it has of a batch beside the parts, until these are made of it; it never lies in a store."""
+    remedy: str = "cast the argument to BIGINT, DOUBLE or STRING"
+    """What to do about a part whose type can't be kept."""
+    given: tuple[str, ...] | None = None
     """Names of what Spark gives for a batch, where that is not the parts themselves."""
     kept: ClassVar[Mapping[str, pa.DataType]] = {}
     """Types of parts that do not depend on the argument's."""
@@ -33,7 +37,7 @@ class Kind(ABC):
         return given
 
     def types(self, given: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
-        """The types of the parts, by those of what Spark gives."""
+        """The types of the parts, and of what is passing, by those of what Spark gives."""
         return [self.kept[part] if part in self.kept else given[number] for number, part in enumerate(self.parts)]
 
     @abstractmethod
@@ -55,7 +59,7 @@ class Kind(ABC):
 
     def unfit(self, parts: Columns) -> bool:
         """Whether JSON can't hold the parts: a number is NaN or infinite."""
-        return any(_has_unfit(part) for part in parts)
+        return any(has_unfit(part) for part in parts)
 
     def finish(self, parts: Columns) -> pa.ChunkedArray:
         """What a user sees of the parts."""
@@ -69,9 +73,12 @@ class Kind(ABC):
         raise NotImplementedError
 
 
-def _has_unfit(column: pa.ChunkedArray) -> bool:
+def has_unfit(column: pa.ChunkedArray) -> bool:
+    """Whether a number of the column is NaN or infinite."""
     if pa.types.is_list(column.type):
-        return _has_unfit(pc.list_flatten(column))
+        return has_unfit(pc.list_flatten(column))
+    if pa.types.is_struct(column.type):
+        return any(has_unfit(pc.struct_field(column, [number])) for number in range(column.type.num_fields))
     return pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
 
 

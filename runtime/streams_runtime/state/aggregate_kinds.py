@@ -14,10 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams_runtime.api.python_aggregates import PYTHON
 from streams_runtime.state.aggregate_kind import Kind
 from streams_runtime.state.collected import Collected
+from streams_runtime.state.custom import Custom
 from streams_runtime.state.distinct import DistinctCount
 from streams_runtime.state.percentile import Percentile
+from streams_runtime.state.user_class import user_class
 from streams_runtime.topology.plan import Aggregate
 
 _Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -173,8 +176,13 @@ KINDS = (*_PLAIN, *_WITH_PARAMETER)
 """The names of all functions, as Spark SQL has them."""
 
 
-def kind_of(declared: Aggregate) -> Kind | None:
-    """The kind of a declared aggregate; None for a function that is not one of KINDS."""
+def kind_of(declared: Aggregate, merges: bool = False) -> Kind | None:
+    """The kind of a declared aggregate; None for a function that is neither python nor one of KINDS.
+
+    Raises ConfigException: a class in Python is not there, or lacks something (user_class.user_class).
+    """
+    if declared.function == PYTHON:
+        return Custom(user_class(declared.parameter or "", merges))
     if declared.function in _WITH_PARAMETER and declared.parameter is not None:
         return _WITH_PARAMETER[declared.function](declared.parameter)
     return _PLAIN.get(declared.function)

@@ -23,11 +23,12 @@ from streams_runtime.errors import (
     ProcessorStateException,
     StreamsException,
 )
-from streams_runtime.state.aggregate_kind import FLOATS, INTEGERS, Columns, Kind
+from streams_runtime.state.aggregate_kind import Columns, Kind
 from streams_runtime.state.aggregate_kinds import KINDS, kind_of
+from streams_runtime.state.custom import Custom, Named
+from streams_runtime.state.json_columns import from_json, json_type, rows_as_json, to_json
+from streams_runtime.state.turns import Turns
 from streams_runtime.topology.plan import Aggregate
-
-_TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.6fZ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,17 @@ class _Aggregate:
     @property
     def parts(self) -> list[tuple[str, str]]:
         """Each part's name and state column; none where what is kept is what is seen."""
-        return [] if self.kind.parts == ("",) else list(zip(self.kind.parts, self.state_names, strict=True))
+        return [] if self.kind.parts == ("",) else list(zip(self.kind.parts, self.kept_names, strict=True))
+
+    @property
+    def kept_names(self) -> list[str]:
+        """The columns that lie in a store."""
+        return _names(self.name, self.kind.parts)
 
     @property
     def state_names(self) -> list[str]:
-        return _names(self.name, self.kind.parts)
+        """All columns, those too that are passing."""
+        return self.kept_names + _names(self.name, self.kind.passing)
 
     def given(self, batch: pa.Table) -> Columns:
         return [batch[column.name] for column in self.columns]
@@ -68,8 +75,8 @@ def _names(name: str, parts: Sequence[str]) -> list[str]:
     return [f"{name}.{part}" if part else name for part in parts]
 
 
-def _aggregate(declared: Aggregate) -> _Aggregate:
-    kind = kind_of(declared)
+def _aggregate(declared: Aggregate, merges: bool) -> _Aggregate:
+    kind = kind_of(declared, merges)
     if kind is None:
         raise NotSupportedException(
             f"{declared.path}: the aggregate {declared.function} is not there yet; use {', '.join(KINDS)}"
@@ -87,8 +94,12 @@ class AggregateState:
     `bind` them before merging.
     """
 
-    def __init__(self, aggregates: Sequence[Aggregate]) -> None:
-        self._aggregates = tuple(_aggregate(each) for each in aggregates)
+    def __init__(self, aggregates: Sequence[Aggregate], merges: bool = False) -> None:
+        """`merges`: states with records of their own are put together, as those of sessions.
+
+        Raises ConfigException: a class in Python is not there, or lacks something.
+        """
+        self._aggregates = tuple(_aggregate(each, merges) for each in aggregates)
         self.columns = tuple(column for aggregate in self._aggregates for column in aggregate.columns)
         self._schema: pa.Schema | None = None
 
@@ -96,6 +107,11 @@ class AggregateState:
     def declared(self) -> Sequence[Aggregate]:
         """The aggregates as they were declared."""
         return [aggregate.declared for aggregate in self._aggregates]
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether records have to be taken one after the other (`played`): there is a class in Python."""
+        return any(isinstance(aggregate.kind, Custom) for aggregate in self._aggregates)
 
     def bind(self, schema: pa.Schema) -> None:
         """Fix the types of the state columns, by those of what Spark gives.
@@ -112,9 +128,9 @@ class AggregateState:
                 Mistake(
                     aggregate.declared.path,
                     f"aggregates of type {kind} are not there yet",
-                    "cast the argument to BIGINT, DOUBLE or STRING",
+                    aggregate.kind.remedy,
                 )
-                for part, kind in zip(aggregate.kind.parts, types, strict=True)
+                for part, kind in zip(aggregate.kind.parts, types, strict=False)  # what is passing is not kept
                 if part not in aggregate.kind.kept and not aggregate.kind.keeps(kind)
             ]
         if mistakes:
@@ -152,6 +168,22 @@ class AggregateState:
                 ) from error
         return pa.table(merged, names=self._bound().names)
 
+    def played(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
+        """The state that each sequence of rows leaves, of aggregates in Python; of others what `others` has.
+
+        `rows` are stored states and a batch's, `sequences` their numbers in turn (state.turns). Raises
+        UserCodeException: a class failed; the message has the class, the method, the key and the records.
+        """
+        if not self.in_turn:
+            return others
+        columns: list[pa.ChunkedArray] = []
+        for each in self._aggregates:
+            if isinstance(each.kind, Custom):
+                columns += each.kind.played(each.of(rows), sequences, each.declared.path, named)
+            else:
+                columns += each.of(others)
+        return pa.table(columns, names=self._bound().names)
+
     def encode(self, state: pa.Table) -> list[bytes]:
         """State as stored: one JSON object a row.
 
@@ -164,7 +196,8 @@ class AggregateState:
                     f"{aggregate.declared.path}: the aggregate became NaN or infinite, which JSON can't hold; leave"
                     " such values out with a where"
                 )
-        return _json_rows(self._nested(pl.from_arrow(state)))  # type: ignore[arg-type]
+        kept = state.select([name for each in self._aggregates for name in each.kept_names])
+        return rows_as_json(self._nested(pl.from_arrow(kept)))  # type: ignore[arg-type]
 
     def decode(self, values: Sequence[bytes | None]) -> pa.Table:
         """Stored values as a table of state columns; a row of nulls for each None.
@@ -186,9 +219,12 @@ class AggregateState:
         for aggregate in self._aggregates:
             whole = pl.col(aggregate.name)
             for part, column in aggregate.parts or [("", aggregate.name)]:
-                found = whole.struct.field(part) if part else whole
-                flat.append(_from_json(found, schema.field(column).type).alias(column))
-        return decoded.select(flat).to_arrow().cast(schema)
+                read = whole.struct.field(part) if part else whole
+                flat.append(from_json(read, schema.field(column).type).alias(column))
+        stored = decoded.select(flat).to_arrow()
+        kept = stored.column_names
+        found = (stored[field.name] if field.name in kept else pa.nulls(len(stored), field.type) for field in schema)
+        return pa.table(list(found), names=schema.names).cast(schema)
 
     def _check_columns(self, text: pl.Series) -> None:
         """Every stored value has every column, since `encode` writes them all; one without was written for others.
@@ -199,7 +235,11 @@ class AggregateState:
         for aggregate in self._aggregates:
             name = orjson.dumps(aggregate.name).decode()
             begins = f'{name}:{{"{aggregate.parts[0][0]}":' if aggregate.parts else f"{name}:"
-            if not present.str.contains(begins, literal=True).all():
+            there = present.str.contains(begins, literal=True)
+            for field in _fields(self._bound().field(aggregate.kept_names[0]).type):
+                # A struct that has no such field is of a class that has changed.
+                there &= present.str.contains(field, literal=True) | present.str.contains(f"{begins}null", literal=True)
+            if not there.all():
                 raise pl.exceptions.PolarsError(f"no column {aggregate.name} of {aggregate.declared.function}")
 
     def finish(self, state: pa.Table) -> pa.Table:
@@ -243,58 +283,18 @@ class AggregateState:
     def _stored_types(self, schema: pa.Schema) -> dict[str, pl.DataType]:
         types: dict[str, Any] = {}
         for aggregate in self._aggregates:
-            parts = {part: _json_type(schema.field(column).type) for part, column in aggregate.parts}
-            types[aggregate.name] = pl.Struct(parts) if parts else _json_type(schema.field(aggregate.name).type)
+            parts = {part: json_type(schema.field(column).type) for part, column in aggregate.parts}
+            types[aggregate.name] = pl.Struct(parts) if parts else json_type(schema.field(aggregate.name).type)
         return types
 
     def _nested(self, state: pl.DataFrame) -> pl.DataFrame:
         columns = []
         for aggregate in self._aggregates:
-            parts = [_json_value(state, column).alias(part) for part, column in aggregate.parts]
+            parts = [to_json(pl.col(column), state.schema[column]).alias(part) for part, column in aggregate.parts]
             columns.append(pl.struct(parts).alias(aggregate.name) if parts else pl.col(aggregate.name))
         return state.select(columns)
 
 
-def json_rows(table: pa.Table) -> list[bytes]:
-    """Each row as a JSON object with the table's columns; timestamps in ISO 8601, UTC, microseconds."""
-    return _json_rows(pl.from_arrow(table))  # type: ignore[arg-type]
-
-
-def _json_rows(frame: pl.DataFrame) -> list[bytes]:
-    columns = [_json_value(frame, name) for name in frame.columns]
-    encoded = frame.select(pl.struct(columns).struct.json_encode().cast(pl.Binary)).to_series()
-    rows: list[bytes] = encoded.to_list()
-    return rows
-
-
-def _json_value(frame: pl.DataFrame, name: str) -> pl.Expr:
-    """A column as JSON has it: times as text, bytes in base64."""
-    return _to_json(pl.col(name), frame.schema[name])
-
-
-def _to_json(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    if isinstance(kind, pl.List):
-        return column.list.eval(_to_json(pl.element(), kind.inner))  # type: ignore[arg-type]
-    if isinstance(kind, pl.Binary):
-        return column.bin.encode("base64")
-    return column.dt.to_string(_TIME_FORMAT) if isinstance(kind, pl.Datetime) else column
-
-
-def _json_type(kind: pa.DataType) -> Any:
-    if pa.types.is_list(kind):
-        return pl.List(_json_type(kind.value_type))
-    if kind in INTEGERS:
-        return pl.Int64
-    if kind in FLOATS:
-        return pl.Float64
-    return pl.Boolean if pa.types.is_boolean(kind) else pl.String
-
-
-def _from_json(column: pl.Expr, kind: pa.DataType) -> pl.Expr:
-    if pa.types.is_list(kind):
-        return column.list.eval(_from_json(pl.element(), kind.value_type))
-    if pa.types.is_timestamp(kind):
-        return column.str.to_datetime(_TIME_FORMAT, time_unit="us", time_zone="UTC")
-    if pa.types.is_binary(kind):
-        return column.str.decode("base64")
-    return column.str.to_date() if pa.types.is_date32(kind) else column
+def _fields(kind: pa.DataType) -> list[str]:
+    """How the fields of a struct begin in JSON; none for other types."""
+    return [f"{orjson.dumps(field.name).decode()}:" for field in kind] if pa.types.is_struct(kind) else []

@@ -1,15 +1,44 @@
-"""Aggregates of several parts each: rows of stored states and of a batch's, put together in few steps."""
+"""Aggregates of several parts each: rows of stored states and of a batch's, put together in few steps.
+
+Those in Python are the exception: their parts are taken one after the other, as the turns say.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.turns import Turns, rows_of
+
 Together = Callable[[pa.Table, pa.Table], pa.Table]
 """The states of two tables with as many rows, row by row together."""
+
+
+def put_in_turn(
+    state: AggregateState,
+    rows: pa.Table,
+    turns: Sequence[Turns],
+    together: Together,
+    named: Callable[[int], str],
+) -> pa.Table:
+    """One state for each of `turns`, over `rows`; `together` is the state's merge or join, `named` as for `played`.
+
+    Raises what `together` raises, and UserCodeException: a class in Python failed.
+    """
+    contents = put_together(rows, [rows_of(each) for each in turns], together)
+    return state.played(rows, turns, contents, named)
+
+
+def place_named(keyed: Keyed, row: int) -> str:
+    """What messages call the key of a row of a batch."""
+    key: Any = keyed.keys[row].as_py()
+    return f"the key {key!r} in partition {keyed.partitions[row].as_py()}"
 
 
 def put_together(rows: pa.Table, parts: Sequence[Sequence[int]], together: Together) -> pa.Table:

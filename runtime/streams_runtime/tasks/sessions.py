@@ -20,20 +20,24 @@ from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed, sure_age
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
+from streams_runtime.state.turns import Mark, Turn, Turns
 from streams_runtime.state.window_keys import session_key, split_session_key
 from streams_runtime.state.windows import SessionStore
-from streams_runtime.tasks.parts import put_together
+from streams_runtime.tasks.parts import place_named, put_in_turn
 from streams_runtime.tasks.updates import Merged
 from streams_runtime.topology.plan import AggregateNode, SessionWindows
 
 
 @dataclass(slots=True)
 class _Session:
-    """A session as it comes to be. `parts` are rows: of stored states, then of the batch's; `stored`: it lies there."""
+    """A session as it comes to be; `stored`: it lies there.
+
+    `parts` are rows, of stored states and of the batch's, with what is done between them. They are the session's own.
+    """
 
     start: int
     end: int
-    parts: list[int]
+    parts: list[Turn]
     stored: bool = False
 
 
@@ -69,6 +73,7 @@ def merged_sessions(state: AggregateState, keyed: Keyed, stores: Mapping[int, An
 
     Raises:
         StreamsException: a total left its range.
+        UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
     outcome, windows = _Outcome(), _windows_of(keyed)
@@ -79,7 +84,10 @@ def merged_sessions(state: AggregateState, keyed: Keyed, stores: Mapping[int, An
     stored = state.decode(outcome.stored)
     rows = pa.concat_tables([stored, state.of_batch(keyed.columns)])
     parts = [_numbers(session.parts, len(outcome.stored)) for *_, session in outcome.written]
-    contents = put_together(rows, parts, state.join)
+    owners = [(partition, key) for partition, key, _ in outcome.written]
+    contents = put_in_turn(
+        state, rows, parts, state.join, lambda number: place_named(keyed, _row_of(keyed, owners[number]))
+    )
     updates, changed = _updates(state, outcome, contents), _rows(state, keyed, outcome, contents)
     return Merged(updates, changed, len(outcome.missed), outcome.missed)
 
@@ -122,13 +130,14 @@ def _follow(
             for each in there
             if each.end >= fragment.start - gap and each.start <= fragment.end + gap and each.end > expired
         ]
+        joined.sort(key=lambda each: (each.end, each.start))  # as Kafka Streams' stores have them
         start = min([fragment.start, *(each.start for each in joined)])
         end = max([fragment.end, *(each.end for each in joined)])
         # Its own time does not move stream time if it is behind; a fragment that is ahead is in time.
         if end < fragment.before - windows.grace - gap:
             outcome.missed.append((partition, fragment.turn, [start]))  # of one record, as it is not sure to be in time
             continue
-        session = _Session(start, end, [*(part for each in joined for part in each.parts), fragment.row])
+        session = _Session(start, end, _joined(joined, fragment.row))
         there = [each for each in there if each not in joined] + [session]
         touched = [each for each in touched if each not in joined] + [session]
     left = {(each.start, each.end) for each in there}
@@ -136,9 +145,25 @@ def _follow(
     outcome.written += [(partition, key, each) for each in sorted(touched, key=lambda each: each.end)]
 
 
-def _numbers(parts: Sequence[int], stored: int) -> list[int]:
+def _joined(sessions: Sequence[_Session], row: int) -> list[Turn]:
+    """The turns of sessions that become one by the fragment of a row; the first one's list is taken over."""
+    if not sessions:
+        return [Mark.BEGIN, row]
+    turns = sessions[0].parts
+    for each in sessions[1:]:
+        turns += [*each.parts, Mark.MERGE]
+    turns.append(row)
+    return turns
+
+
+def _numbers(parts: Turns, stored: int) -> Turns:
     """Where the parts are among all rows, of which the stored ones come first."""
-    return [-1 - part if part < 0 else stored + part for part in parts]
+    return [part if isinstance(part, Mark) else -1 - part if part < 0 else stored + part for part in parts]
+
+
+def _row_of(keyed: Keyed, owner: tuple[int, bytes]) -> int:
+    """A row of the batch with this partition and key."""
+    return list(zip(keyed.partitions.to_pylist(), encoded(keyed.keys), strict=True)).index(owner)
 
 
 def _places(rows: Iterable[int]) -> pa.Array:

@@ -23,7 +23,7 @@ from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import split_window_key, window_key
 from streams_runtime.state.windows import WindowStore
 from streams_runtime.tasks.kept import spans_of
-from streams_runtime.tasks.parts import put_together
+from streams_runtime.tasks.parts import place_named, put_in_turn
 from streams_runtime.tasks.sliding_turns import Parts, Turn, Window
 from streams_runtime.tasks.updates import Merged
 from streams_runtime.topology.plan import AggregateNode, SlidingWindows
@@ -67,7 +67,8 @@ class _Batch:
     def __init__(
         self, state: AggregateState, keyed: Keyed, timed: Sequence[tuple[_Place, int]], stores: Mapping[int, AnyStore]
     ) -> None:
-        self._state, self._windows = state, windows_of(keyed)
+        self._state, self._windows, self._keyed = state, windows_of(keyed), keyed
+        self._row_of = {place: row for row, (place, _) in enumerate(timed)}
         self._tasks: dict[int, _Task] = {}
         for number, store in stores.items():
             assert isinstance(store, WindowStore)
@@ -104,7 +105,14 @@ class _Batch:
         """Put the parts of all windows together that the batch has written; their states, in the order of `written`."""
         cells = [(self._keys[place], start) for place, start in self.written]
         parts = [_numbers(mine.by_start[start].parts) for mine, start in cells]
-        contents = put_together(self._rows, parts, self._state.merge)
+        places = [place for place, _ in self.written]
+        contents = put_in_turn(
+            self._state,
+            self._rows,
+            parts,
+            self._state.merge,
+            lambda number: place_named(self._keyed, self._row_of[places[number]]),
+        )
         for row, (mine, start) in enumerate(cells, len(self._rows)):
             mine.put(Window(start, mine.by_start[start].latest, (None, row)))
         self._rows, self._parts = pa.concat_tables([self._rows, contents]), 0
@@ -120,6 +128,7 @@ def merged_sliding(state: AggregateState, keyed: Keyed, stores: Mapping[int, Any
 
     Raises:
         StreamsException: a total left its range.
+        UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
     assert keyed.within is not None

@@ -18,6 +18,7 @@ from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.state.windows import SessionStore, WindowStore
+from streams_runtime.tasks.parts import place_named
 from streams_runtime.topology.plan import AggregateNode, TableSourceNode, TimeWindows
 
 _NO_TIME = (-1).to_bytes(8, "big", signed=True)
@@ -50,6 +51,7 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
 
     Raises:
         StreamsException: a total left its range.
+        UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
     keyed, late = _without_closed(keyed, stream_times(stores))
@@ -72,7 +74,12 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
     old_times = np.frombuffer(b"".join(_NO_TIME if each is None else each[:8] for each in stored), ">i8")
     times = np.maximum(old_times.astype(np.int64), keyed.timestamps.take(order).to_numpy())
     old = state.decode([None if each is None else each[8:] for each in stored])
-    new = state.merge(old, state.of_batch(keyed.columns.take(order)))
+    batch = state.of_batch(keyed.columns.take(order))
+    new = state.merge(old, batch)
+    if state.in_turn:
+        turns = [(row, len(old) + row) for row in range(len(old))]
+        places: Sequence[int] = order.to_pylist()
+        new = state.played(pa.concat_tables([old, batch]), turns, new, lambda row: place_named(keyed, places[row]))
     values = state.encode(new)
     time_list: list[int] = times.tolist()
     updates = {p: Updates(key_bytes[part], values[part], time_list[part]) for p, part in slices.items()}

@@ -27,6 +27,7 @@ from streams_runtime.testing.topics import InputTopic, OutputTopic
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.partitions import partition_counts
 from streams_runtime.topology.plan import SourceNode, TableSourceNode, Topology
+from streams_runtime.user_code import look_in
 
 
 class TopologyTestDriver:
@@ -42,7 +43,8 @@ class TopologyTestDriver:
         application: StreamsApplication | Mapping[str, Any] | Path | str,
         partitions: int | Mapping[str, int] = 1,
     ) -> None:
-        """`application` is a file's path, a document, or YAML text (of more than one line).
+        """`application` is a file's path, a document, or YAML text (of more than one line). Modules in Python that a
+        file names are looked for beside it too.
 
         `partitions` is the number of every source's and sink's topic, or those of some by topic, others having one.
         Repartition topics have as many as with brokers. Spark is the session that this process has, or one that is
@@ -180,6 +182,7 @@ def _application(given: StreamsApplication | Mapping[str, Any] | Path | str) -> 
         return given
     if isinstance(given, Mapping) or (isinstance(given, str) and "\n" in given):
         return parse_application(given)
+    look_in(Path(given).parent)
     return load_application(given)
 
 

@@ -41,7 +41,8 @@ class Aggregate:
     """One column of an aggregate step: `column` = `function`(`argument`).
 
     `function` is a name of state.aggregate_kinds.KINDS; `argument` a Spark SQL scalar expression, None for `count(*)`;
-    `parameter` a number as text, for those functions that take one. `path` is the field that it was declared in.
+    `parameter` a number as text, for those functions that take one. Of python the parameter is the class's name, and
+    the argument a struct of the columns that the class is given. `path` is the field that it was declared in.
     """
 
     column: str
@@ -53,6 +54,8 @@ class Aggregate:
     @property
     def call(self) -> str:
         """The call as the user wrote it."""
+        if self.function == "python":
+            return f"python('{self.parameter}', {(self.argument or '').removeprefix('struct(')}"
         parameter = "" if self.parameter is None else f", {self.parameter}"
         return f"{self.function}({self.argument or '*'}{parameter})"
 

@@ -68,7 +68,7 @@ final class Topologies {
     /**
      * From {"windows": {"size", "advance", "grace", "retention"}, {"difference", "grace", "retention"} or {"gap",
      * "grace", "retention"}, "suppress": true}, in ms; without windows an aggregate by key, and without suppress every
-     * change is passed on. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
+     * change is passed on. With "trail": true the state is that of Folding.TRAIL. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
      * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
      * Tables. Or {"dedupe": {…}}, see Dedupe.
@@ -99,11 +99,18 @@ final class Topologies {
             (asked.has("elements") ? in.flatMapValues(value -> Streams.elements(value, "a")) : in).groupByKey(
                 Grouped.with(TEXT, TEXT));
         JsonNode windows = asked.get("windows");
+        Folding folding =
+            asked.has("trail")
+                ? Folding.TRAIL
+                : new Folding(
+                    () -> state(0, 0),
+                    (key, value, state) -> sum(state, value),
+                    (key, one, other) -> merged(one, other));
         if (windows == null) {
             grouped
                 .aggregate(
-                    () -> state(0, 0),
-                    (key, value, state) -> sum(state, value),
+                    folding.zero(),
+                    folding.add(),
                     Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("store")
                         .withKeySerde(TEXT)
                         .withValueSerde(TEXT))
@@ -112,12 +119,12 @@ final class Topologies {
             return new Topologies(builder.build(), Kind.KEYS);
         }
         if (windows.has("gap")) {
-            return sessions(builder, grouped, windows, asked.has("suppress"));
+            return sessions(builder, grouped, windows, folding, asked.has("suppress"));
         }
         KTable<Windowed<String>, String> counted = windowed(grouped, windows)
             .aggregate(
-                () -> state(0, 0),
-                (key, value, state) -> sum(state, value),
+                folding.zero(),
+                folding.add(),
                 Materialized.<String, String, WindowStore<Bytes, byte[]>>as("store")
                     .withKeySerde(TEXT)
                     .withValueSerde(TEXT)
@@ -141,14 +148,18 @@ final class Topologies {
     }
 
     private static Topologies sessions(
-        StreamsBuilder builder, KGroupedStream<String, String> grouped, JsonNode windows, boolean suppressed) {
+        StreamsBuilder builder,
+        KGroupedStream<String, String> grouped,
+        JsonNode windows,
+        Folding folding,
+        boolean suppressed) {
         KTable<Windowed<String>, String> counted =
             grouped
                 .windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(windows, "gap"), ms(windows, "grace")))
                 .aggregate(
-                    () -> state(0, 0),
-                    (key, value, state) -> sum(state, value),
-                    (key, one, other) -> merged(one, other),
+                    folding.zero(),
+                    folding.add(),
+                    folding.merge(),
                     Materialized.<String, String, SessionStore<Bytes, byte[]>>as("store")
                         .withKeySerde(TEXT)
                         .withValueSerde(TEXT)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from streams_runtime.api import Reading, StreamsApplication, read_application
 from streams_runtime.api.load import read_text
+from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.properties import client_properties
 
@@ -29,6 +30,7 @@ def accepted(
     reading = reading.with_more(_client_properties(reading, embedded))
     reading = reading.with_more([*local_mistakes(reading, instances), *query_mistakes(reading, queries_token)])
     reading = reading.with_more(check_sql(reading.sql))
+    reading = reading.with_more(class_mistakes(reading, file))
     if reading.application is None:
         raise InvalidApplicationException(reading.mistakes)
     return reading.application

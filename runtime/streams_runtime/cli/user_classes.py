@@ -1,0 +1,23 @@
+"""The classes that a file names for its aggregates: loaded, and looked at, before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streams_runtime.api import Reading
+from streams_runtime.errors import Mistake
+from streams_runtime.state.user_class import user_class_mistakes
+from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.plan import AggregateNode, SessionWindows
+
+
+def class_mistakes(reading: Reading, file: Path) -> list[Mistake]:
+    """What is wrong with them, each at its field; none of a file with mistakes. Modules beside the file are found."""
+    if reading.application is None:
+        return []
+    return [
+        mistake
+        for node in build_topology(reading.application).nodes
+        if isinstance(node, AggregateNode)
+        for mistake in user_class_mistakes(node.aggregates, isinstance(node.windows, SessionWindows), file.parent)
+    ]

@@ -1,0 +1,230 @@
+"""python('package.module:Class', …): a user's class adds a batch's records to the state of their key.
+
+Unlike with other kinds, the records of a batch are no state until they are added to the one that the store has: a
+class need not be able to put any two states together, nor give the same for records in another order. So they go along
+as they are (`passing`), and `played` makes states of them once it is known what comes after what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams_runtime.errors import UserCodeException
+from streams_runtime.state.aggregate_kind import Columns, Kind, can_be_kept, has_unfit
+from streams_runtime.state.python_values import as_arrow
+from streams_runtime.state.turns import Mark, Turns, rows_of
+from streams_runtime.state.user_class import KEPT, UserClass
+from streams_runtime.user_code import where_in
+
+Named = Callable[[int], str]
+"""Key and partition of the sequence of this number, for messages."""
+
+
+@dataclass(slots=True)
+class _State:
+    """A state as it comes to be; `pending` are rows whose records are to be added to it."""
+
+    value: Any
+    pending: list[int] = field(default_factory=list)
+
+
+class Custom(Kind):
+    """What a user's class keeps. The parts are its state, and what it makes of it for others, if it does."""
+
+    passing = ("topic", "at", "records")
+    remedy = f"declare {KEPT}"
+
+    def __init__(self, described: UserClass) -> None:
+        self._class = described
+        self._has_result = described.result_type is not None
+        self.parts = ("state", "result") if self._has_result else ("",)
+        self.given = (*self.parts, "topic", "found")
+
+    def expressions(self, argument: str | None) -> Sequence[str]:
+        types = [self._class.state_type, *([self._class.result_type] if self._has_result else [])]
+        return (
+            *(f"any_value(cast(null as {kind}))" for kind in types),
+            "min(_topic)",
+            f"collect_list(struct(_offset as at, {argument} as record))",
+        )
+
+    def types(self, given: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+        record = given[-1].value_type.field("record").type
+        return [*given[: len(self.parts)], pa.string(), pa.list_(pa.int64()), pa.list_(record)]
+
+    def keeps(self, kind: pa.DataType) -> bool:
+        return _can_be_declared(kind)
+
+    def of_batch(self, given: Columns) -> Columns:
+        found = _whole(given[-1])
+        places = pc.list_parent_indices(found)
+        records = pc.list_flatten(found)
+        # In the order of offsets; Spark's own sort does not take records with every type of column.
+        order = pc.sort_indices(
+            pa.table({"place": places, "at": records.field("at")}),
+            sort_keys=[("place", "ascending"), ("at", "ascending")],
+        )
+        records = records.take(order)
+        ends = pc.cumulative_sum(pc.list_value_length(found).cast(pa.int32()))
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+        lists = [pa.ListArray.from_arrays(offsets, records.field(name)) for name in ("at", "record")]
+        return [*given[:-1], *(pa.chunked_array([each]) for each in lists)]
+
+    def merge(self, old: Columns, new: Columns) -> Columns:  # noqa: ARG002 - a kind's signature
+        """The old parts, which `played` puts others in place of."""
+        return [*old[: len(self.parts)], *(_none(each) for each in old[len(self.parts) :])]
+
+    def played(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
+        """The parts that each sequence of rows of `columns` leaves (state.turns).
+
+        Raises UserCodeException: a method of the class failed, or gave what is not of its declared type; the message
+        has the class, the method, the key and the records.
+        """
+        play = _Play(self._class, columns[0], columns[-3:], sequences, lambda number: (path, named(number)))
+        states = [play.state_of(number) for number in range(len(sequences))]
+        parts = [play.column("state", states, columns[0].type)]
+        if self._has_result:
+            results = [play.result_of(number, state) for number, state in enumerate(states)]
+            parts.append(play.column("result", results, columns[1].type))
+        return [*parts, *(pa.chunked_array([pa.nulls(len(states), each.type)]) for each in columns[-3:])]
+
+    def unfit(self, parts: Columns) -> bool:
+        return any(has_unfit(each) for each in parts[: len(self.parts)])
+
+    def finish(self, parts: Columns) -> pa.ChunkedArray:
+        return parts[len(self.parts) - 1]
+
+    def finish_value(self, parts: Mapping[str, Any]) -> Any:
+        return parts["result"]
+
+
+class _Play:
+    """Calls the class over rows: stored states, and records of a batch."""
+
+    def __init__(
+        self,
+        described: UserClass,
+        states: pa.ChunkedArray,
+        passing: Columns,
+        sequences: Sequence[Turns],
+        told: Callable[[int], tuple[str, str]],
+    ) -> None:
+        """`told` gives a sequence's field and the name of its key, for messages."""
+        self._class, self._sequences, self._told = described, sequences, told
+        self._states = _whole(states)
+        topics, at, records = (_whole(each) for each in passing)
+        self._topics, self._at = topics, at
+        self._starts = records.offsets.to_numpy()
+        self._records = pa.RecordBatch.from_struct_array(records.values)
+        self._is_batch = at.is_valid().to_pylist()
+        self._number = 0  # of the sequence that is being played
+
+    def state_of(self, number: int) -> Any:
+        """The state that a sequence leaves."""
+        self._number = number
+        stack: list[_State] = []
+        for turn in self._sequences[number]:
+            if turn is Mark.BEGIN:
+                stack.append(_State(None))
+            elif turn is Mark.MERGE:
+                later, earlier = self._settled(stack.pop()), self._settled(stack.pop())
+                stack.append(_State(self._merged(earlier, later)))
+            elif not self._is_batch[turn]:
+                # A new object each time: several windows may begin with one state, and the class may change it.
+                stack.append(_State(self._states[turn].as_py()))
+            else:
+                if not stack:
+                    stack.append(_State(None))
+                stack[-1].pending.append(turn)
+        (left,) = stack
+        return self._added(left)
+
+    def result_of(self, number: int, state: Any) -> Any:
+        """What the class makes of a state for others."""
+        self._number = number
+        return self._call("result", state)
+
+    def column(self, part: str, values: Sequence[Any], kind: pa.DataType) -> pa.ChunkedArray:
+        """The values as their declared type has them."""
+        try:
+            return pa.chunked_array([as_arrow(values, kind)])
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            for number, value in enumerate(values):
+                self._number = number
+                self._one(value, part, kind)
+            raise
+
+    def _merged(self, earlier: Any, later: Any) -> Any:
+        if earlier is None or later is None:
+            return later if earlier is None else earlier
+        return self._as_declared(self._call("merge", earlier, later))
+
+    def _settled(self, state: _State) -> Any:
+        """The state with all that is pending, as it would come out of a store."""
+        return self._as_declared(self._added(state)) if state.pending else state.value
+
+    def _as_declared(self, state: Any) -> Any:
+        return self._one(state, "state", self._states.type)[0].as_py()
+
+    def _one(self, value: Any, part: str, kind: pa.DataType) -> pa.Array:
+        try:
+            return as_arrow([value], kind)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            declared = self._class.state_type if part == "state" else self._class.result_type
+            reason = str(error).strip().splitlines()[0]
+            raise self._failure(
+                f"gave the {part} {_short(value)}", f"is no {declared}: {reason}", f"the class or its {part}_type"
+            ) from error
+
+    def _added(self, state: _State) -> Any:
+        if not state.pending:
+            return state.value
+        value = self._call("zero") if state.value is None else state.value
+        spans = [(int(self._starts[row]), int(self._starts[row + 1])) for row in state.pending]
+        if len(spans) == 1:
+            records = self._records.slice(spans[0][0], spans[0][1] - spans[0][0])
+        else:
+            records = self._records.take(pa.array([at for start, end in spans for at in range(start, end)], pa.int64()))
+        return self._call("add", value, records)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._class.made, method)(*arguments)
+        except Exception as error:
+            raise self._failure(f"failed in {method}", where_in(error), "the method") from error
+
+    def _failure(self, what: str, why: str, remedy: str) -> UserCodeException:
+        path, key = self._told(self._number)
+        rows = [row for row in rows_of(self._sequences[self._number]) if self._is_batch[row]]
+        offsets = [at for row in rows for at in self._at[row].as_py()]
+        records = f"{self._topics[rows[0]].as_py()} at the offsets {min(offsets)} to {max(offsets)}"
+        return UserCodeException(
+            f"{path}: {self._class.reference} {what} for {key}, with records of {records}: {why}. Mend {remedy} and"
+            " start the application again; these records are processed anew then"
+        )
+
+
+def _can_be_declared(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind):
+        return _can_be_declared(kind.value_type)
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(_can_be_declared(each.type) for each in kind)
+    return can_be_kept(kind) or pa.types.is_binary(kind)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _none(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.nulls(len(column), column.type)])
