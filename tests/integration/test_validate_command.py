@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,19 @@ app.command()(topology)
 runner = CliRunner()
 
 
+WITH_CLASS = """\
+apiVersion: streamsoperator.io/v1alpha1
+kind: StreamsApplication
+metadata: {name: custom}
+spec:
+  topology:
+    sources:
+      - {name: orders, topic: orders, key: {format: string}, value: {format: json, schema: "amount DOUBLE"}}
+    steps:
+      - {name: spread, from: orders, aggregate: {s: "python('beside_custom:Spraed', amount)"}, store: spread}
+"""
+
+
 @pytest.fixture
 def invalid(tmp_path: Path) -> Path:
     file = tmp_path / "invalid.yaml"
@@ -64,6 +78,23 @@ def test_every_checks_mistakes_come_together_in_the_order_of_the_file(invalid: P
         "spec.topology.steps[0].where",
         "spec.topology.steps[1].aggregate.total",
     ]
+
+
+def test_a_class_beside_the_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    methods = "    def zero(self): ...\n    def add(self, state, records): ...\n"
+    (tmp_path / "beside_custom.py").write_text(f"class Spread:\n    state_type = 'DOUBLE'\n{methods}")
+    file = tmp_path / "custom.yaml"
+    file.write_text(WITH_CLASS)
+    result = runner.invoke(app, ["validate", str(file)])
+    assert result.exit_code == 1
+    assert result.stdout.startswith("spec.topology.steps[0].aggregate.s: 'beside_custom:Spraed': beside_custom has no")
+    assert result.stdout.endswith("; did you mean 'Spread'?\n")
+    file.write_text(WITH_CLASS.replace("Spraed", "Spread"))
+    assert "custom is valid" in runner.invoke(app, ["validate", str(file)]).stdout
+    # Where the class is not needed it is not looked for.
+    file.write_text(WITH_CLASS)
+    assert runner.invoke(app, ["topology", str(file)]).exit_code == 0
 
 
 def test_text_has_one_mistake_a_line(invalid: Path) -> None:

@@ -91,3 +91,7 @@ class NotMade(WithoutType):
 
 def no_class() -> int:
     return 1
+
+
+class WithoutResult(Trail):
+    result_type = "BIGINT"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from streams_runtime.states import diagrams
@@ -23,12 +24,11 @@ def test_the_runtimes_readme_shows_the_state_tables_as_they_are() -> None:
     assert shown.strip() == diagrams()
 
 
-def test_the_runtimes_readme_shows_the_example_of_a_test_as_it_is() -> None:
+@pytest.mark.parametrize("name", ["test_first.py", "smoothing.py"])
+def test_the_runtimes_readme_shows_the_examples_in_python_as_they_are(name: str) -> None:
     text = (ROOT / "runtime" / "README.md").read_text()
-    shown = _between(
-        text, "<!-- example: examples/test_first.py; a test compares -->\n```python\n", "```\n<!-- /example -->"
-    )
-    assert shown == (ROOT / "examples" / "test_first.py").read_text()
+    begin = f"<!-- example: examples/{name}; a test compares -->\n```python\n"
+    assert _between(text, begin, "```\n<!-- /example -->") == (ROOT / "examples" / name).read_text()
 
 
 def test_the_first_application_of_the_readme_is_the_example() -> None:

@@ -1,0 +1,116 @@
+"""Classes in Python through Spark: the same wherever batches begin, with results of every type, and failures told."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pipeline_bench import Bench, open_tasks
+from pipeline_kit import Pipeline, Record, mistakes_of, source, topology_of
+
+from streams_runtime.errors import UserCodeException
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+WINDOWS: dict[str, Any] = {
+    "by key": None,
+    "hopping": {"hopping": {"size": "10s", "advance": "4s", "grace": "5s"}},
+    "sessions": {"session": {"gap": "3s", "grace": "5s"}},
+    "sliding": {"sliding": {"timeDifference": "5s", "grace": "4s"}},
+}
+CALLS = {
+    "trail": "python('custom_classes:Trail', a)",
+    "total": "sum(a)",
+    "newest": "python('custom_classes:Newest', _timestamp as at, a, a / 2 as half, encode(_key, 'utf-8') as raw)",
+}
+Given = tuple[str | None, int | None, int]
+"""Key, number and time (ms) of a record."""
+
+
+def pipeline(spark: SparkSession, window: str, calls: dict[str, str]) -> Pipeline:
+    step = {"name": "s", "from": "in", "aggregate": calls, "store": "s"}
+    step |= {} if WINDOWS[window] is None else {"window": WINDOWS[window]}
+    return Pipeline(spark, topology_of([source(schema="a BIGINT")], [step], [{"from": "s", "topic": "out"}]))
+
+
+@pytest.fixture(scope="module")
+def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
+    calls = {window: {name: CALLS[name] for name in CALLS if name != "newest"} for window in WINDOWS}
+    return {window: pipeline(spark, window, CALLS if window != "sessions" else calls[window]) for window in WINDOWS}
+
+
+def last(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[Any, int, int]:
+    """The sink's last record of each key, and how many records were dropped and late."""
+    found: dict[Any, Any] = {}
+    records = [
+        Record(key and key.encode(), None if a is None else json.dumps({"a": a}).encode(), offset=at, time=time)
+        for at, (key, a, time) in enumerate(given)
+    ]
+    with ExitStack() as stack:
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
+        for key, value, time in bench.written(records, cuts):
+            found[key] = (value, time)
+        shown = {key: row for key, row in found.items() if row[0] is not None}
+        return shown, bench.counters.records_dropped, bench.counters.late_records
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@settings(max_examples=2)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "b", None]), st.none() | st.integers(-5, 5), st.integers(0, 25_000)),
+        min_size=1,
+        max_size=15,
+    )
+)
+@example([("a", 1, 9_000), ("a", 2, 14_000), ("a", None, 11_000), ("b", 1, 20_000), ("a", 4, 9_000), ("a", 5, 18_000)])
+def test_a_class_gives_the_same_wherever_batches_begin(
+    pipelines: dict[str, Pipeline], window: str, given: list[Given]
+) -> None:
+    assert last(pipelines[window], given, []) == last(pipelines[window], given, [1, *range(2, len(given), 3)])
+
+
+def test_a_failure_names_the_decoded_key_and_its_records(spark: SparkSession) -> None:
+    made = pipeline(spark, "sessions", {"t": "python('custom_classes:Failing', a)"})
+    with ExitStack() as stack:
+        bench = Bench(made, open_tasks(stack, made.topology))
+        with pytest.raises(UserCodeException) as failed:
+            bench.process(
+                Record(b"a", b'{"a": 1}', partition=1, offset=7),
+                Record(b"b", b'{"a": 13}', partition=1, offset=8),
+                Record(b"b", b'{"a": 1}', partition=1, offset=9),
+            )
+    told = str(failed.value)
+    assert (
+        "spec.topology.steps[0].aggregate.t: custom_classes:Failing failed in add for the key 'b' in partition 1"
+        in told
+    )
+    assert "records of in at the offsets 8 to 9: KeyError: 'thirteen' (custom_classes.py, line " in told
+
+
+def test_classes_that_lack_something_are_refused_at_their_fields(spark: SparkSession) -> None:
+    calls = {"one": "python('custom_classes:Trial', a)", "n": "count(*)", "two": "python('custom_classes:Newest', a)"}
+    step = {"name": "s", "from": "in", "aggregate": calls, "store": "s", "window": WINDOWS["sessions"]}
+    topology = topology_of([source(schema="a BIGINT")], [step], [{"from": "s", "topic": "out"}])
+    found = mistakes_of(spark, topology)
+    assert [path.rpartition(".")[2] for path in found] == ["one", "two"]
+    assert "did you mean 'Trail'?" in found["spec.topology.steps[0].aggregate.one"]
+    assert "has no method merge" in found["spec.topology.steps[0].aggregate.two"]
+
+
+def test_columns_that_spark_refuses_are_told_at_the_field(spark: SparkSession) -> None:
+    step = {
+        "name": "s",
+        "from": "in",
+        "aggregate": {"t": "python('custom_classes:Trail', nosuch(a) as a)"},
+        "store": "s",
+    }
+    topology = topology_of([source(schema="a BIGINT")], [step], [{"from": "s", "topic": "out"}])
+    assert "nosuch" in mistakes_of(spark, topology)["spec.topology.steps[0].aggregate.t"]
