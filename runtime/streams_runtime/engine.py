@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from streams_runtime.api import StreamsApplication
 from streams_runtime.errors import IllegalStateException, StreamsException
 from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.functions import with_functions
 from streams_runtime.pipeline.group_members import remove_member
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.session import (
@@ -38,8 +39,10 @@ def compiled(session: SparkSession, topology: Topology, java_properties: Mapping
     """Compile a topology; `java_properties` are those with which Spark reads Kafka by itself.
 
     Raises:
-        InvalidApplicationException: Spark's analysis refuses expressions.
+        InvalidApplicationException: Spark's analysis refuses expressions, or a function can't be loaded.
+        EnvironmentException: functions need what is not installed.
     """
+    session = with_functions(session, topology.functions)
     compiler, reader = Compiler(session, topology), RecordReader(session, java_properties)
     return Compiled(compiler, {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in topology.subtopologies})
 

@@ -10,10 +10,10 @@ import importlib
 import pkgutil
 import re
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
-from streams_runtime.api.mistakes import suggestion
 from streams_runtime.errors import ConfigException
 
 _NAME = r"[^\W\d]\w*"
@@ -32,21 +32,22 @@ def load(reference: str, base: Path | None = None) -> object:
     if match is None:
         raise ConfigException(f"{reference!r} names nothing in Python; write package.module:name")
     if base is not None:
-        look_in(base)
+        search_in(base)
     found: object = _module(match[1])
+    if base is not None:
+        _check_place(match[1].partition(".")[0], base)
     for name in match[2].split("."):
         if not hasattr(found, name):
             known = [each for each in dir(found) if not each.startswith("_")]
-            raise ConfigException(f"{reference!r}: {match[1]} has no {name!r}; {suggestion(name, known)}")
+            raise ConfigException(f"{reference!r}: {match[1]} has no {name!r}; {_suggestion(name, known)}")
         found = getattr(found, name)
     return found
 
 
-def look_in(folder: Path) -> None:
-    """Look for modules in this folder too, and there first; may be called again."""
-    name = str(folder.resolve())
-    if name not in sys.path:
-        sys.path.insert(0, name)
+def search_in(base: Path) -> None:
+    """Have modules looked for in a folder from now on, before all others."""
+    if str(base.resolve()) not in sys.path:
+        sys.path.insert(0, str(base.resolve()))
 
 
 def where_in(error: BaseException) -> str:
@@ -75,9 +76,27 @@ def _module(name: str) -> ModuleType:
         raise ConfigException(f"the module {name} can't be imported: {where_in(error)}; correct it") from error
 
 
+def _check_place(name: str, base: Path) -> None:
+    """Refuse a module that was loaded from elsewhere before, where `base` has one of its name."""
+    here = PathFinder.find_spec(name, [str(base.resolve())])
+    loaded = getattr(sys.modules.get(name), "__spec__", None)
+    if here is not None and here.origin is not None and loaded is not None and here.origin != loaded.origin:
+        raise ConfigException(
+            f"the module {name!r} of {base} can't be loaded beside {loaded.origin}, which has its name and is loaded"
+            " already; give one of them another name, or use a process for each"
+        )
+
+
 def _nearest(missing: str) -> str:
     """The nearest module beside it; of a package all, if none is near."""
     package, _, name = missing.rpartition(".")
     paths = getattr(sys.modules.get(package), "__path__", []) if package else None
-    near = suggestion(name, [each.name for each in pkgutil.iter_modules(paths) if not each.name.startswith("_")])
+    near = _suggestion(name, [each.name for each in pkgutil.iter_modules(paths) if not each.name.startswith("_")])
     return f"{near} " if package or near.startswith("did you mean") else ""
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    # The models take a second to import, which Spark's Python workers would all pay for.
+    from streams_runtime.api.mistakes import suggestion
+
+    return suggestion(name, known)

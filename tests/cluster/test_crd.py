@@ -234,6 +234,13 @@ REFUSED: dict[str, tuple[Document, str]] = {
             " makes of y, yes, on, n, no and off; quote the name"
         ),
     ),
+    "a topology in Python that was not built": (
+        {"topology": {"python": "shop:build"}},
+        (
+            "spec.topology.python: Invalid value: a topology in Python without the sources, steps and sinks that it"
+            " makes; apply what `streamsapp build FILE` prints, which has both"
+        ),
+    ),
     "a schema for text": (
         {"topology": {"sources": [SOURCE | {"value": {"format": "string", "schema": "a INT"}}]}},
         "spec.topology.sources[0].value: Invalid value: only json has a schema; leave it out, or use format json",

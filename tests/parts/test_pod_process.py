@@ -187,7 +187,7 @@ def run(folder: Path, api: str, environment: Mapping[str, str] | None = None) ->
             *(sys.executable, "-m", "streams_runtime.cli.pod", "--application", str(folder / "application")),
             *("--secret", str(folder / "secret"), "--state-dir", str(folder / "state")),
             *("--termination-file", str(termination), "--service-account", str(account), "--api-server", api),
-            *("--listen", "127.0.0.1:0"),
+            *("--code", str(folder / "code"), "--listen", "127.0.0.1:0"),
         ],
         env={**os.environ, **(POD if environment is None else environment)},
         capture_output=True,
@@ -223,6 +223,28 @@ def test_a_secret_property_that_can_not_be_used_ends_with_64_and_stays_secret(tm
     last = (tmp_path / "termination-log").read_text()
     assert "spec.kafka.secretRef, key security.protocol" in last
     assert "hush" not in last + ended.stdout + ended.stderr + str(server.patches)
+
+
+@pytest.mark.parametrize("where", ["image", "code"])
+def test_code_that_makes_another_topology_than_the_resource_has_ends_with_64(where: str, tmp_path: Path) -> None:
+    (tmp_path / where).mkdir()
+    code = "from streams_runtime.builder import StreamsBuilder\n\ndef build():\n    builder = StreamsBuilder()\n"
+    code += '    builder.stream("in", value="string").to("elsewhere")\n    return builder\n'
+    (tmp_path / where / "shop.py").write_text(code)
+    given = document(bootstrapServers="127.0.0.1:1")
+    given["spec"]["topology"]["python"] = "shop:build"
+    if where == "code":
+        given["spec"]["code"] = {"configMap": "code-1"}
+    mount(tmp_path / "application", given)
+    path = f"{tmp_path / 'image'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    with pod_status_server() as server:
+        ended = run(tmp_path, server.url, {**POD, "PYTHONPATH": path})
+    assert ended.returncode == EXIT_UNUSABLE, ended
+    said = json.loads((tmp_path / "termination-log").read_bytes())
+    assert said["message"].startswith(
+        "spec.topology.python: 'shop:build' makes another topology than the one that stands"
+    )
+    assert "it has no sink 'in → out'; its sink 'in → elsewhere' does not stand here" in said["message"]
 
 
 def test_outside_of_a_pod_it_says_what_to_run_instead(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ spec:
     commitInterval: 1m30s
     maxBatchRecords: 1000
     onDeserializationError: {deadLetter: {topic: broken}}
+  code: {configMap: orders-code-1}
   state: {storage: {size: 10Gi, storageClassName: fast}, cleanupDelay: 1h}
   queries:
     access: {token: {secretRef: {name: orders-queries, key: password}}}

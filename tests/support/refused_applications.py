@@ -1398,8 +1398,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "python": (
         {**application(), "spec": {"topology": {"python": "a:b"}}},
         "spec.topology.python",
-        "not there yet",
-        "declare sources",
+        "'a:b' stands alone",
+        "streamsapp build",
     ),
     "no-topology": ({**application(), "spec": {}}, "spec.topology", "is missing", "sources, steps and sinks"),
     "no-spec": (

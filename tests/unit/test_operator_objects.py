@@ -231,6 +231,15 @@ def test_the_volumes_of_a_pod() -> None:
     }
 
 
+def test_code_is_mounted_from_its_config_map_and_another_one_replaces_pods() -> None:
+    spec = {"kafka": {"bootstrapServers": "k:1"}, "code": {"configMap": "rules-1"}}
+    made = pod(spec)["spec"]
+    assert {"name": "code", "configMap": {"name": "rules-1"}} in made["volumes"]
+    assert {"name": "code", "mountPath": "/etc/streams/code", "readOnly": True} in made["containers"][0]["volumeMounts"]
+    assert digest_of(spec) != digest_of({**spec, "code": {"configMap": "rules-2"}})
+    assert "code" not in {each["name"] for each in pod()["spec"]["volumes"]}
+
+
 def test_without_storage_the_state_is_an_empty_folder() -> None:
     assert {"name": "state", "emptyDir": {}} in pod()["spec"]["volumes"]
     assert not any(name.startswith("PersistentVolumeClaim") for name in objects())
@@ -281,6 +290,7 @@ def test_names_and_folders_are_those_of_the_runtime() -> None:
 
     assert (mounted.CONFIG_FILE, str(mounted.CONFIG_MOUNT)) == (names.CONFIG_FILE, names.CONFIG_MOUNT)
     assert (str(mounted.SECRET_MOUNT), str(mounted.STATE_MOUNT)) == (names.SECRET_MOUNT, names.STATE_MOUNT)
+    assert str(mounted.CODE_MOUNT) == names.CODE_MOUNT
     folder = query_guard.QUERIES_MOUNT
     assert str(folder / query_guard.ACCESS_FOLDER) == names.QUERY_ACCESS_MOUNT
     assert (str(folder / query_guard.TLS_FOLDER), query_guard.TOKEN_FILE) == (

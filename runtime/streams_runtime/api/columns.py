@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -30,9 +30,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns by name; Spark takes no notice of case in names."""
+    """Columns by name; Spark takes no notice of case in names.
+
+    `functions`: the types of what the user's own functions give, by names in small letters.
+    """
 
     all: tuple[Column, ...]
+    functions: Mapping[str, Type] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.all)
@@ -63,11 +67,15 @@ class Columns:
         return None
 
     def type_of(self, tree: exp.Expr) -> Type | None:
-        """The type of a bare column or of a cast; None for everything that would need Spark to know."""
+        """The type of a bare column, of a cast, or of a call of a user's function; None for everything that would need
+        Spark to know.
+        """
         if isinstance(tree, exp.Paren):
             return self.type_of(tree.this)
         if isinstance(tree, exp.Cast):
             return tree.to
+        if isinstance(tree, exp.Anonymous):
+            return self.functions.get(tree.name.lower())
         if isinstance(tree, exp.Column) and len(tree.parts) == 1:
             column = self.get(tree.name)
             return column.type if column else None

@@ -100,6 +100,12 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             "has(self.python) || (has(self.sources) && self.sources.size() > 0)",
             "no source; name at least one topic to read",
         ),
+        Rule(
+            "!has(self.python) || (has(self.sources) && self.sources.size() > 0)",
+            "a topology in Python without the sources, steps and sinks that it makes; apply what `streamsapp build"
+            " FILE` prints, which has both",
+            ".python",
+        ),
     ),
     "FormatSpec": (
         Rule(

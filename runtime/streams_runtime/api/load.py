@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from streams_runtime.api.graph import graph_mistakes
 from streams_runtime.api.kafka_spec import KafkaSpec
 from streams_runtime.api.mistakes import from_validation
 from streams_runtime.api.models import StreamsApplication
+from streams_runtime.api.origins import retold
 from streams_runtime.api.parts import Parts, salvage
 from streams_runtime.api.paths import position
 from streams_runtime.api.setting_checks import setting_mistakes
@@ -28,7 +29,8 @@ from streams_runtime.errors import ConfigException, InvalidApplicationException,
 class Reading:
     """What came of reading a resource: `application` is None exactly when there are mistakes.
 
-    `sql` holds the expressions and schemas, and `kafka` the client properties, of what could be read.
+    `sql` holds the expressions and schemas, and `kafka` the client properties, of what could be read. `origins`: what
+    a user knows parts of the document as that are in no file, by their paths.
     """
 
     application: StreamsApplication | None
@@ -36,6 +38,14 @@ class Reading:
     sql: tuple[SqlField, ...]
     kafka: KafkaSpec | None
     document: Mapping[str, Any]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()
+    """Names of the user's own functions, which expressions may call."""
+
+    @property
+    def told(self) -> tuple[Mistake, ...]:
+        """The mistakes as a user is told them: with the place in their code instead of one in no file of theirs."""
+        return retold(self.mistakes, self.origins)
 
     def with_more(self, found: Iterable[Mistake]) -> Reading:
         """The same with what other checks found; of two mistakes in one field the first is kept."""
@@ -51,7 +61,7 @@ def load_application(file: str | Path) -> StreamsApplication:
 
     Raises InvalidApplicationException, which lists every mistake, and ConfigException for an unreadable file.
     """
-    return _accepted(read_application(read_text(file), str(file)))
+    return accepted(read_application(read_text(file), str(file)))
 
 
 def parse_application(given: str | Mapping[str, Any], source: str = "application") -> StreamsApplication:
@@ -59,7 +69,7 @@ def parse_application(given: str | Mapping[str, Any], source: str = "application
 
     Raises InvalidApplicationException, which lists every mistake.
     """
-    return _accepted(read_application(given, source))
+    return accepted(read_application(given, source))
 
 
 def read_text(file: str | Path) -> str:
@@ -95,6 +105,7 @@ def read_application(given: str | Mapping[str, Any], source: str = "application"
         sql=tuple(sql_fields(parts)),
         kafka=parts.kafka,
         document=document,
+        functions=tuple(parts.topology.functions) if parts.topology is not None else (),
     )
 
 
@@ -116,7 +127,8 @@ def _in_order(document: Mapping[str, Any], mistakes: Iterable[Mistake]) -> tuple
     return tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: position(document, mistake.path)))
 
 
-def _accepted(reading: Reading) -> StreamsApplication:
+def accepted(reading: Reading) -> StreamsApplication:
+    """The application that was read. Raises InvalidApplicationException, which lists every mistake."""
     if reading.application is None:
-        raise InvalidApplicationException(reading.mistakes)
+        raise InvalidApplicationException(reading.told)
     return reading.application

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from streams_runtime.api.base import Model
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
-from streams_runtime.api.pod_spec import StateSpec, TemplateSpec
+from streams_runtime.api.pod_spec import CodeSpec, StateSpec, TemplateSpec
 from streams_runtime.api.queries_spec import QueriesSpec
 from streams_runtime.api.topology_spec import TopologySpec
 from streams_runtime.api.values import Property
@@ -75,6 +75,11 @@ class ApplicationSpec(Model):
     queries: QueriesSpec = Field(default_factory=QueriesSpec, description="Queries over HTTP.")
     spark: SparkSpec = Field(default_factory=SparkSpec, description="The Spark session.")
     topology: TopologySpec = Field(description="Sources, steps and sinks.")
+    code: CodeSpec | None = Field(
+        default=None,
+        description="The modules that the topology names in Python. Absent: the image's. On a machine they lie beside"
+        " the file.",
+    )
     topology_change: Literal["refuse", "allow"] | None = Field(
         default=None,
         description="What becomes of a change of topology that loses stores or reads them as something else."

@@ -49,10 +49,3 @@ def spark_limits(spark: SparkSpec) -> Iterator[Mistake]:
     if not _LOCAL_MASTER.fullmatch(spark.master):
         remedy = "use local[*] or local[N]: Spark runs on the cores of each instance"
         yield Mistake("spec.spark.master", f"found {spark.master!r}; a Spark cluster is not there yet", remedy)
-
-
-def topology_limits(topology: TopologySpec) -> Iterator[Mistake]:
-    """What `spec.topology` asks for that is not there yet."""
-    if topology.python is not None:
-        remedy = "declare sources, steps and sinks"
-        yield Mistake("spec.topology.python", "a topology in Python is not there yet", remedy)

@@ -20,6 +20,16 @@ class StorageSpec(Model):
     storage_class_name: str | None = Field(default=None, description="Absent: the cluster's default class.")
 
 
+class CodeSpec(Model):
+    """Where pods find the user's modules, beside what their image has."""
+
+    config_map: str = Field(
+        pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        description="Name of a ConfigMap in the application's namespace, each key of which is a module's file, such as"
+        " rules.py. Pods take it in when they start: give changed code another name, and pods are replaced.",
+    )
+
+
 class StateSpec(Model):
     """Where stores are kept and how."""
 

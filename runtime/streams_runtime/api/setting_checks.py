@@ -6,15 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from streams_runtime.api.function_checks import function_mistakes
 from streams_runtime.api.init_checks import init_mistakes
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec
 from streams_runtime.api.models import SparkSpec
-from streams_runtime.api.not_yet import (
-    spark_limits,
-    state_limits,
-    table_limits,
-    topology_limits,
-)
+from streams_runtime.api.not_yet import spark_limits, state_limits, table_limits
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.pod_spec import TemplateSpec
@@ -47,7 +43,7 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
     if parts.template:
         checks.append(_template(parts.template))
     if parts.topology:
-        checks.append(topology_limits(parts.topology))
+        checks.append(function_mistakes(parts.topology.functions))
     if parts.processing and parts.topology:
         checks.append(table_limits(parts.processing, parts.topology))
     yield from chain.from_iterable(checks)

@@ -18,8 +18,8 @@ from streams_runtime.errors import Mistake
 
 def shape_mistakes(parts: Parts) -> Iterator[Mistake]:
     """What can be said of each source, step and sink without looking at the others."""
-    if parts.topology is not None and parts.topology.python is None and not parts.sources:
-        yield Mistake("spec.topology.sources", "no source", "name at least one topic to read")
+    if parts.topology is not None and not parts.sources:
+        yield _without_sources(parts.topology.python)
     for source in parts.sources:
         if source.model:
             yield from _source(source.model, source.path)
@@ -34,6 +34,14 @@ def shape_mistakes(parts: Parts) -> Iterator[Mistake]:
             if spec is not None and spec.schema_ is not None:
                 found = "a schema for what is written"
                 yield Mistake(under(sink.path, field, "schema"), found, "leave it out; columns are written as they are")
+
+
+def _without_sources(python: str | None) -> Mistake:
+    if python is None:
+        return Mistake("spec.topology.sources", "no source", "name at least one topic to read")
+    # Whoever reads the resource without the user's code has to know its topics, tasks and stores.
+    found = f"{python!r} stands alone, without the sources, steps and sinks that it makes"
+    return Mistake("spec.topology.python", found, "apply what `streamsapp build FILE` prints, which has both")
 
 
 def _source(source: SourceSpec, path: str) -> Iterator[Mistake]:

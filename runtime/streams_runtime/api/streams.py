@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from streams_runtime.api.aggregates import parse_aggregate
 from streams_runtime.api.columns import Column, Columns, Type, primitive_type, struct_of, type_named
 from streams_runtime.api.ddl import parse_schema
+from streams_runtime.api.function_checks import function_types
 from streams_runtime.api.graph import inputs_of_step, ordered_steps, outputs_of_step
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.sql import SqlSyntaxError, parse_expression, parse_struct
@@ -35,6 +36,7 @@ class Stream:
     table: bool
     aggregated: bool
     windowed: bool = False
+    functions: Mapping[str, Type] = field(default_factory=dict)
 
     @property
     def visible(self) -> Columns | None:
@@ -45,7 +47,7 @@ class Stream:
         metadata = _ALWAYS if self.aggregated or self.table else (*_ALWAYS, *_OF_A_RECORD)
         metadata = (*metadata, *_OF_A_WINDOW) if self.windowed else metadata
         typed = (Column(name, self.key if name == "_key" else _typed(ddl)) for name, ddl in metadata)
-        return Columns((*self.columns.all, *typed))
+        return Columns((*self.columns.all, *typed), self.functions)
 
 
 UNKNOWN = Stream(None, None, (), table=False, aggregated=False)
@@ -53,13 +55,15 @@ UNKNOWN = Stream(None, None, (), table=False, aggregated=False)
 
 def streams_of(parts: Parts) -> dict[str, Stream]:
     """The output of every source and step that can be read, by name. What rests on a mistake is `UNKNOWN`."""
+    functions = function_types(parts.topology.functions) if parts.topology is not None else {}
     streams: dict[str, Stream] = {}
     for source in parts.sources:
         if source.name is not None:
-            streams[source.name] = _source_stream(source.model) if source.model else UNKNOWN
+            stream = _source_stream(source.model) if source.model else UNKNOWN
+            streams[source.name] = replace(stream, functions=functions)
     for step in ordered_steps(parts):
         if step.name is not None and step.model:
-            stream = _step_stream(step.model, streams) if step.clean else UNKNOWN
+            stream = replace(_step_stream(step.model, streams) if step.clean else UNKNOWN, functions=functions)
             for name in outputs_of_step(step.model):
                 streams.setdefault(name, stream)
     return streams
@@ -78,7 +82,7 @@ def seen_by_join(stream: Stream, name: str, table: Stream) -> Columns | None:
     if stream.visible is None:
         return None
     kind = None if table.columns is None else struct_of(table.columns)
-    return Columns((*stream.visible.all, Column(name, kind)))
+    return Columns((*stream.visible.all, Column(name, kind)), stream.functions)
 
 
 def merged_streams(step: StepSpec, streams: Mapping[str, Stream]) -> list[tuple[str, Stream]]:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from streams_runtime.api.base import Model
+from streams_runtime.api.functions_spec import FunctionSpec
 from streams_runtime.api.stream_joins_spec import WithinSpec
 from streams_runtime.api.stream_steps_spec import BranchSpec, DedupeSpec, FlatMapSpec, PeekSpec
 from streams_runtime.api.values import Duration
@@ -199,4 +200,13 @@ class TopologySpec(Model):
     sources: list[SourceSpec] = Field(default_factory=list, description="Topics to read; at least one.")
     steps: list[StepSpec] = Field(default_factory=list, description="What happens to the records, in any order.")
     sinks: list[SinkSpec] = Field(default_factory=list, description="Topics to write.")
-    python: str | None = Field(default=None, description="package.module:function that builds the topology.")
+    functions: dict[str, FunctionSpec] = Field(
+        default_factory=dict,
+        description="Functions in Python that expressions may call, by the names by which they call them.",
+    )
+    python: str | None = Field(
+        default=None,
+        description="package.module:function that returns a StreamsBuilder, which makes sources, steps and sinks. In a"
+        " cluster they stand beside it, as `streamsapp build` prints them; pods refuse to start when their code makes"
+        " others.",
+    )

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from streams_runtime.api import load_application
+from streams_runtime.builder.resolve import load_file
 from streams_runtime.cli.logs import LogFormat, configure_logging
 from streams_runtime.cli.process import last_word, stop_on_signals, write_whole
 from streams_runtime.cli.told import ToldFile
@@ -21,7 +21,7 @@ from streams_runtime.errors import StreamsException, told
 from streams_runtime.query.access import OPEN, QueryGuard, TokenGate
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE, ClientState
-from streams_runtime.user_code import look_in
+from streams_runtime.user_code import search_in
 
 _CLOSE_SECONDS = 60.0
 
@@ -48,11 +48,11 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     """Run one instance until SIGTERM or SIGINT."""
     configure_logging(log_format, log_level.upper())
     host, _, port = listen.rpartition(":")
-    look_in(file.parent)
+    search_in(file.parent)
     try:
         settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised)
         guard = OPEN if queries_token_file is None else QueryGuard(TokenGate(queries_token_file))
-        client = StreamsClient(load_application(file), settings, queries=guard)
+        client = StreamsClient(load_file(file), settings, queries=guard)
     except (StreamsException, ValueError) as error:
         typer.echo(str(error), err=True)
         if termination_file is not None:

@@ -6,6 +6,7 @@ import typer
 
 from streams_runtime.cli import query
 from streams_runtime.cli.broker import broker
+from streams_runtime.cli.build import build
 from streams_runtime.cli.init import init
 from streams_runtime.cli.produce import produce
 from streams_runtime.cli.run import run
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(validate)
 app.command()(topology)
+app.command()(build)
 app.command()(init)
 app.command()(broker)
 app.command()(produce)

@@ -42,6 +42,7 @@ class Mounts:
 
     application: Path
     secret: Path
+    code: Path
     state: Path
     termination: Path
     told: Path
@@ -56,6 +57,9 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     secret: Annotated[
         Path, typer.Option(envvar="STREAMSAPP_SECRET", help="Folder with a file for each secret client property.")
     ] = Path("/etc/streams/kafka"),
+    code: Annotated[
+        Path, typer.Option(envvar="STREAMSAPP_CODE", help="Folder with the user's modules; absent: the image has them.")
+    ] = Path("/etc/streams/code"),
     state_dir: Annotated[Path, typer.Option(envvar="STREAMSAPP_STATE", help="Folder of the stores.")] = Path(
         "/var/lib/streams"
     ),
@@ -87,7 +91,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     # First of all: as the first process of its container, this one is not ended by a signal that it does not handle.
     stop = stop_on_signals()
     configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
-    mounts = Mounts(application, secret, state_dir, termination_file, told_file, queries)
+    mounts = Mounts(application, secret, code, state_dir, termination_file, told_file, queries)
     api: PodStatusApi | None = None
     try:
         identity, advertised = who_am_i(os.environ, listen)
@@ -137,6 +141,7 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
     Raises:
         ConfigException: the application or a secret property can't be used.
     """
+    from streams_runtime.builder.resolve import check_built
     from streams_runtime.client import StreamsClient
     from streams_runtime.errors import InvalidApplicationException
     from streams_runtime.kubernetes.mounted import (
@@ -148,8 +153,12 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
     from streams_runtime.kubernetes.query_guard import pod_guard
     from streams_runtime.kubernetes.view import RecordsLeft
     from streams_runtime.settings import InstanceSettings
+    from streams_runtime.user_code import search_in
 
     application = read_mounted_application(mounts.application)
+    if application.spec.code is not None:
+        search_in(mounts.code)
+    check_built(application)
     secret = read_secret_properties(mounts.secret)
     brokers = application.spec.kafka.bootstrap_servers or ""
     host, _, port = listen.rpartition(":")

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from streams_runtime.api import Reading
+from streams_runtime.builder.resolve import Beside
 from streams_runtime.cli.form import Output
 from streams_runtime.cli.validate import INVALID, print_json, read_or_exit
 from streams_runtime.topology.build import build_topology
@@ -26,7 +27,8 @@ _HEADS = (
 
 def diff(old: Path, new: Path, output: Output) -> None:
     """Print what an upgrade does, and end the command: 0 compatible, 3 not, 1 and 2 as for one file."""
-    readings = (read_or_exit(old, output), read_or_exit(new, output))
+    # What stands in a file counts: the code that the old one was built from is rarely there any more.
+    readings = (read_or_exit(old, output, Beside.TAKEN), read_or_exit(new, output, Beside.TAKEN))
     _mistakes_or_go_on((old, readings[0]), (new, readings[1]), output=output)
     plans = [build_topology(each.application) for each in readings if each.application is not None]
     found = changes(*plans)
@@ -73,7 +75,7 @@ def _verdict(found: TopologyChanges) -> str:
 
 def _mistakes_or_go_on(*files: tuple[Path, Reading], output: Output) -> None:
     for file, reading in files:
-        for each in reading.mistakes:
+        for each in reading.told:
             if output is Output.JSON:
                 print_json({"file": str(file), "path": each.path, "found": each.found, "remedy": each.remedy})
             else:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from streams_runtime.api import Reading, StreamsApplication, read_application
-from streams_runtime.api.load import read_text
+from streams_runtime.api import Reading, StreamsApplication
+from streams_runtime.builder.resolve import Beside, read_file
 from streams_runtime.cli.form import Output
 from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
@@ -45,19 +45,19 @@ def validate(
         from streams_runtime.pipeline.expressions import check_sql
 
         try:
-            reading = reading.with_more(check_sql(reading.sql))
+            reading = reading.with_more(check_sql(reading.sql, reading.functions))
         except EnvironmentException as error:
-            print_mistakes(reading.mistakes, output)
+            print_mistakes(reading.told, output)
             print_error(error, output)
             raise typer.Exit(NOT_CHECKED) from error
     application = application_or_exit(reading.with_more(class_mistakes(reading, file)), output)
     _print_summary(application, build_topology(application), output)
 
 
-def read_or_exit(file: Path, output: Output) -> Reading:
-    """What stands in the file; ends the command when it can't be read."""
+def read_or_exit(file: Path, output: Output, beside: Beside = Beside.COMPARED) -> Reading:
+    """What stands in the file, a topology in Python built (see read_file); ends the command when it can't be read."""
     try:
-        return read_application(read_text(file), str(file))
+        return read_file(file, beside)
     except ConfigException as error:
         print_error(error, output)
         raise typer.Exit(NOT_CHECKED) from error
@@ -66,7 +66,7 @@ def read_or_exit(file: Path, output: Output) -> Reading:
 def application_or_exit(reading: Reading, output: Output) -> StreamsApplication:
     """The application that was read; lists its mistakes and ends the command when there are any."""
     if reading.application is None:
-        print_mistakes(reading.mistakes, output)
+        print_mistakes(reading.told, output)
         raise typer.Exit(INVALID)
     return reading.application
 

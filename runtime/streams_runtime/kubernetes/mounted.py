@@ -18,6 +18,7 @@ CONFIG_FILE = "application.json"
 """Name of the application's file in its folder; with `.gz` behind it when the application is long."""
 CONFIG_MOUNT = Path("/etc/streams/application")
 SECRET_MOUNT = Path("/etc/streams/kafka")
+CODE_MOUNT = Path("/etc/streams/code")
 STATE_MOUNT = Path("/var/lib/streams")
 
 

@@ -15,7 +15,9 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from streams_runtime.api import SqlField, StreamsApplication, sql_of
+from streams_runtime.api.function_checks import FUNCTIONS
 from streams_runtime.api.mistakes import suggestion
+from streams_runtime.api.paths import under
 from streams_runtime.api.scalars import unfamiliar_functions
 from streams_runtime.errors import EnvironmentException, Mistake
 from streams_runtime.jvm.java import find_java
@@ -32,18 +34,26 @@ def check_with_spark_parser(application: StreamsApplication) -> list[Mistake]:
     Syntax, types in schemas, and functions that do not exist. Starts a JVM and ends it. Raises
     EnvironmentException when there is no Java or no PySpark: install what it names.
     """
-    return check_sql(sql_of(application))
+    return check_sql(sql_of(application), tuple(application.spec.topology.functions))
 
 
-def check_sql(fields: Iterable[SqlField]) -> list[Mistake]:
-    """The same for expressions and schemas that were read from anything, right or wrong."""
+def check_sql(fields: Iterable[SqlField], own: Sequence[str] = ()) -> list[Mistake]:
+    """The same for expressions and schemas that were read from anything, right or wrong.
+
+    `own`: names of the user's functions, which may not be those of Spark's.
+    """
     wanted = list(fields)
     if not wanted:
         return []
     with catalyst_package() as catalyst:
         parser = catalyst.parser.CatalystSqlParser()
         functions = str(catalyst.analysis.FunctionRegistry.builtin().listFunction().mkString(" ")).split()
-        return [mistake for field in wanted for mistake in _mistakes(parser, functions, field)]
+        taken = [name for name in own if name.lower() in functions]
+        found = [
+            Mistake(under(FUNCTIONS, name), f"Spark has a function {name}", "give it another name") for name in taken
+        ]
+        known = [*own, *functions]
+        return found + [mistake for field in wanted for mistake in _mistakes(parser, known, field)]
 
 
 def _mistakes(parser: Any, functions: Sequence[str], field: SqlField) -> Iterator[Mistake]:
@@ -52,7 +62,7 @@ def _mistakes(parser: Any, functions: Sequence[str], field: SqlField) -> Iterato
         yield refused
     elif field.kind != "schema":
         for name in unfamiliar_functions(field.text):
-            if name.lower() not in functions:
+            if name.lower() not in {each.lower() for each in functions}:
                 yield Mistake(field.path, f"Spark has no function {name!r}", suggestion(name, functions))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
+from streams_runtime.pipeline.source import OffsetRange
 
 # A class's name anywhere in the causes: Spark wraps the connector's exceptions several times over.
 _AWAY = re.compile(
@@ -14,6 +16,8 @@ _AWAY = re.compile(
     r"BrokerNotAvailable|CoordinatorNotAvailable)\w*"
     r"|java\.util\.concurrent\.TimeoutException: Cannot fetch record"
 )
+_PLACES = 5  # partitions that a message names
+_FUNCTION = re.compile(r"FunctionFailed: ([^\n]+)")
 _CONDITION = re.compile(r"\[[A-Z][A-Z_.0-9]+\][^\n]*")
 
 
@@ -22,12 +26,17 @@ def is_spark_failure(error: BaseException) -> bool:
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
 
 
-def translated(error: BaseException, address: str) -> StreamsException:
-    """The exception of this project for a failed query; raise it `from` the original."""
+def translated(error: BaseException, address: str, ranges: Sequence[OffsetRange] = ()) -> StreamsException:
+    """The exception of this project for a failed query over `ranges`; raise it `from` the original."""
     text = str(error)
     if found := _AWAY.search(text):
         return BrokerNotAvailableException(
             f"Spark got no answer from the broker at {address} ({found[0].rpartition('.')[2]}). The batch is read again"
+        )
+    if found := _FUNCTION.search(text):
+        return StreamsException(
+            f"{found[1].rstrip('. ')}; in the batch of {_places(ranges)}. Nothing of the batch was written; correct the"
+            " function or the data"
         )
     condition = _CONDITION.search(text)
     reason = condition[0] if condition else text.strip().splitlines()[0]
@@ -35,3 +44,10 @@ def translated(error: BaseException, address: str) -> StreamsException:
         f"a step failed in Spark: {reason.rstrip('. ')}. Nothing of the batch was written; correct the expression"
         " (try_… functions give NULL instead of failing) or the data"
     )
+
+
+def _places(ranges: Sequence[OffsetRange]) -> str:
+    """The offsets of a batch: `orders-0@5 to 9, orders-1@0 to 3`."""
+    read = [each for each in ranges if each.end > each.start]
+    shown = ", ".join(f"{each.partition}@{each.start} to {each.end - 1}" for each in read[:_PLACES])
+    return f"{shown} and {len(read) - _PLACES} more partitions" if len(read) > _PLACES else shown or "no records"

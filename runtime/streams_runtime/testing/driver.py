@@ -10,10 +10,15 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
-from streams_runtime.api import StreamsApplication, load_application, parse_application
+from streams_runtime.api import Reading, StreamsApplication
+from streams_runtime.api.load import accepted
 from streams_runtime.api.mistakes import suggestion
-from streams_runtime.engine import compiled, error_policy
-from streams_runtime.errors import IllegalStateException, TopologyException
+from streams_runtime.api.origins import retold
+from streams_runtime.builder import StreamsBuilder
+from streams_runtime.builder.resolve import read_file, read_with_python
+from streams_runtime.engine import Compiled, compiled, error_policy
+from streams_runtime.errors import IllegalStateException, InvalidApplicationException, TopologyException
+from streams_runtime.pipeline.session import SparkSession
 from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, check_name, open_store
 from streams_runtime.states import ClientState
 from streams_runtime.tasks.processor import Counters
@@ -27,7 +32,7 @@ from streams_runtime.testing.topics import InputTopic, OutputTopic
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.partitions import partition_counts
 from streams_runtime.topology.plan import SourceNode, TableSourceNode, Topology
-from streams_runtime.user_code import look_in
+from streams_runtime.user_code import search_in
 
 
 class TopologyTestDriver:
@@ -40,11 +45,11 @@ class TopologyTestDriver:
 
     def __init__(
         self,
-        application: StreamsApplication | Mapping[str, Any] | Path | str,
+        application: StreamsApplication | Mapping[str, Any] | Path | str | StreamsBuilder,
         partitions: int | Mapping[str, int] = 1,
     ) -> None:
-        """`application` is a file's path, a document, or YAML text (of more than one line). Modules in Python that a
-        file names are looked for beside it too.
+        """`application` is a path, a document, YAML text (of more than one line), or a StreamsBuilder. Modules in
+        Python that a file names are looked for beside it too.
 
         `partitions` is the number of every source's and sink's topic, or those of some by topic, others having one.
         Repartition topics have as many as with brokers. Spark is the session that this process has, or one that is
@@ -56,7 +61,7 @@ class TopologyTestDriver:
             TopologyException: numbers of partitions that do not fit together, or of an unknown topic.
             EnvironmentException: Java or jars are missing; the message says what to install.
         """
-        self.application = _application(application)
+        self.application, origins = _application(application)
         self.topology: Topology = build_topology(self.application)
         policy = error_policy(self.application)
         self._dead_letters = () if policy.topic is None else (policy.topic,)
@@ -67,7 +72,7 @@ class TopologyTestDriver:
         with ExitStack() as undo:
             session = undo.enter_context(spark_session(self.topology.application_id, spark.master, config))
             folder = undo.enter_context(TemporaryDirectory(prefix="topology-test-driver-"))
-            self._compiled = compiled(session, self.topology, {})
+            self._compiled = _analysed(session, self.topology, origins)
             self._machine = Machine(self.topology, self._compiled, policy, self._counts, Path(folder))
             undo.callback(self._machine.close)
             self._stores = DriverStores(self._machine, self._compiled.compiler)
@@ -177,13 +182,30 @@ class TopologyTestDriver:
             raise IllegalStateException("the driver is closed; make another one, which begins with empty stores")
 
 
-def _application(given: StreamsApplication | Mapping[str, Any] | Path | str) -> StreamsApplication:
+def _application(
+    given: StreamsApplication | Mapping[str, Any] | Path | str | StreamsBuilder,
+) -> tuple[StreamsApplication, Mapping[str, str]]:
+    """The application, and the calls that parts of its topology come from (see Reading.origins)."""
     if isinstance(given, StreamsApplication):
-        return given
+        return given, {}
+    reading = _reading(given)
+    return accepted(reading), reading.origins
+
+
+def _reading(given: Mapping[str, Any] | Path | str | StreamsBuilder) -> Reading:
+    if isinstance(given, StreamsBuilder):
+        return given.reading()
     if isinstance(given, Mapping) or (isinstance(given, str) and "\n" in given):
-        return parse_application(given)
-    look_in(Path(given).parent)
-    return load_application(given)
+        return read_with_python(given)
+    search_in(Path(given).parent)
+    return read_file(given)
+
+
+def _analysed(session: SparkSession, topology: Topology, origins: Mapping[str, str]) -> Compiled:
+    try:
+        return compiled(session, topology, {})
+    except InvalidApplicationException as error:
+        raise InvalidApplicationException(retold(error.mistakes, origins)) from error
 
 
 def _counts(topology: Topology, outputs: Sequence[str], partitions: int | Mapping[str, int]) -> Mapping[str, int]:

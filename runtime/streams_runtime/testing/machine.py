@@ -93,7 +93,7 @@ class Machine:
             return self._processor.apply(sub, self.tasks[sub.id], batch, result, producer)
         except Exception as error:
             if is_spark_failure(error):
-                raise translated(error, "no address") from error
+                raise translated(error, "no address", batch.ranges) from error
             raise
 
 

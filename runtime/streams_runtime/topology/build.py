@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from streams_runtime.api import StreamsApplication
@@ -20,6 +20,7 @@ from streams_runtime.topology.plan import (
     Aggregate,
     AggregateNode,
     Format,
+    Function,
     JoinNode,
     KeyByNode,
     MergeNode,
@@ -65,7 +66,13 @@ def build_topology(application: StreamsApplication) -> Topology:
     subs = tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups))
     for sub in subs:
         table_parts(sub)
-    return Topology(application_id, subs)
+    return Topology(application_id, subs, tuple(_functions(application)))
+
+
+def _functions(application: StreamsApplication) -> Iterator[Function]:
+    for name, spec in sorted(application.spec.topology.functions.items()):
+        path = under("spec.topology.functions", name)
+        yield Function(name, spec.reference, spec.returns, spec.pandas is not None, path)
 
 
 def _nodes(application: StreamsApplication) -> list[Node]:

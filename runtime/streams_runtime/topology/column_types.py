@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streams_runtime.api.aggregates import AggregateCall
-from streams_runtime.api.columns import Column, Columns, Type, struct_of
+from streams_runtime.api.columns import Column, Columns, Type, struct_of, type_named
 from streams_runtime.api.sql import parse_expression
 from streams_runtime.api.streams import value_columns
 from streams_runtime.api.topology_spec import FormatSpec
@@ -31,9 +31,11 @@ Known = Mapping[str, Columns | None]
 
 def columns_of(topology: Topology) -> Known:
     """The columns that flow out of each node, by its name; None where they are not known."""
+    types = {each.name.lower(): type_named(each.returns) for each in topology.functions}
     found: dict[str, Columns | None] = {}
     for node in topology.nodes:
-        found[node.name] = _columns(node, found)
+        columns = _columns(node, found)
+        found[node.name] = None if columns is None else Columns(columns.all, types)
     return found
 
 
@@ -74,7 +76,7 @@ def _joined(
     """
     if stream is None:
         return None
-    seen = Columns((*stream, Column(name, None if other is None else struct_of(other))))
+    seen = Columns((*stream, Column(name, None if other is None else struct_of(other))), stream.functions)
     added = Columns(tuple(Column(column, seen.type_of(parse_expression(text))) for column, text in node.select))
     return Columns((*(each for each in stream if added.get(each.name) is None), *added))
 

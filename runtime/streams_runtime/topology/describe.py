@@ -49,6 +49,9 @@ def as_text(topology: Topology) -> str:
         for node in sub.nodes:
             lines += _node_lines(node, sub)
         lines.append("")
+    if topology.functions:
+        lines.append("   Functions:")
+        lines += [f"    {each.name} ({each.reference}) --> {each.returns}" for each in topology.functions]
     return "\n".join(lines).rstrip("\n")
 
 
@@ -56,6 +59,10 @@ def as_json(topology: Topology) -> dict[str, Any]:
     """The same as plain values; `to` of a node names its consumers."""
     return {
         "applicationId": topology.application_id,
+        "functions": [
+            {"name": each.name, "reference": each.reference, "returns": each.returns, "pandas": each.pandas}
+            for each in topology.functions
+        ],
         "subtopologies": [
             {
                 "id": sub.id,

@@ -400,11 +400,23 @@ class InternalTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the user's that expressions call as `name`. `pandas`: with a Series for each argument."""
+
+    name: str
+    reference: str
+    returns: str
+    pandas: bool
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     """The whole plan; sub-topologies are in the order of their ids, which count from 0, upstream first."""
 
     application_id: str
     subtopologies: tuple[SubTopology, ...]
+    functions: tuple[Function, ...] = ()
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -116,6 +116,9 @@ def _volumes(identity: Identity, application: StreamsApplication, ordinal: int, 
     secret = application.spec.kafka.secret_ref
     if secret is not None:
         volumes.append({"name": "kafka", "secret": {"secretName": secret.name, "defaultMode": 0o440}})
+    code = application.spec.code
+    if code is not None:
+        volumes.append({"name": "code", "configMap": {"name": code.config_map}})
     for volume, _ in query_secrets(application.spec.queries):
         volumes.append(volume)
     if application.spec.state.storage is not None:
@@ -133,6 +136,8 @@ def _mounts(application: StreamsApplication) -> list[dict[str, Any]]:
     ]
     if application.spec.kafka.secret_ref is not None:
         mounts.append({"name": "kafka", "mountPath": names.SECRET_MOUNT, "readOnly": True})
+    if application.spec.code is not None:
+        mounts.append({"name": "code", "mountPath": names.CODE_MOUNT, "readOnly": True})
     mounts += [mount for _, mount in query_secrets(application.spec.queries)]
     return [*mounts, {"name": "state", "mountPath": names.STATE_MOUNT}, {"name": "tmp", "mountPath": "/tmp"}]
 

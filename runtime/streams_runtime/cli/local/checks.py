@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from streams_runtime.api import Reading, StreamsApplication, read_application
+from streams_runtime.api import Reading, StreamsApplication
+from streams_runtime.api.load import accepted as accepted_reading
 from streams_runtime.api.load import read_text
+from streams_runtime.builder.resolve import read_file
 from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.properties import client_properties
@@ -26,14 +28,12 @@ def accepted(
     # Costs a JVM's bridge, which a file that can't be read does not need.
     from streams_runtime.pipeline.expressions import check_sql
 
-    reading = read_application(read_text(file), str(file))
+    reading = read_file(file)
     reading = reading.with_more(_client_properties(reading, embedded))
     reading = reading.with_more([*local_mistakes(reading, instances), *query_mistakes(reading, queries_token)])
-    reading = reading.with_more(check_sql(reading.sql))
+    reading = reading.with_more(check_sql(reading.sql, reading.functions))
     reading = reading.with_more(class_mistakes(reading, file))
-    if reading.application is None:
-        raise InvalidApplicationException(reading.mistakes)
-    return reading.application
+    return accepted_reading(reading)
 
 
 def local_mistakes(reading: Reading, instances: int | None) -> Iterator[Mistake]:

@@ -1,0 +1,20 @@
+"""Topologies in Python: `StreamsBuilder` makes the same model that a file declares as sources, steps and sinks."""
+
+from streams_runtime.builder.builder import StreamsBuilder
+from streams_runtime.builder.formats import json
+from streams_runtime.builder.streams import BranchedKStream, KGroupedStream, KStream, KTable, WindowedKStream
+from streams_runtime.builder.windows import hopping, session, sliding, tumbling
+
+__all__ = [
+    "BranchedKStream",
+    "KGroupedStream",
+    "KStream",
+    "KTable",
+    "StreamsBuilder",
+    "WindowedKStream",
+    "hopping",
+    "json",
+    "session",
+    "sliding",
+    "tumbling",
+]
