@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = [
+    "avro_kit",
     "e2e_fixtures",
     "kube_fixtures",
     "not_run",

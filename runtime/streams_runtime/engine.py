@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.errors import IllegalStateException, StreamsException
+from streams_runtime.errors import IllegalStateException, SchemaRegistryNotAvailableException, StreamsException
+from streams_runtime.kafka.schema_registry import SchemaRegistry
+from streams_runtime.pipeline.avro_ids import Schemas
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.functions import with_functions
 from streams_runtime.pipeline.group_members import remove_member
@@ -26,6 +29,9 @@ from streams_runtime.tasks.processor import BatchProcessor, Counters
 from streams_runtime.tasks.unreadable import ErrorPolicy
 from streams_runtime.topology.plan import Topology
 
+_LOGGER = logging.getLogger(__name__)
+_RETRY = 1.0  # seconds between two questions to a registry that is away
+
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
@@ -35,15 +41,17 @@ class Compiled:
     runners: Mapping[int, SubTopologyRunner]
 
 
-def compiled(session: SparkSession, topology: Topology, java_properties: Mapping[str, str]) -> Compiled:
-    """Compile a topology; `java_properties` are those with which Spark reads Kafka by itself.
+def compiled(
+    session: SparkSession, topology: Topology, java_properties: Mapping[str, str], schemas: Schemas | None = None
+) -> Compiled:
+    """Compile a topology; `java_properties` are those with which Spark reads Kafka by itself, `schemas` a registry's.
 
     Raises:
         InvalidApplicationException: Spark's analysis refuses expressions, or a function can't be loaded.
         EnvironmentException: functions need what is not installed.
     """
     session = with_functions(session, topology.functions)
-    compiler, reader = Compiler(session, topology), RecordReader(session, java_properties)
+    compiler, reader = Compiler(session, topology, schemas), RecordReader(session, java_properties)
     return Compiled(compiler, {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in topology.subtopologies})
 
 
@@ -57,13 +65,19 @@ class EngineRoom:
     """Starts Spark while the threads join the group, and stops it. Safe to use from several threads."""
 
     def __init__(self, application: StreamsApplication, topology: Topology, java_properties: Mapping[str, str]) -> None:
-        """`java_properties` are those of kafka.properties.java_properties, for Spark's own reading of Kafka."""
+        """`java_properties` are those of kafka.properties.java_properties, for Spark's own reading of Kafka.
+
+        Raises:
+            ConfigException: spec.kafka.schemaRegistry has a property that can't be used.
+        """
+        registry = application.spec.kafka.schema_registry
+        self.schemas = None if registry is None else SchemaRegistry(registry)
         self._application = application
         self._topology = topology
         self._java_properties = java_properties
         self._starting = threading.Lock()
         self._started = False
-        self._closed = False
+        self._closing = threading.Event()
         self._session: SparkSession | None = None
         self._borrowed = False
         self._ready: Future[Compiled] = Future()
@@ -71,7 +85,7 @@ class EngineRoom:
     def start(self) -> None:
         """Start Spark and compile the topology; returns at once. May be called again, by any thread."""
         with self._starting:
-            if not self._started and not self._closed:
+            if not self._started and not self._closing.is_set():
                 self._started = True
                 threading.Thread(target=self._run, name="engine", daemon=True).start()
 
@@ -134,12 +148,23 @@ class EngineRoom:
         A start that is under way can't be broken off; it is waited for, a few seconds.
         """
         with self._starting:
-            self._closed = True
+            self._closing.set()
         if self._started:
             wait([self._ready])
         session, self._session = self._session, None
         if session is not None and not self._borrowed:
             session.stop()
+
+    def _register_schemas(self, compiler: Compiler) -> None:
+        """Before any record is read; waits for a registry that is away, as threads wait for brokers."""
+        while not self._closing.is_set():
+            try:
+                compiler.register_schemas()
+                return
+            except SchemaRegistryNotAvailableException as error:
+                _LOGGER.warning("%s", error)
+                self._closing.wait(_RETRY)
+        raise IllegalStateException("the client was closed while it waited for the schema registry")
 
     def _run(self) -> None:
         try:
@@ -147,9 +172,10 @@ class EngineRoom:
             config = {name: str(value) for name, value in spark.config.items()}
             self._borrowed = is_running()
             self._session = open_session(self._application.application_id, spark.master, config)
-            if self._closed:
+            if self._closing.is_set():
                 raise IllegalStateException("the client was closed while Spark started")
-            ready = compiled(self._session, self._topology, self._java_properties)
+            ready = compiled(self._session, self._topology, self._java_properties, self.schemas)
+            self._register_schemas(ready.compiler)
             for runner in ready.runners.values():
                 runner.warm_up()
             self._ready.set_result(ready)

@@ -7,6 +7,8 @@
     ├── TopologyException                       fix the topology, or the topics that it reads
     ├── EnvironmentException                    install or free what is named (Java, jars, a port)
     ├── BrokerNotAvailableException             check the address; the application retries by itself
+    │   └── SchemaRegistryNotAvailableException the same for the address of the schema registry
+    ├── SchemaRegistryException                 the registry refuses; do what the message says, then start again
     ├── UnreleasedInstanceIdException           another process has this member name, or had it until its session ends
     ├── MissingSourceTopicException             create the topic that is named
     ├── MissingInternalTopicException           set up the internal topics again, or find out who deleted them
@@ -87,6 +89,14 @@ class EnvironmentException(StreamsException):
 
 class BrokerNotAvailableException(StreamsException):
     """No broker answered at the address in the message. The runtime retries; a caller may do the same."""
+
+
+class SchemaRegistryNotAvailableException(BrokerNotAvailableException):
+    """The schema registry did not answer, or answered that it can't now. The runtime retries; nothing is lost."""
+
+
+class SchemaRegistryException(StreamsException):
+    """The schema registry refuses: a login, a schema that is not there, or one that is not compatible."""
 
 
 class UnreleasedInstanceIdException(StreamsException):

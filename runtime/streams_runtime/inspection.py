@@ -259,9 +259,13 @@ class ClientInspection:
 
 
 def codec_of(topology: Topology, store: str, compiler: Callable[[], Compiler]) -> StoreCodec:
-    """How the bytes of a store are read; `compiler` is asked for what Spark has found out, and not about tables."""
+    """How the bytes of a store are read; `compiler` knows what Spark has found out, and is not needed
+    for tables but those of avro.
+    """
     spec = topology.store(store)[1]
     node = topology.node(spec.node)
+    if isinstance(node, TableSourceNode) and node.value.name == "avro":
+        return StoreCodec(key_serde(node.key), compiler().decoder(node.name).avro_value)
     if isinstance(node, TableSourceNode):
         return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
     size = None if spec.windowing is None else spec.windowing.size

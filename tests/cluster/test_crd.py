@@ -243,11 +243,14 @@ REFUSED: dict[str, tuple[Document, str]] = {
     ),
     "a schema for text": (
         {"topology": {"sources": [SOURCE | {"value": {"format": "string", "schema": "a INT"}}]}},
-        "spec.topology.sources[0].value: Invalid value: only json has a schema; leave it out, or use format json",
+        (
+            "spec.topology.sources[0].value: Invalid value: only json and avro have a schema; leave it out, or use"
+            " format json"
+        ),
     ),
     "another format": (
-        {"topology": {"sources": [SOURCE | {"value": {"format": "avro"}}]}},
-        'spec.topology.sources[0].value.format: Unsupported value: "avro"',
+        {"topology": {"sources": [SOURCE | {"value": {"format": "protobuf"}}]}},
+        'spec.topology.sources[0].value.format: Unsupported value: "protobuf"',
     ),
     "a name twice": (
         {"topology": {"sources": [SOURCE, SOURCE | {"topic": "others"}]}},

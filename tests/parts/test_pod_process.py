@@ -22,6 +22,7 @@ from streams_runtime.errors import ConfigException, InvalidApplicationException,
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kubernetes.mounted import (
     read_mounted_application,
+    read_registry_properties,
     read_secret_properties,
     with_secret,
     without_secrets,
@@ -98,6 +99,24 @@ def test_secret_properties_are_files_as_kubernetes_mounts_them(tmp_path: Path) -
         (tmp_path / name).symlink_to(Path("..data") / name)
     assert read_secret_properties(tmp_path) == {"sasl.username": "ada", "sasl.password": " s3cret "}
     assert read_secret_properties(tmp_path / "absent") == {}
+
+
+def test_certificates_of_the_schema_registry_stay_files_and_its_other_properties_are_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "basic.auth.user.info").write_text("ada:s3cret\n")
+    (secret / "ssl.ca.pem").write_text("PEM")
+    found = read_registry_properties(secret)
+    assert found == {"basic.auth.user.info": "ada:s3cret", "ssl.ca.location": str(secret / "ssl.ca.pem")}
+    registry = {"url": "https://r:8081", "config": {"proxy": "http://p:1"}}
+    told = document(bootstrapServers="k:1", schemaRegistry=registry)
+    given = read_mounted_application(mount(tmp_path, told))
+    merged = with_secret(given, {}, found).spec.kafka.schema_registry
+    assert merged is not None
+    assert merged.config == {"proxy": "http://p:1", **found}
+    (secret / "sasl.password").write_text("hidden")
+    with pytest.raises(ConfigException, match=r"schemaRegistry\.secretRef, key sasl\.password"):
+        read_registry_properties(secret)
 
 
 def test_a_secret_that_is_not_text_is_named_without_its_content(tmp_path: Path) -> None:

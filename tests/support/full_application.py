@@ -15,6 +15,8 @@ spec:
     bootstrapServers: "kafka-0:9092, kafka-1.kafka:9092,[::1]:9092"
     config: {linger.ms: 5, security.protocol: SASL_SSL, check.crcs: true}
     secretRef: {name: orders-kafka}
+    schemaRegistry: {url: "https://registry:8081", config: {proxy: "http://proxy:3128"}, secretRef: {name: registry},
+      autoRegister: false}
   internalTopics:
     setup: automatic
     replicationFactor: 3
@@ -79,6 +81,7 @@ spec:
       - {from: once, topic: once}
       - {from: seen, topic: small}
       - {from: enriched, topic: enriched}
+      - {from: paid, topic: paid, value: {format: avro}}
   topologyChange: allow
   template:
     resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 2Gi, cpu: 2}}

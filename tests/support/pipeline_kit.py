@@ -13,6 +13,7 @@ import pytest
 from streams_runtime.api import parse_application
 from streams_runtime.engine import compiled
 from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.pipeline.avro_ids import Schemas
 from streams_runtime.pipeline.runner import Emission, StageResult
 from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.state.store import KeyValueStore
@@ -56,13 +57,14 @@ def topology_of(
     sources: Sequence[Mapping[str, Any]],
     steps: Sequence[Mapping[str, Any]] = (),
     sinks: Sequence[Mapping[str, Any]] = (),
+    **spec: Any,
 ) -> Topology:
     """The plan of an application with this topology, named `app`."""
     document = {
         "apiVersion": "streamsoperator.io/v1alpha1",
         "kind": "StreamsApplication",
         "metadata": {"name": "app"},
-        "spec": {"topology": {"sources": list(sources), "steps": list(steps), "sinks": list(sinks)}},
+        "spec": {"topology": {"sources": list(sources), "steps": list(steps), "sinks": list(sinks)}, **spec},
     }
     return build_topology(parse_application(document))
 
@@ -78,10 +80,16 @@ def source(value: str = "json", schema: str | None = None, key: str | None = "st
 class Pipeline:
     """A compiled topology."""
 
-    def __init__(self, spark: SparkSession, topology: Topology, kafka: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        topology: Topology,
+        kafka: Mapping[str, str] | None = None,
+        schemas: Schemas | None = None,
+    ) -> None:
         """`kafka` are the Java client properties with which Spark reads by itself."""
         self.topology = topology
-        self.compiled = compiled(spark, topology, kafka or {})
+        self.compiled = compiled(spark, topology, kafka or {}, schemas)
         self.compiler, self.runners = self.compiled.compiler, self.compiled.runners
 
     def run(self, *records: Record, sub: int = 0) -> StageResult:

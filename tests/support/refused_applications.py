@@ -74,6 +74,21 @@ S = "spec.topology.steps[0]"
 SRC = "spec.topology.sources[0]"
 SINK = "spec.topology.sinks[0]"
 
+REGISTRY = {"bootstrapServers": "kafka:9092", "schemaRegistry": {"url": "http://registry:8081"}}
+AVRO = """{"type": "record", "name": "Order", "fields": [
+  {"name": "user", "type": "string"}, {"name": "amount", "type": "double", "default": 0}]}"""
+
+
+def avro(schema: str) -> dict[str, Any]:
+    """The source `orders` with values of avro."""
+    return {**ORDERS, "value": {"format": "avro", "schema": schema}}
+
+
+def avro_sink(schema: str) -> dict[str, Any]:
+    """A sink of the source `orders`."""
+    return {"from": "orders", "topic": "out", "value": {"format": "avro", "schema": schema}}
+
+
 # (document, field, part of what was found, part of the remedy)
 REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "where-syntax": (
@@ -1109,10 +1124,106 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "STRING",
     ),
     "format": (
-        application(sources=[{**ORDERS, "value": {"format": "avro"}}]),
+        application(sources=[{**ORDERS, "value": {"format": "protobuf"}}]),
         f"{SRC}.value.format",
-        "found 'avro'",
-        "'string', 'bytes', 'long', 'int', 'double' or 'json'",
+        "found 'protobuf'",
+        "'string', 'bytes', 'long', 'int', 'double', 'json' or 'avro'",
+    ),
+    "avro-without-schema": (
+        application(sources=[{**ORDERS, "value": {"format": "avro"}}], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "is missing",
+        "JSON",
+    ),
+    "avro-no-schema": (
+        application(sources=[avro("user STRING")], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "not JSON",
+        '"record"',
+    ),
+    "avro-no-record": (
+        application(sources=[avro('"string"')], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "a schema of string, which has no columns",
+        '"record"',
+    ),
+    "avro-union": (
+        application(sources=[avro(AVRO.replace('"double"', '["int", "string"]'))], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "a union of int, string in the field amount",
+        "one type",
+    ),
+    "avro-recursive": (
+        application(sources=[avro(AVRO.replace('"double"', '["null", "Order"]'))], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "the record Order inside of itself in the field amount",
+        "recursive",
+    ),
+    "avro-metadata": (
+        application(sources=[avro(AVRO.replace("amount", "_amount"))], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "'_amount' begins with _",
+        "without the _",
+    ),
+    "avro-column": (
+        application({"name": "s", "from": "orders", "where": "amuont > 1"}, sources=[avro(AVRO)], kafka=REGISTRY),
+        f"{S}.where",
+        "amuont",
+        "'amount'",
+    ),
+    "avro-without-registry": (
+        application(sources=[avro(AVRO)]),
+        "spec.kafka.schemaRegistry",
+        "spec.topology.sources[0].value.format is avro",
+        "url",
+    ),
+    "avro-key-of-an-aggregate": (
+        application(
+            {"name": "s", "from": "orders", "aggregate": {"total": "count(*)"}, "store": "s"},
+            sources=[{**ORDERS, "key": {"format": "avro", "schema": '"string"'}}],
+            kafka=REGISTRY,
+        ),
+        f"{S}.aggregate",
+        "orders declares none, or avro",
+        "keyBy",
+    ),
+    "avro-key-of-a-table": (
+        application(sources=[{**USERS, "key": {"format": "avro", "schema": '"string"'}}], kafka=REGISTRY),
+        f"{SRC}.key.format",
+        "the id of the schema",
+        "string",
+    ),
+    "avro-sink-field": (
+        application(sinks=[avro_sink(AVRO)], sources=[{**PAYMENTS, "name": "orders"}], kafka=REGISTRY),
+        f"{SINK}.value.schema",
+        "the field 'user' has no default",
+        "give it a default",
+    ),
+    "avro-sink-column": (
+        application(
+            sinks=[
+                avro_sink(
+                    '{"type": "record", "name": "P", "fields": [{"name": "payd", "type": "double", "default": 0}]}'
+                )
+            ],
+            sources=[{**PAYMENTS, "name": "orders"}],
+            kafka=REGISTRY,
+        ),
+        f"{SINK}.value.schema",
+        "there is no field for the column 'paid'",
+        "'payd'",
+    ),
+    "registry-url": (
+        application(kafka={"schemaRegistry": {"url": "http://ann:secret@registry:8081"}}),
+        "spec.kafka.schemaRegistry.url",
+        "an address that can't be used",
+        "basic.auth.user.info",
+    ),
+    "registry-property": (
+        application(kafka={"schemaRegistry": {"url": "http://r:8081", "config": {"basic.auth.userinfo": "a:b"}}}),
+        'spec.kafka.schemaRegistry.config["basic.auth.userinfo"]',
+        "no property of the registry's client",
+        "'basic.auth.user.info'",
     ),
     "timestamp-type": (
         application(sources=[{**ORDERS, "timestamp": "user"}]),

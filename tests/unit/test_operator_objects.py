@@ -291,6 +291,7 @@ def test_names_and_folders_are_those_of_the_runtime() -> None:
     assert (mounted.CONFIG_FILE, str(mounted.CONFIG_MOUNT)) == (names.CONFIG_FILE, names.CONFIG_MOUNT)
     assert (str(mounted.SECRET_MOUNT), str(mounted.STATE_MOUNT)) == (names.SECRET_MOUNT, names.STATE_MOUNT)
     assert str(mounted.CODE_MOUNT) == names.CODE_MOUNT
+    assert str(mounted.REGISTRY_MOUNT) == names.REGISTRY_MOUNT
     folder = query_guard.QUERIES_MOUNT
     assert str(folder / query_guard.ACCESS_FOLDER) == names.QUERY_ACCESS_MOUNT
     assert (str(folder / query_guard.TLS_FOLDER), query_guard.TOKEN_FILE) == (
@@ -299,6 +300,14 @@ def test_names_and_folders_are_those_of_the_runtime() -> None:
     )
     assert names.CONDITION_RUNNING == conditions.CONDITION_RUNNING
     assert DEFAULTS.grace_seconds == 75
+
+
+def test_the_secret_of_the_schema_registry_is_mounted_where_a_pod_looks_for_it() -> None:
+    registry = {"url": "https://r:8081", "secretRef": {"name": "registry"}}
+    spec = {"kafka": {"bootstrapServers": "k:1", "schemaRegistry": registry}}
+    assert mounted_secrets(spec) == {names.REGISTRY_MOUNT: {"secretName": "registry", "defaultMode": 0o440}}
+    del registry["secretRef"]
+    assert mounted_secrets(spec) == {}
 
 
 def mounted_secrets(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -15,13 +15,14 @@ from pipeline_kit import Record, json, loaded, topology_of
 from table_trees import KINDS, RECORDS, TREES, Given, Tree, in_partitions, joined, renamed, steps_of, table, topics_of
 from tables_model import TablesModel
 
+from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.pipeline.tables import RAW_KEY, held_time, held_value, present, time_of, written_to
 from streams_runtime.state.store import stamp
 from streams_runtime.tasks.table_changes import Passed, Rows, passed_on, table_emissions
 from streams_runtime.tasks.updates import table_updates
-from streams_runtime.topology.plan import SubTopology, TransformNode
+from streams_runtime.topology.plan import SinkNode, SubTopology, TransformNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
 
@@ -47,6 +48,11 @@ class OneTask:
 
 class PlayedRunner:
     """Spark's part in plain Python: where is "not divisible by 3", select doubles, join is ten times left and right."""
+
+    def keys(self, sink: SinkNode, column: pa.ChunkedArray) -> list[bytes | None]:
+        return encoded(column)
+
+    values = keys
 
     def run_tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
         rows: dict[str, list[Any]] = {}

@@ -109,8 +109,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "FormatSpec": (
         Rule(
-            "!has(self.schema) || self.format == 'json'",
-            "only json has a schema; leave it out, or use format json",
+            "!has(self.schema) || self.format in ['json', 'avro']",
+            "only json and avro have a schema; leave it out, or use format json",
         ),
     ),
     "StepSpec": (

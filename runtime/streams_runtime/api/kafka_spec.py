@@ -25,6 +25,26 @@ class SecretRef(Model):
     name: str = Field(min_length=1, description="Name of the Secret; each of its keys is a client property.")
 
 
+class SchemaRegistrySpec(Model):
+    """The registry that holds the schemas of Avro."""
+
+    url: str = Field(description="http:// or https:// address; several, joined by commas, are tried in turn.")
+    config: dict[str, Property] = Field(
+        default_factory=dict,
+        description="Properties of the registry's client: basic.auth.user.info, ssl.ca.location,"
+        " ssl.certificate.location, ssl.key.location, ssl.key.password, proxy.",
+    )
+    secret_ref: SecretRef | None = Field(
+        default=None,
+        description="Secret client properties: basic.auth.user.info (user:password), and ssl.ca.pem,"
+        " ssl.certificate.pem and ssl.key.pem as PEM text.",
+    )
+    auto_register: bool = Field(
+        default=True,
+        description="Whether the schemas of sinks are registered at the start. false: they have to be there.",
+    )
+
+
 class KafkaSpec(Model):
     """The Kafka cluster and how clients reach it."""
 
@@ -38,6 +58,9 @@ class KafkaSpec(Model):
         description="Client properties by librdkafka's names; those the runtime sets are refused.",
     )
     secret_ref: SecretRef | None = Field(default=None, description="Secret client properties (SASL, TLS).")
+    schema_registry: SchemaRegistrySpec | None = Field(
+        default=None, description="The schema registry. Needed where a format is avro."
+    )
 
 
 class InitSpec(Model):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from streams_runtime.api.avro_checks import registry_mistakes
 from streams_runtime.api.function_checks import function_mistakes
 from streams_runtime.api.init_checks import init_mistakes
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec
@@ -28,7 +29,7 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
     """Everything outside the topology; `internal`: the internal topics' names without the application's."""
     checks: list[Iterator[Mistake]] = []
     if parts.kafka:
-        checks.append(_kafka(parts.kafka))
+        checks += [_kafka(parts.kafka), registry_mistakes(parts)]
     if parts.internal_topics:
         checks += [
             init_mistakes(parts.internal_topics),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streams_runtime.api.avro_checks import avro_read_mistakes, avro_written_mistakes
 from streams_runtime.api.ddl import name_problems, parse_schema
 from streams_runtime.api.dedupe_checks import dedupe_shape_mistakes
 from streams_runtime.api.names import dedupe_store, part_name_problem
@@ -31,7 +32,9 @@ def shape_mistakes(parts: Parts) -> Iterator[Mistake]:
             yield from _aggregate_names(step.model, step.path)
     for sink in parts.sinks:
         for field, spec in (("key", sink.model.key), ("value", sink.model.value)) if sink.model else ():
-            if spec is not None and spec.schema_ is not None:
+            if spec is not None and spec.format == "avro":
+                yield from avro_written_mistakes(spec, field, under(sink.path, field))
+            elif spec is not None and spec.schema_ is not None:
                 found = "a schema for what is written"
                 yield Mistake(under(sink.path, field, "schema"), found, "leave it out; columns are written as they are")
 
@@ -45,9 +48,11 @@ def _without_sources(python: str | None) -> Mistake:
 
 
 def _source(source: SourceSpec, path: str) -> Iterator[Mistake]:
-    yield from _read_format(source.value, under(path, "value"))
-    if source.key is not None:
-        yield from _read_format(source.key, under(path, "key"))
+    for part, spec in (("value", source.value), ("key", source.key)):
+        if spec is not None and spec.format == "avro":
+            yield from avro_read_mistakes(spec, part, under(path, part), source.table is not None)
+        elif spec is not None:
+            yield from _read_format(spec, under(path, part))
 
 
 def _read_format(spec: FormatSpec, path: str) -> Iterator[Mistake]:

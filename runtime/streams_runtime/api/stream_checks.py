@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from streams_runtime.api.aggregates import aggregate_problems
+from streams_runtime.api.avro_checks import avro_columns_mistakes
 from streams_runtime.api.columns import Columns, Type, key_format, shown_type
 from streams_runtime.api.dedupe_checks import dedupe_mistakes
 from streams_runtime.api.graph import inputs_of_step
@@ -112,7 +113,7 @@ def _keys_and_tables(step: StepSpec, path: str, streams: Mapping[str, Stream]) -
             yield Mistake(under(path, verb), found, f"{verb} a stream; where, select and sinks take tables")
     unkeyed = _input(step, streams).unkeyed
     if step.aggregate is not None and unkeyed and not _input(step, streams).table:
-        found = f"an aggregate of records without a key: {' and '.join(unkeyed)} declares none"
+        found = f"an aggregate of records without a key: {' and '.join(unkeyed)} declares none, or avro"
         remedy = "put a keyBy step before it, or declare the source's key"
         yield Mistake(under(path, "aggregate"), found, remedy)
 
@@ -158,12 +159,15 @@ def _shown(kind: Type | None) -> str:
 
 def _sink(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
     stream = streams.get(sink.from_, UNKNOWN)
-    if stream.columns is not None and sink.value is not None and sink.value.format != "json":
+    value = sink.value
+    if value is not None and value.format == "avro" and value.schema_ is not None and stream.columns is not None:
+        yield from avro_columns_mistakes(value.schema_, stream.columns, under(path, "value", "schema"))
+    if stream.columns is not None and value is not None and value.format not in ("json", "avro"):
         names = stream.columns.names
         if names != ("value",):
-            found = f"{sink.value.format} holds one column called value, found {', '.join(names)}"
+            found = f"{value.format} holds one column called value, found {', '.join(names)}"
             yield Mistake(under(path, "value", "format"), found, "use json, or select value in a step before the sink")
     have = key_format(stream.key) if stream.key is not None else None
-    if sink.key is not None and have is not None and sink.key.format != have:
+    if sink.key is not None and have is not None and sink.key.format not in (have, "avro"):
         remedy = f"use {have}, or change the key with a keyBy: cast(… as …)"
         yield Mistake(under(path, "key", "format"), f"{sink.key.format} for a key that is {_shown(stream.key)}", remedy)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from streams_runtime.api.aggregates import parse_aggregate
+from streams_runtime.api.avro_schema import parse_avro
 from streams_runtime.api.columns import Column, Columns, Type, primitive_type, struct_of, type_named
 from streams_runtime.api.ddl import parse_schema
 from streams_runtime.api.function_checks import function_types
@@ -26,8 +27,9 @@ METADATA_NAMES = tuple(name for name, _ in (*_ALWAYS, *_OF_A_RECORD, *_OF_A_WIND
 class Stream:
     """The output of a source or step.
 
-    `columns` is None where they are not known. `unkeyed` names the sources without a declared key that no
-    keyBy follows; empty means keyed. With `aggregated` a row is no longer one record; with `windowed` it is one window.
+    `columns` is None where they are not known. `unkeyed` names the sources whose keys nothing can be found by, for want
+    of a format or because it is avro, and that no keyBy follows; empty means keyed. With `aggregated` a row is no
+    longer one record; with `windowed` it is one window.
     """
 
     columns: Columns | None
@@ -74,7 +76,9 @@ def value_columns(spec: FormatSpec) -> Columns | None:
     kind = primitive_type(spec.format)
     if kind is not None:
         return Columns((Column("value", kind),))
-    return parse_schema(spec.schema_)[0] if spec.schema_ else None
+    if spec.schema_ is None:
+        return None
+    return parse_avro(spec.schema_).columns if spec.format == "avro" else parse_schema(spec.schema_)[0]
 
 
 def seen_by_join(stream: Stream, name: str, table: Stream) -> Columns | None:
@@ -91,7 +95,9 @@ def merged_streams(step: StepSpec, streams: Mapping[str, Stream]) -> list[tuple[
 
 
 def _source_stream(source: SourceSpec) -> Stream:
-    unkeyed = () if source.key is not None else (source.name,)
+    # Equal keys have other bytes, and so another partition, when another schema's id stands before them.
+    keyed = source.key is not None and source.key.format != "avro"
+    unkeyed = () if keyed else (source.name,)
     return Stream(
         value_columns(source.value),
         _key_type(source.key),
@@ -104,6 +110,8 @@ def _source_stream(source: SourceSpec) -> Stream:
 def _key_type(spec: FormatSpec | None) -> Type | None:
     if spec is None:
         return type_named("BINARY")
+    if spec.format == "avro":
+        return parse_avro(spec.schema_).type if spec.schema_ else None
     if spec.format != "json":
         return primitive_type(spec.format)
     try:

@@ -63,7 +63,7 @@ def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Strea
                 place, found, "write it to a topic by a sink, and read that as a table in another application"
             )
         elif side.unkeyed:
-            found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none"
+            found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none, or avro"
             yield Mistake(place, found, "declare the source's key")
     yield from name_mistakes(step.from_, left, join, where)
     yield from key_mistakes(step.from_, left, join, right, where, "join tables whose topics have keys of one type")

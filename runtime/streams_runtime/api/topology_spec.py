@@ -13,7 +13,7 @@ from streams_runtime.api.stream_steps_spec import BranchSpec, DedupeSpec, FlatMa
 from streams_runtime.api.values import Duration
 from streams_runtime.api.windows_spec import WindowSpec
 
-FormatName = Literal["string", "bytes", "long", "int", "double", "json"]
+FormatName = Literal["string", "bytes", "long", "int", "double", "json", "avro"]
 
 
 class FormatSpec(Model):
@@ -21,13 +21,16 @@ class FormatSpec(Model):
 
     format: FormatName = Field(
         description="string, bytes, long, int and double are Kafka's own serializers, byte for byte; json is"
-        " UTF-8 text. A primitive value is one column named value."
+        " UTF-8 text; avro is Avro with the id of its schema in a registry (spec.kafka.schemaRegistry). A primitive"
+        " value is one column named value."
     )
     schema_: str | None = Field(
         default=None,
         alias="schema",
         description='For json that is read: the columns as Spark DDL, such as "user STRING, amount DOUBLE".'
-        " No default: a schema guessed from data would change with the data.",
+        " For avro the schema as JSON: of what is read the reader's, into which every record is resolved; of what is"
+        " written the one that is registered (absent: made of the columns). No default for what is read: a schema"
+        " guessed from data would change with the data.",
     )
 
 

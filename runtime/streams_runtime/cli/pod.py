@@ -43,6 +43,7 @@ class Mounts:
     application: Path
     secret: Path
     code: Path
+    registry: Path
     state: Path
     termination: Path
     told: Path
@@ -60,6 +61,10 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     code: Annotated[
         Path, typer.Option(envvar="STREAMSAPP_CODE", help="Folder with the user's modules; absent: the image has them.")
     ] = Path("/etc/streams/code"),
+    schema_registry: Annotated[
+        Path,
+        typer.Option(envvar="STREAMSAPP_SCHEMA_REGISTRY", help="The same for the properties of its client."),
+    ] = Path("/etc/streams/schema-registry"),
     state_dir: Annotated[Path, typer.Option(envvar="STREAMSAPP_STATE", help="Folder of the stores.")] = Path(
         "/var/lib/streams"
     ),
@@ -91,7 +96,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     # First of all: as the first process of its container, this one is not ended by a signal that it does not handle.
     stop = stop_on_signals()
     configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
-    mounts = Mounts(application, secret, code, state_dir, termination_file, told_file, queries)
+    mounts = Mounts(application, secret, code, schema_registry, state_dir, termination_file, told_file, queries)
     api: PodStatusApi | None = None
     try:
         identity, advertised = who_am_i(os.environ, listen)
@@ -146,6 +151,7 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
     from streams_runtime.errors import InvalidApplicationException
     from streams_runtime.kubernetes.mounted import (
         read_mounted_application,
+        read_registry_properties,
         read_secret_properties,
         with_secret,
         without_secrets,
@@ -160,13 +166,14 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
         search_in(mounts.code)
     check_built(application)
     secret = read_secret_properties(mounts.secret)
+    registry = read_registry_properties(mounts.registry)
     brokers = application.spec.kafka.bootstrap_servers or ""
     host, _, port = listen.rpartition(":")
     settings = InstanceSettings(api.pod.name, brokers, mounts.state, host, int(port), advertised)
     left = RecordsLeft()
     guard = pod_guard(application.spec.queries, api.pod.namespace, api.access, mounts.queries)
     try:
-        return StreamsClient(with_secret(application, secret), settings, left, guard), left
+        return StreamsClient(with_secret(application, secret, registry), settings, left, guard), left
     except InvalidApplicationException as error:
         # Without the chain: its messages may quote a secret value.
         raise without_secrets(error, secret) from None

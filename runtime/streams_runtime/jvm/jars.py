@@ -48,10 +48,11 @@ SPARK = JarSet(
     "spark",
     (
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        "org.apache.spark:spark-avro_2.13:4.0.2",
         "org.apache.kafka:kafka-clients:3.9.1",
     ),
     # Spark has these itself.
-    exclusions=("org.scala-lang:scala-library", "org.apache.spark:spark-tags_2.13"),
+    exclusions=("org.scala-lang:scala-library", "org.apache.spark:spark-tags_2.13", "org.tukaani:xz"),
 )
 BROKER = JarSet(
     "broker",

@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 
 from streams_runtime.api import StreamsApplication, parse_application
+from streams_runtime.api.avro_checks import CLIENT_PROPERTIES
+from streams_runtime.api.mistakes import suggestion
 from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.security import config_path
 
@@ -19,6 +21,8 @@ CONFIG_FILE = "application.json"
 CONFIG_MOUNT = Path("/etc/streams/application")
 SECRET_MOUNT = Path("/etc/streams/kafka")
 CODE_MOUNT = Path("/etc/streams/code")
+REGISTRY_MOUNT = Path("/etc/streams/schema-registry")
+_PEM = {f"ssl.{name}.pem": f"ssl.{name}.location" for name in ("ca", "certificate", "key")}
 STATE_MOUNT = Path("/var/lib/streams")
 
 
@@ -57,7 +61,7 @@ def _document(folder: Path) -> dict[str, Any]:
     return document
 
 
-def read_secret_properties(folder: Path) -> dict[str, str]:
+def read_secret_properties(folder: Path, field: str = "spec.kafka.secretRef") -> dict[str, str]:
     """The client properties in `folder`, by file name; none when there is no folder.
 
     A line break at the end is left out: editors and `kubectl create secret --from-file` bring one along.
@@ -69,24 +73,46 @@ def read_secret_properties(folder: Path) -> dict[str, str]:
         return {}
     # Kubernetes' own entries begin with two dots: the folder that the visible names are links into.
     files = sorted(file for file in folder.iterdir() if not file.name.startswith(".") and file.is_file())
-    return {file.name: _text(file) for file in files}
+    return {file.name: _text(file, field) for file in files}
 
 
-def _text(file: Path) -> str:
+def read_registry_properties(folder: Path) -> dict[str, str]:
+    """The properties of the schema registry's client in `folder`, as `read_secret_properties`; PEM text stays there.
+
+    Raises:
+        ConfigException: a file can't be read, or there is no such property.
+    """
+    field = "spec.kafka.schemaRegistry.secretRef"
+    found = read_secret_properties(folder, field)
+    known = (*CLIENT_PROPERTIES, *_PEM)
+    for name in found:
+        if name not in known:
+            raise ConfigException(
+                f"{field}, key {name}: no property of the registry's client; {suggestion(name, known)}"
+            )
+    return {_PEM.get(name, name): str(folder / name) if name in _PEM else value for name, value in found.items()}
+
+
+def _text(file: Path, field: str) -> str:
     try:
         return file.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        text = f"the secret client property {file.name} is not UTF-8 text; correct this key of spec.kafka.secretRef"
+        text = f"the secret client property {file.name} is not UTF-8 text; correct this key of {field}"
         raise ConfigException(text) from None
     except OSError as error:
         text = f"the secret client property {file.name} can't be read: {error.strerror}; correct the Secret's mount"
         raise ConfigException(text) from error
 
 
-def with_secret(application: StreamsApplication, secret: Mapping[str, str]) -> StreamsApplication:
-    """The application with the secret properties over those of spec.kafka.config."""
+def with_secret(
+    application: StreamsApplication, secret: Mapping[str, str], registry: Mapping[str, str] | None = None
+) -> StreamsApplication:
+    """The application with the secret properties over those of spec.kafka.config and of its schemaRegistry.config."""
     kafka = application.spec.kafka
-    merged = kafka.model_copy(update={"config": {**kafka.config, **secret}})
+    told = kafka.schema_registry
+    if told is not None and registry:
+        told = told.model_copy(update={"config": {**told.config, **registry}})
+    merged = kafka.model_copy(update={"config": {**kafka.config, **secret}, "schema_registry": told})
     return application.model_copy(update={"spec": application.spec.model_copy(update={"kafka": merged})})
 
 

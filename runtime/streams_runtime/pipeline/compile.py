@@ -12,10 +12,13 @@ from pyspark.sql.types import StructType
 
 from streams_runtime.api.aggregates import ORDERED
 from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.pipeline.avro_ids import Schemas, WriterSchemas
+from streams_runtime.pipeline.avro_read import AvroFormat
+from streams_runtime.pipeline.avro_write import AvroWriter, avro_writer
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.dedupe import check_dedupe
 from streams_runtime.pipeline.formats import ddl_of, format_of
-from streams_runtime.pipeline.joins import check_join, joined
+from streams_runtime.pipeline.joins import MATCH, check_join, joined
 from streams_runtime.pipeline.late import late_records
 from streams_runtime.pipeline.nodes import (
     OUT_WINDOW,
@@ -35,7 +38,7 @@ from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
 from streams_runtime.pipeline.stream_nodes import check_stream_node, in_order, numbered
-from streams_runtime.pipeline.tables import check_table_join, tables_of_snapshots
+from streams_runtime.pipeline.tables import check_table_join, held_value, tables_of_snapshots
 from streams_runtime.pipeline.windows import (
     FRAGMENT,
     ORDER,
@@ -96,14 +99,17 @@ class Outlet:
 class Compiler:
     """Knows each source's decoder, each key's format and each aggregate's state; compiles once, builds every batch."""
 
-    def __init__(self, spark: SparkSession, topology: Topology) -> None:
-        """Analyse the whole topology over no records; nothing is read or run.
+    def __init__(self, spark: SparkSession, topology: Topology, schemas: Schemas | None = None) -> None:
+        """Analyse the whole topology over no records; nothing is read or run. `schemas`: needed for the format avro.
 
         Raises:
             InvalidApplicationException: what Spark's analysis refuses, all of it, each with its field.
         """
         self._spark = spark
         self._topology = topology
+        self._schemas = schemas
+        self._writers = None if schemas is None else WriterSchemas(schemas)
+        self._avro: dict[tuple[str, str], AvroWriter] = {}
         self._tables = topology.tables
         self._reunions = topology.reunions
         parts = [part for sub in topology.subtopologies for part in table_parts(sub)]
@@ -126,6 +132,28 @@ class Compiler:
     def decoder(self, source: str) -> Decoder:
         """How the source node's records are read."""
         return self._decoders[source]
+
+    def avro(self, sink: str, part: str) -> AvroWriter | None:
+        """What writes a sink's keys or values (`part`), where that is avro."""
+        return self._avro.get((sink, part))
+
+    def register_schemas(self) -> None:
+        """Register the schemas of the sinks; without effect the second time, so that it may be called again.
+
+        Raises:
+            SchemaRegistryNotAvailableException: call again.
+            SchemaRegistryException: the registry refuses a schema; the message says why.
+        """
+        for writer in self._avro.values():
+            assert self._schemas is not None
+            writer.register(self._schemas)
+
+    def learn(self, format: Format, data: pa.ChunkedArray) -> bool:
+        """Fetch the schemas that these keys or values were written with; whether any was new. Only avro has some.
+
+        Raises what `register_schemas` raises.
+        """
+        return isinstance(format, AvroFormat) and format.writers is not None and format.writers.learn(data)
 
     def aggregate(self, node: str) -> AggregateState:
         """The state of an aggregate node."""
@@ -210,6 +238,8 @@ class Compiler:
         Of a join of streams from its results on (see stream_joins.joined_streams), of a dedupe from the records that it
         passes on. `peeks`: as for the first stage.
         """
+        if isinstance(node, JoinNode):
+            self.learn(self._decoders[node.table].value, rows[MATCH])
         frame = self._spark.createDataFrame(rows)
         match node:
             case StreamJoinNode():
@@ -223,6 +253,8 @@ class Compiler:
 
     def tables(self, part: TablePart, snapshots: pa.Table) -> DataFrame:
         """Every table's row in each snapshot, and what sinks write of it (see tables.tables_of_snapshots)."""
+        for index, source in enumerate(part.sources):
+            self.learn(self._decoders[source.name].value, snapshots[held_value(index)])
         formats = {sink.name: self.value_format(sink) for sink in part.sinks}
         return tables_of_snapshots(part, self._spark.createDataFrame(snapshots), self._decoders, formats)
 
@@ -282,8 +314,7 @@ class Compiler:
                 return written(self._outputs[node.input], "json")
             case SinkNode():
                 rows = self._outputs[node.input]
-                _check_sink_key(node, self.key_format(node.input))
-                return written(rows, sink_format(node, rows))
+                return self._analysed_sink(node, rows)
             case _:
                 if isinstance(node, TransformNode):
                     check_select(node, self._outputs[node.input])
@@ -294,6 +325,17 @@ class Compiler:
                     with refusing(f"{node.path}.keyBy"):
                         format_of(frame.schema["_key"].dataType)
                 return frame
+
+    def _analysed_sink(self, node: SinkNode, rows: DataFrame) -> DataFrame:
+        if node.key is not None and node.key.name == "avro":
+            kind = rows.schema["_key"].dataType
+            self._avro[node.name, "key"] = avro_writer(node.topic, "key", node.key, kind, node.path)
+        else:
+            _check_sink_key(node, self.key_format(node.input))
+        if node.value is not None and node.value.name == "avro":
+            columns = StructType([rows.schema[name] for name in value_columns(rows)])
+            self._avro[node.name, "value"] = avro_writer(node.topic, "value", node.value, columns, node.path)
+        return written(rows, sink_format(node, rows))
 
     def _analysed_later(self, node: Later | TableJoinNode) -> DataFrame:
         rows = self._outputs[node.input]
@@ -330,7 +372,11 @@ class Compiler:
             columns = StructType([origin.schema[name] for name in value_columns(origin)])
             return Decoder(self.key_format(node.origin), Format("json", ddl_of(columns)))
         path = f"{node.path}.timestamp"
-        return Decoder(node.key, node.value, node.timestamp, path, isinstance(node, TableSourceNode))
+        key, value = self._read(node.key), self._read(node.value)
+        return Decoder(key, value, node.timestamp, path, isinstance(node, TableSourceNode))
+
+    def _read(self, format: Format) -> Format:
+        return AvroFormat(format.name, format.schema, self._writers) if format.name == "avro" else format
 
 
 def _schema_path(node: Source) -> str:

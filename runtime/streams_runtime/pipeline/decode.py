@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.pipeline.avro_read import AvroFormat
+from streams_runtime.pipeline.avro_values import decoded
 from streams_runtime.pipeline.formats import content, is_broken, is_null, parsed
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.topology.plan import Format
@@ -78,11 +80,17 @@ class Decoder:
     def fields(self, frame: DataFrame, parsed_value: str) -> list[Column]:
         """The value's columns; `parsed_value` is the column of the frame that has it parsed."""
         value = F.col(parsed_value)
-        if self.value.name != "json":
+        if self.value.name not in ("json", "avro"):
             return [value.alias(VALUE)]
         kind = frame.select(content(value, self.value).alias(VALUE)).schema[VALUE].dataType
         assert isinstance(kind, StructType)
         return [value[name].alias(name) for name in kind.fieldNames()]
+
+    def avro_value(self, data: bytes) -> object:
+        """One value of avro as JSON has it. Raises as `avro_values.decoded`."""
+        assert isinstance(self.value, AvroFormat)
+        assert self.value.writers is not None
+        return decoded(data, self.value.schema, self.value.writers)
 
     def _timestamped(self, frame: DataFrame) -> DataFrame:
         """Replace the timestamp by the declared one; a record with a value but without that is broken."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import orjson
 
+from streams_runtime.pipeline.avro_read import AvroFormat
+from streams_runtime.pipeline.avro_values import unreadable
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.topology.plan import Format
 
@@ -12,7 +14,10 @@ _SHOWN = 80  # characters of a value that a message shows
 
 
 def reason(decoder: Decoder, key: bytes | None, value: bytes | None) -> str:
-    """The first thing that is wrong with the record."""
+    """The first thing that is wrong with the record.
+
+    Raises SchemaRegistryNotAvailableException, SchemaRegistryException: the registry has to say, and does not.
+    """
     wrong = _wrong("key", decoder.key, key) or _wrong("value", decoder.value, value)
     if wrong is None and decoder.timestamp is not None:
         wrong = f"its timestamp {decoder.timestamp} is null"
@@ -22,6 +27,9 @@ def reason(decoder: Decoder, key: bytes | None, value: bytes | None) -> str:
 def _wrong(part: str, format: Format, data: bytes | None) -> str | None:
     if data is None:
         return None
+    if isinstance(format, AvroFormat) and format.writers is not None:
+        why = unreadable(data, format.schema, format.writers)
+        return None if why is None else f"its {part} is {why}"
     width = _WIDTH.get(format.name)
     if width is not None and len(data) != width:
         return f"its {part} has {len(data)} bytes, and a {format.name} has {width}"

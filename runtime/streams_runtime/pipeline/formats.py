@@ -15,6 +15,7 @@ from pyspark.sql.types import (
 )
 
 from streams_runtime.errors import NotSupportedException
+from streams_runtime.pipeline.avro_read import AvroFormat, avro_content, is_unreadable, parsed_avro
 from streams_runtime.topology.plan import Format
 
 # Microseconds, which Spark's default would cut to milliseconds; UTC prints as Z.
@@ -30,11 +31,13 @@ _WIDTH = {"long": 8, "int": 4, "double": 8}
 
 
 def parsed(data: Column, format: Format) -> Column:
-    """`data` (bytes) as the format has it; for json a struct, with one field more that says what can't be read.
+    """`data` (bytes) as the format has it; of json and avro a struct with one field more, for what can't be read.
 
     Parsing is dear: give the result a projection of its own, so that Spark does it once for all that is asked of it
     (`is_broken`, `content`).
     """
+    if isinstance(format, AvroFormat):
+        return parsed_avro(data, format)
     if format.name == "json":
         return F.from_json(data.cast("string"), f"{format.schema}, `{_UNREADABLE}` STRING", _JSON_READ)
     width = _WIDTH.get(format.name)
@@ -44,6 +47,8 @@ def parsed(data: Column, format: Format) -> Column:
 
 def is_broken(data: Column, parsed: Column, format: Format) -> Column:
     """Whether `data` can't be read; null bytes can, and so can the JSON document `null`."""
+    if isinstance(format, AvroFormat):
+        return is_unreadable(data, parsed, format)
     if format.name == "json":
         # Spark reads an array with one object in it as that object.
         is_array = F.startswith(F.ltrim(data.cast("string")), F.lit("["))
@@ -60,7 +65,9 @@ def is_null(data: Column, format: Format) -> Column:
 
 
 def content(parsed: Column, format: Format) -> Column:
-    """The value itself: of json, the struct of the declared columns."""
+    """The value itself: of json and avro, the struct of the declared columns."""
+    if isinstance(format, AvroFormat):
+        return avro_content(parsed, format)
     if format.name != "json":
         return parsed
     return F.when(parsed[_UNREADABLE].isNull(), parsed.dropFields(_UNREADABLE))

@@ -48,6 +48,6 @@ def _beside(node: JoinNode, rows: DataFrame, table: Format) -> DataFrame:
     """The records, and the table's columns as a struct under the table's name: null where it holds nothing."""
     frame = rows.withColumn(_PARSED, parsed(F.col(MATCH), table))
     found = content(F.col(_PARSED), table)
-    if table.name != "json":
+    if table.name not in ("json", "avro"):
         found = F.when(F.col(MATCH).isNotNull(), F.struct(found.alias(VALUE)))
     return frame.withColumn(node.table, found)

@@ -168,14 +168,16 @@ def taken(node: AggregateNode | RepartitionSinkNode | JoinNode, rows: DataFrame,
 
 
 def value_of(frame: DataFrame, value_format: str) -> Column:
-    """A record's value as it goes to a topic: JSON text, or the one column."""
+    """A record's value as it goes to a topic: JSON text, for avro a struct of its columns, or the one column."""
+    if value_format == "avro":
+        return F.struct(*(F.col(f"`{name}`") for name in value_columns(frame)))
     if value_format != "json":
         return F.col(VALUE)
     return write_json([F.col(f"`{name}`") for name in value_columns(frame)])
 
 
 def written(frame: DataFrame, value_format: str) -> DataFrame:
-    """Rows as they go to a topic: `_key`, `_value` (JSON text, or the one column), `_time` (ms), `_headers`.
+    """Rows as they go to a topic: `_key`, `_value` (see `value_of`), `_time` (ms), `_headers`.
 
     Rows that are windows have its start and end in ms too.
     """
@@ -200,7 +202,7 @@ def sink_format(node: SinkNode, frame: DataFrame) -> str:
     """
     declared = "json" if node.value is None else node.value.name
     names = value_columns(frame)
-    if declared == "json":
+    if declared in ("json", "avro"):
         return declared
     if names == [VALUE]:
         with refusing(f"{node.path}.value.format"):

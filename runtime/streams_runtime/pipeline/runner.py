@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -181,7 +182,18 @@ class SubTopologyRunner:
         """The first stage: everything up to the stores, and what goes to topics without passing one.
 
         Records that can't be read are left out and accounted for; the caller decides what becomes of the batch.
+
+        Raises what Compiler.learn raises.
         """
+        if batch.records is not None:
+            self._learn(lambda name: self._fetched(name, batch))
+        result = self._run(batch)
+        if batch.records is None and result.broken and self._learn(lambda name: self.broken(name, batch)):
+            # Spark has read records by itself whose schemas nobody had met before; now they are known.
+            result = self._run(batch)
+        return result
+
+    def _run(self, batch: BatchInput) -> StageResult:
         result = StageResult()
         observations = {node.name: Observation() for node in self._sources}
         peeks: dict[str, Observation] = {}
@@ -231,6 +243,16 @@ class SubTopologyRunner:
     def run_tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
         """What tables have before and after each of a batch's changes (see tables.tables_of_snapshots)."""
         return self._compiler.tables(part, snapshots).toArrow()
+
+    def keys(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
+        """Keys as the sink writes them."""
+        writer = self._compiler.avro(sink.name, "key")
+        return encoded(column) if writer is None else writer.encoded(column)
+
+    def values(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
+        """Values, from the column that nodes.value_of gives, as the sink writes them."""
+        writer = self._compiler.avro(sink.name, "value")
+        return encoded(column) if writer is None else writer.encoded(column)
 
     def _seen(self, peeks: Mapping[str, Observation]) -> list[Seen]:
         return [seen(node, peeks[node.name]) for node in self._peeks if node.name in peeks]
@@ -294,6 +316,23 @@ class SubTopologyRunner:
         node = next(node for node in self._sources if node.name == source)
         return self._compiler.decoder(source).broken(self._decoded(node, batch, headers=True)).toArrow()
 
+    def _learn(self, records: Callable[[str], pa.Table]) -> bool:
+        """Have the schemas at hand that a batch's Avro was written with; whether any was new."""
+        new = False
+        for node in self._sources:
+            decoder = self._compiler.decoder(node.name)
+            formats = {"key": decoder.key, "value": decoder.value}
+            if any(each.name == "avro" for each in formats.values()):
+                table = records(node.name)
+                for part, each in formats.items():
+                    new |= self._compiler.learn(each, table[part])
+        return new
+
+    def _fetched(self, source: str, batch: BatchInput) -> pa.Table:
+        node = next(node for node in self._sources if node.name == source)
+        assert batch.records is not None
+        return batch.records.filter(pc.equal(batch.records["topic"], node.topic))
+
     def _decoded(
         self, node: SourceNode | TableSourceNode | RepartitionSourceNode, batch: BatchInput, headers: bool
     ) -> DataFrame:
@@ -345,12 +384,13 @@ class SubTopologyRunner:
         table = written(rows, value_format).toArrow()
         headers = table["_headers"]
         starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
-        keys = encoded(table[OUT_KEY])
+        keys = encoded(table[OUT_KEY]) if isinstance(node, RepartitionSinkNode) else self.keys(node, table[OUT_KEY])
+        column = table[OUT_VALUE]
         return Emission(
             node.topic,
             internal,
             keys if starts is None else windowed_keys(keys, starts, ends if self._in_sessions(node.input) else None),
-            encoded(table[OUT_VALUE]),
+            encoded(column) if isinstance(node, RepartitionSinkNode) else self.values(node, column),
             table[OUT_TIME].to_pylist(),
             None if headers.null_count == len(headers) else headers_of(headers.to_pylist()),
             None if starts is None else keys,
@@ -365,11 +405,11 @@ class SubTopologyRunner:
 
     def _direct(self, sinks: Sequence[SinkNode], rows: TableRows) -> list[Emission]:
         """An aggregate's rows straight to sinks: no step in between, so no need of Spark."""
-        keys, timestamps = encoded(rows.keys), rows.timestamps.to_pylist()
+        timestamps = rows.timestamps.to_pylist()
         emissions = []
         for sink in sinks:
-            json = self._compiler.value_format(sink) == "json"
-            values: Bytes = list(json_rows(rows.columns)) if json else encoded(rows.columns.column(0))
+            keys = self.keys(sink, rows.keys)
+            values = self._direct_values(sink, rows.columns)
             if rows.gone is not None:
                 values = [None if gone else value for value, gone in zip(values, rows.gone.to_pylist(), strict=True)]
             whole = keys
@@ -378,6 +418,15 @@ class SubTopologyRunner:
             placed_by = None if rows.starts is None else keys
             emissions.append(Emission(sink.topic, False, whole, values, timestamps, placed_by=placed_by))
         return emissions
+
+    def _direct_values(self, sink: SinkNode, columns: pa.Table) -> Bytes:
+        match self._compiler.value_format(sink):
+            case "json":
+                return list(json_rows(columns))
+            case "avro":
+                return self.values(sink, columns.to_struct_array())
+            case _:
+                return encoded(columns.column(0))
 
 
 def _keyed(node: AggregateNode | TableSourceNode, table: pa.Table, columns: list[str]) -> Keyed:

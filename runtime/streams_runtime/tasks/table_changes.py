@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Emission, Keyed, SubTopologyRunner, headers_of
 from streams_runtime.pipeline.tables import RAW_KEY, SHOWN, held_time, held_value, present, time_of, written_to
@@ -95,12 +94,11 @@ def table_emissions(
         there = answer[present(index)].to_numpy()
         rows[node.name] = Rows(there[before], there[after], answer[time_of(index)].fill_null(0).to_numpy()[after])
     passed = passed_on(part, np.array(changes.source), np.array(changes.times), rows)
-    keys = encoded(answer["_key"])
     emissions = []
     for index, sink in enumerate(part.sinks):
         which = np.flatnonzero(passed[sink.input].which)
         snapshots: list[int] = after[which].tolist()
-        values = encoded(answer[written_to(index)])
+        keys, values = runner.keys(sink, answer["_key"]), runner.values(sink, answer[written_to(index)])
         headers = [changes.headers[change] for change in which.tolist()]
         emissions.append(
             Emission(

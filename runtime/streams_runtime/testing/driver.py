@@ -18,6 +18,7 @@ from streams_runtime.builder import StreamsBuilder
 from streams_runtime.builder.resolve import read_file, read_with_python
 from streams_runtime.engine import Compiled, compiled, error_policy
 from streams_runtime.errors import IllegalStateException, InvalidApplicationException, TopologyException
+from streams_runtime.pipeline.avro_ids import Schemas
 from streams_runtime.pipeline.session import SparkSession
 from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, check_name, open_store
 from streams_runtime.states import ClientState
@@ -26,12 +27,13 @@ from streams_runtime.testing.formats import RAW, decoders_of, encoder
 from streams_runtime.testing.machine import Machine
 from streams_runtime.testing.outbox import Sent
 from streams_runtime.testing.records import START
+from streams_runtime.testing.schemas import LocalSchemas
 from streams_runtime.testing.session import spark_session
 from streams_runtime.testing.stores import DriverStores
 from streams_runtime.testing.topics import InputTopic, OutputTopic
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.partitions import partition_counts
-from streams_runtime.topology.plan import SourceNode, TableSourceNode, Topology
+from streams_runtime.topology.plan import Format, SourceNode, TableSourceNode, Topology
 from streams_runtime.user_code import search_in
 
 
@@ -69,17 +71,27 @@ class TopologyTestDriver:
         spark = self.application.spec.spark
         config = {name: str(value) for name, value in spark.config.items()}
         self._in_batch = False
+        self.schemas = LocalSchemas()
         with ExitStack() as undo:
             session = undo.enter_context(spark_session(self.topology.application_id, spark.master, config))
             folder = undo.enter_context(TemporaryDirectory(prefix="topology-test-driver-"))
-            self._compiled = _analysed(session, self.topology, origins)
+            self._compiled = _analysed(session, self.topology, origins, self.schemas)
+            self._compiled.compiler.register_schemas()
             self._machine = Machine(self.topology, self._compiled, policy, self._counts, Path(folder))
             undo.callback(self._machine.close)
             self._stores = DriverStores(self._machine, self._compiled.compiler)
             self._closing = undo.pop_all()
 
-    def input_topic(self, name: str, start: datetime = START, auto_advance: timedelta = timedelta(0)) -> InputTopic:
+    def input_topic(
+        self,
+        name: str,
+        start: datetime = START,
+        auto_advance: timedelta = timedelta(0),
+        value_schema: str | None = None,
+    ) -> InputTopic:
         """A source's topic. `start` is the time of its records, and each of them moves it on by `auto_advance`.
+
+        `value_schema` is the schema that values of avro are written with; without it the source's own.
 
         Raises:
             TopologyException: no source reads this topic; the message names the nearest one.
@@ -91,7 +103,8 @@ class TopologyTestDriver:
         if source is None:
             hint = "it is written; use output_topic" if name in self._outputs else suggestion(name, sources)
             raise TopologyException(f"no source reads the topic {name!r}; {hint}")
-        encoders = encoder(name, "key", source.key), encoder(name, "value", source.value)
+        value = source.value if value_schema is None else Format("avro", value_schema)
+        encoders = encoder(name, "key", source.key, self.schemas), encoder(name, "value", value, self.schemas)
         return InputTopic(name, encoders, self._counts[name], self._pipe, start, auto_advance)
 
     def output_topic(self, name: str) -> OutputTopic:
@@ -109,7 +122,7 @@ class TopologyTestDriver:
             raise TopologyException(f"no sink writes the topic {name!r}; {hint}")
         known = name in self.topology.sink_topics
         codec = self._stores.codec
-        decoders = decoders_of(self.topology, self._compiled.compiler, codec, name) if known else RAW
+        decoders = decoders_of(self.topology, self._compiled.compiler, codec, name, self.schemas) if known else RAW
         return OutputTopic(name, decoders, self._machine.logs.unread(name))
 
     def store(self, name: str) -> ReadOnlyStore:
@@ -201,9 +214,9 @@ def _reading(given: Mapping[str, Any] | Path | str | StreamsBuilder) -> Reading:
     return read_file(given)
 
 
-def _analysed(session: SparkSession, topology: Topology, origins: Mapping[str, str]) -> Compiled:
+def _analysed(session: SparkSession, topology: Topology, origins: Mapping[str, str], schemas: Schemas) -> Compiled:
     try:
-        return compiled(session, topology, {})
+        return compiled(session, topology, {}, schemas)
     except InvalidApplicationException as error:
         raise InvalidApplicationException(retold(error.mistakes, origins)) from error
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from streams_runtime.errors import ConfigException
+from streams_runtime.errors import ConfigException, StreamsException
+from streams_runtime.pipeline.avro_ids import WriterSchemas
+from streams_runtime.pipeline.avro_values import decoded
+from streams_runtime.pipeline.avro_write import AvroWriter
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.ddl import kind_of
 from streams_runtime.query.sessions import session_windowed
@@ -14,19 +19,23 @@ from streams_runtime.query.windowed import Windowed
 from streams_runtime.query.windows import windowed
 from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
 from streams_runtime.testing.fitting import fitted
+from streams_runtime.testing.schemas import LocalSchemas
 from streams_runtime.topology.plan import AggregateNode, Format, SinkNode, Topology, TransformNode
 
 Encode = Callable[[object], bytes | None]
 Decode = Callable[[bytes], object]
 
+_AVRO = Format("avro")
 _NO_SEQUENCE = bytes(4)  # a window's key in a sink lacks the number that it ends with in a changelog
 
 
-def encoder(topic: str, part: str, format: Format) -> Encode:
+def encoder(topic: str, part: str, format: Format, schemas: LocalSchemas) -> Encode:
     """Writes keys (`part` is `key`) or values of a source's topic. bytes are written as they are, whatever the format.
 
     What it gives raises SerdeException for a value that does not fit.
     """
+    if format.name == "avro":
+        return _avro_encoder(topic, part, format.schema or "", schemas)
     serde = value_serde(format)
     kind = None if format.schema is None else kind_of(format.schema)
     where = f"{part} for {topic}"
@@ -43,6 +52,21 @@ def encoder(topic: str, part: str, format: Format) -> Encode:
     return encode
 
 
+def _avro_encoder(topic: str, part: str, schema: str, schemas: LocalSchemas) -> Encode:
+    writer = AvroWriter(topic, part, json.loads(schema))
+    writer.register(schemas)
+
+    def encode(given: object) -> bytes | None:
+        if given is None or isinstance(given, bytes):
+            return given
+        try:
+            return writer.encode(given)
+        except StreamsException as error:
+            raise SerdeException(str(error)) from None
+
+    return encode
+
+
 @dataclass(frozen=True, slots=True)
 class Decoders:
     """How keys and values of an output topic are read."""
@@ -55,7 +79,9 @@ RAW = Decoders(bytes, bytes)
 """As they are: dead letters."""
 
 
-def decoders_of(topology: Topology, compiler: Compiler, codec: Callable[[str], StoreCodec], topic: str) -> Decoders:
+def decoders_of(
+    topology: Topology, compiler: Compiler, codec: Callable[[str], StoreCodec], topic: str, schemas: LocalSchemas
+) -> Decoders:
     """How the records are read that the topology writes to a topic; `codec` is a store's by its name.
 
     Raises:
@@ -64,7 +90,11 @@ def decoders_of(topology: Topology, compiler: Compiler, codec: Callable[[str], S
     sinks = [node for node in topology.nodes if isinstance(node, SinkNode) and node.topic == topic]
     late = [node for node in topology.nodes if isinstance(node, AggregateNode) and node.late_topic == topic]
     written = {
-        (compiler.key_format(each.input), _windows_of(topology, each.input), compiler.value_format(each))
+        (
+            compiler.key_format(each.input) if compiler.avro(each.name, "key") is None else _AVRO,
+            _windows_of(topology, each.input),
+            compiler.value_format(each),
+        )
         for each in sinks
     }
     written |= {(compiler.key_format(each.input), None, "json") for each in late}
@@ -75,7 +105,9 @@ def decoders_of(topology: Topology, compiler: Compiler, codec: Callable[[str], S
             " read; give each a topic of its own"
         )
     ((key, aggregate, value),) = written
-    return Decoders(_key_decoder(key, aggregate, codec), value_serde(Format(value)).decode)
+    avro = partial(decoded, reader=None, writers=WriterSchemas(schemas))
+    read_key = avro if key == _AVRO else _key_decoder(key, aggregate, codec)
+    return Decoders(read_key, avro if value == _AVRO.name else value_serde(Format(value)).decode)
 
 
 def _key_decoder(format: Format, aggregate: AggregateNode | None, codec: Callable[[str], StoreCodec]) -> Decode:

@@ -98,8 +98,8 @@ def _nodes(application: StreamsApplication) -> list[Node]:
 
 
 def _source(source: SourceSpec, path: str) -> Node:
-    key = _read_format(source.key) if source.key is not None else _UNDECLARED_KEY
-    value = _read_format(source.value)
+    key = _format(source.key) if source.key is not None else _UNDECLARED_KEY
+    value = _format(source.value)
     if source.table is not None:
         store = source.table.store
         return TableSourceNode(source.name, source.topic, key, value, source.timestamp, store, path)
@@ -181,8 +181,8 @@ def _sink(sink: SinkSpec, path: str, rename: Mapping[str, str], taken: set[str])
     while name in taken:
         name, number = f"{base}-{number}", number + 1
     taken.add(name)
-    key = Format(sink.key.format) if sink.key is not None else None
-    value = Format(sink.value.format) if sink.value is not None else None
+    key = _format(sink.key) if sink.key is not None else None
+    value = _format(sink.value) if sink.value is not None else None
     return SinkNode(name, rename.get(sink.from_, sink.from_), sink.topic, key, value, path)
 
 
@@ -210,7 +210,7 @@ def _dedupe_store(node: DedupeNode, application_id: str) -> StoreSpec:
     return StoreSpec(node.store, "dedupe", topic, False, node.name, Windowing(node.retention))
 
 
-def _read_format(spec: FormatSpec) -> Format:
+def _format(spec: FormatSpec) -> Format:
     return Format(spec.format, spec.schema_)
 
 

@@ -28,8 +28,9 @@ _TASK_ID = re.compile(r"(0|[1-9][0-9]*)_(0|[1-9][0-9]*)")
 class Format:
     """How bytes become columns.
 
-    `name` is `string`, `bytes`, `long`, `int`, `double` or `json`; `schema` is Spark DDL for json that is
-    read and None for everything else. A primitive value gives one column named `value`.
+    `name` is `string`, `bytes`, `long`, `int`, `double`, `json` or `avro`; `schema` is Spark DDL for json that is read,
+    an Avro schema as JSON for avro that is read, or written with a declared one, and None for everything else. A
+    primitive value gives one column named `value`.
     """
 
     name: str

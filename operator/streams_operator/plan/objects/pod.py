@@ -119,6 +119,10 @@ def _volumes(identity: Identity, application: StreamsApplication, ordinal: int, 
     code = application.spec.code
     if code is not None:
         volumes.append({"name": "code", "configMap": {"name": code.config_map}})
+    registry = application.spec.kafka.schema_registry
+    if registry is not None and registry.secret_ref is not None:
+        name = registry.secret_ref.name
+        volumes.append({"name": "schema-registry", "secret": {"secretName": name, "defaultMode": 0o440}})
     for volume, _ in query_secrets(application.spec.queries):
         volumes.append(volume)
     if application.spec.state.storage is not None:
@@ -138,6 +142,9 @@ def _mounts(application: StreamsApplication) -> list[dict[str, Any]]:
         mounts.append({"name": "kafka", "mountPath": names.SECRET_MOUNT, "readOnly": True})
     if application.spec.code is not None:
         mounts.append({"name": "code", "mountPath": names.CODE_MOUNT, "readOnly": True})
+    registry = application.spec.kafka.schema_registry
+    if registry is not None and registry.secret_ref is not None:
+        mounts.append({"name": "schema-registry", "mountPath": names.REGISTRY_MOUNT, "readOnly": True})
     mounts += [mount for _, mount in query_secrets(application.spec.queries)]
     return [*mounts, {"name": "state", "mountPath": names.STATE_MOUNT}, {"name": "tmp", "mountPath": "/tmp"}]
 

@@ -45,6 +45,13 @@ def local_mistakes(reading: Reading, instances: int | None) -> Iterator[Mistake]
             f"names the Secret {secret.name}, and a run on this machine has no Kubernetes Secrets",
             "leave it out here, and put its properties into spec.kafka.config of a file that stays on this machine",
         )
+    registry = reading.kafka.schema_registry if reading.kafka else None
+    if registry is not None and registry.secret_ref is not None:
+        yield Mistake(
+            "spec.kafka.schemaRegistry.secretRef",
+            f"names the Secret {registry.secret_ref.name}, and a run on this machine has no Kubernetes Secrets",
+            "leave it out here, and put its properties into spec.kafka.schemaRegistry.config, certificates as files",
+        )
     spec = reading.document.get("spec")
     told = spec if isinstance(spec, Mapping) else {}
     if told.get("suspend") is True:
