@@ -28,6 +28,7 @@ def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
 @settings(max_examples=4)
 @given(records | close_records, cuts)
 @example([("a", 1, 0), ("a", 2, 30_000), ("a", 3, 9_999), ("b", None, 20_000), (None, 1, 50_000)], [2])
+@example([("a", 1, 10), ("a", 2, 12), ("b", 7, 12), ("a", 3, 11), ("a", 4, 14), ("a", 5, 11)], [2])
 # Two sessions become one, in one batch and in two, and then another one with what came of them.
 @example([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [4])
 @example([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [2])
