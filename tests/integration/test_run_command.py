@@ -32,6 +32,18 @@ DEADLINE = 240.0
 PARTITIONS = 2
 
 
+COUNTING = """\
+class Counting:
+    state_type = "BIGINT"
+
+    def zero(self):
+        return 0
+
+    def add(self, count, records):
+        return count + len(records)
+"""
+
+
 class Run:
     """A `streamsapp run … --output json`, followed event by event."""
 
@@ -101,8 +113,10 @@ def nothing_is_left_of(pids: set[int]) -> bool:
 
 
 def application(tmp_path: Path, namespace: str) -> Path:
-    """Amounts by user, then by the user's first letter, which takes a repartition topic."""
+    """Amounts by user, then by the user's first letter, which takes a repartition topic and a class beside the file."""
     aggregate = {"total": "sum(amount)", "n": "count(*)"}
+    by_letter = {"total": "sum(amount)", "n": "python('run_counting:Counting', amount)"}
+    (tmp_path / "run_counting.py").write_text(COUNTING)
     topology = {
         "sources": [
             {
@@ -115,7 +129,7 @@ def application(tmp_path: Path, namespace: str) -> Path:
         "steps": [
             {"name": "by-user", "from": "orders", "aggregate": aggregate, "store": "by-user"},
             {"name": "letters", "from": "orders", "keyBy": "substring(_key, 1, 1)"},
-            {"name": "by-letter", "from": "letters", "aggregate": aggregate, "store": "by-letter"},
+            {"name": "by-letter", "from": "letters", "aggregate": by_letter, "store": "by-letter"},
         ],
         "sinks": [
             {"from": "by-user", "topic": f"{namespace}-users"},
