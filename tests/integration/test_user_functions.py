@@ -103,7 +103,7 @@ FAILURES = {
     "an exception": (
         function("picky", "BIGINT"),
         (
-            "(user_functions:picky) failed: ValueError: 13 is not served (user_functions.py, line 20), given (13,); in"
+            "(user_functions:picky) failed: ValueError: 13 is not served (user_functions.py, line 26), given (13,); in"
             " the batch of orders-0@0 to 1. Nothing of the batch was written; correct the function or the data"
         ),
     ),
@@ -178,9 +178,9 @@ def test_a_client_calls_functions_and_ends_in_error_with_the_offsets_of_the_batc
     bootstrap, orders = broker.bootstrap_servers, f"{namespace}-orders"
     make_topics(bootstrap, **{orders: 1, f"{namespace}-out": 1})
     topology = f"""
-functions: {{picky: {{python: "user_functions:picky", returns: BIGINT}}}}
+functions: {{strict: {{python: "user_functions:strict", returns: BIGINT}}}}
 sources: [{{name: orders, topic: {orders}, value: {{format: json, schema: "amount BIGINT"}}}}]
-steps: [{{name: called, from: orders, select: {{f: picky(amount)}}}}]
+steps: [{{name: called, from: orders, select: {{f: strict(amount)}}}}]
 sinks: [{{from: called, topic: {namespace}-out}}]
 """
     send(bootstrap, orders, [("a", {"amount": 1}), ("b", {"amount": 2})])

@@ -90,6 +90,15 @@ def refused(*texts: str, kind: Any = "where") -> set[str]:
     return {texts[int(mistake.path)] for mistake in check_sql(fields)}
 
 
+def test_a_users_function_is_known_and_is_the_nearest_name_where_it_is_misspelt() -> None:
+    fields = [SqlField("a", "where", "tier_of(x) = 'gold'"), SqlField("b", "where", "tier_off(x) = 'gold'")]
+    (mistake,) = check_sql(fields, ("Tier_Of",))
+    assert (mistake.path, mistake.found) == ("b", "Spark has no function 'tier_off'")
+    assert mistake.remedy == "did you mean 'Tier_Of'?"
+    (taken,) = check_sql(fields[:1], ("tier_of", "xpath"))
+    assert str(taken) == "spec.topology.functions.xpath: Spark has a function xpath; give it another name"
+
+
 def children() -> set[int]:
     """Processes that this one has started and that are still there."""
     lists = Path(f"/proc/{os.getpid()}/task").glob("*/children")

@@ -1506,6 +1506,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "no such field",
         "did you mean 'processing'?",
     ),
+    "code": (
+        application(code={"configMap": "A_b"}),
+        "spec.code.configMap",
+        "found 'A_b', which is no name of a Kubernetes object",
+        "use small letters",
+    ),
     "python": (
         {**application(), "spec": {"topology": {"python": "a:b"}}},
         "spec.topology.python",

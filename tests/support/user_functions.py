@@ -15,6 +15,12 @@ def parts(text: str | None) -> list[str]:
     return [] if text is None else text.split("-")
 
 
+def strict(amount: int) -> int:
+    if amount + 1 == 14:
+        raise ValueError("13 is not served")
+    return amount
+
+
 def picky(amount: int | None) -> int | None:
     if amount == 13:
         raise ValueError("13 is not served")

@@ -143,6 +143,17 @@ def test_code_that_makes_another_topology_than_the_resource_has_is_refused_by_wh
     assert run("topology", "--diff", tmp_path / "built.yaml", tmp_path / "built.yaml").exit_code == 0
 
 
+def test_another_order_of_parts_which_numbers_sub_topologies_is_another_topology(tmp_path: Path) -> None:
+    source = '    builder.stream("{0}", value="string").to("from-{0}")\n'
+    body = "    builder = StreamsBuilder()\n{0}{1}    return builder\n"
+    one, other = source.format("one"), source.format("other")
+    built = load_file(application(tmp_path, HEAD + body.format(one, other)))
+    del sys.modules["shop"]
+    (tmp_path / "shop.py").write_text(HEAD + body.format(other, one))
+    with pytest.raises(InvalidApplicationException, match="its sources stand in another order; its sinks stand in"):
+        check_built(built)
+
+
 def test_the_order_of_columns_which_a_cluster_does_not_keep_is_none(tmp_path: Path) -> None:
     code = BODY.replace('n="sum(n)"', 'n="sum(n)", a="count(*)"')
     document = yaml.safe_load(run("build", application(tmp_path, HEAD + code)).stdout)

@@ -178,7 +178,7 @@ def test_a_function_is_called_in_another_process_by_its_name_and_tells_what_is_w
     with pytest.raises(FunctionFailed) as failed:
         row("picky")(13)
     assert str(failed.value) == (
-        "the function 'f' (user_functions:picky) failed: ValueError: 13 is not served (user_functions.py, line 20),"
+        "the function 'f' (user_functions:picky) failed: ValueError: 13 is not served (user_functions.py, line 26),"
         " given (13,)"
     )
     with pytest.raises(FunctionFailed, match="gave 'text', which is no bigint, given"):

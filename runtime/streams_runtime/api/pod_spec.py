@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from streams_runtime.api.base import Model
-from streams_runtime.api.values import Duration, Property, Quantity, format_duration
+from streams_runtime.api.values import Duration, ObjectName, Property, Quantity, format_duration
 
 _CLEANUP_DELAY = timedelta(minutes=10)  # state.cleanup.delay.ms of Kafka Streams
 
@@ -23,8 +23,7 @@ class StorageSpec(Model):
 class CodeSpec(Model):
     """Where pods find the user's modules, beside what their image has."""
 
-    config_map: str = Field(
-        pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+    config_map: ObjectName = Field(
         description="Name of a ConfigMap in the application's namespace, each key of which is a module's file, such as"
         " rules.py. Pods take it in when they start: give changed code another name, and pods are replaced.",
     )

@@ -14,6 +14,8 @@ DURATION_PATTERN = r"^(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?(\d{1,9}ms)?$"
 _DURATION = re.compile(DURATION_PATTERN)
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E|[eE][0-9]+)?$"
 _QUANTITY = re.compile(QUANTITY_PATTERN)
+OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
+_OBJECT_NAME = re.compile(OBJECT_NAME_PATTERN)
 
 
 def refusal(found: str, remedy: str) -> PydanticCustomError:
@@ -61,6 +63,13 @@ def _quantity(value: Any) -> str:
     raise refusal(f"found {value!r}, which is not a quantity", "write it as Kubernetes does, such as 10Gi or 500m")
 
 
+def _object_name(value: Any) -> str:
+    if isinstance(value, str) and _OBJECT_NAME.match(value):
+        return value
+    remedy = "use small letters, digits, and - or . between them"
+    raise refusal(f"found {value!r}, which is no name of a Kubernetes object", remedy)
+
+
 def _property(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -86,6 +95,11 @@ Quantity = Annotated[
     WithJsonSchema({**_SCALAR, "pattern": QUANTITY_PATTERN, "minimum": 0}),
 ]
 """A Kubernetes quantity, kept as it is written."""
+
+ObjectName = Annotated[
+    str, BeforeValidator(_object_name), WithJsonSchema({"type": "string", "pattern": OBJECT_NAME_PATTERN})
+]
+"""The name of a Kubernetes object."""
 
 Property = Annotated[str, BeforeValidator(_property), WithJsonSchema(_SCALAR)]
 """The value of a client's, topic's or Spark's property; numbers and booleans become their text."""

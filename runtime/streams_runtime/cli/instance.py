@@ -7,17 +7,20 @@ termination file as JSON, where Kubernetes shows it as the container's terminati
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streams_runtime.builder.resolve import load_file
+from streams_runtime.api.load import accepted
+from streams_runtime.api.origins import retold
+from streams_runtime.builder.resolve import read_file
 from streams_runtime.cli.logs import LogFormat, configure_logging
 from streams_runtime.cli.process import last_word, stop_on_signals, write_whole
 from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
-from streams_runtime.errors import StreamsException, told
+from streams_runtime.errors import InvalidApplicationException, StreamsException, told
 from streams_runtime.query.access import OPEN, QueryGuard, TokenGate
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE, ClientState
@@ -52,7 +55,8 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     try:
         settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised)
         guard = OPEN if queries_token_file is None else QueryGuard(TokenGate(queries_token_file))
-        client = StreamsClient(load_file(file), settings, queries=guard)
+        reading = read_file(file)
+        client = StreamsClient(accepted(reading), settings, queries=guard)
     except (StreamsException, ValueError) as error:
         typer.echo(str(error), err=True)
         if termination_file is not None:
@@ -69,12 +73,20 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
             client.close(_CLOSE_SECONDS)
             break
     client.wait_for_end(_CLOSE_SECONDS)
+    failure = _as_known(client.error, reading.origins)
     if termination_file is not None:
-        write_whole(termination_file, last_word(client.state, client.error, client.shutdown_requested))
-    if client.error is not None:
-        typer.echo(f"{client.state}: {type(client.error).__name__}: {told(client.error)}", err=True)
+        write_whole(termination_file, last_word(client.state, failure, client.shutdown_requested))
+    if failure is not None:
+        typer.echo(f"{client.state}: {type(failure).__name__}: {told(failure)}", err=True)
     code = {ClientState.NOT_RUNNING: EXIT_NOT_RUNNING, ClientState.ERROR: EXIT_ERROR}.get(client.state, 1)
     raise typer.Exit(code)
+
+
+def _as_known(error: BaseException | None, origins: Mapping[str, str]) -> BaseException | None:
+    """The error; what only Spark's analysis refuses of a topology in Python names calls, as all other mistakes do."""
+    if isinstance(error, InvalidApplicationException):
+        return InvalidApplicationException(retold(error.mistakes, origins))
+    return error
 
 
 if __name__ == "__main__":

@@ -129,6 +129,11 @@ class Compiler:
         if mistakes:
             raise InvalidApplicationException(mistakes)
 
+    @property
+    def has_functions(self) -> bool:
+        """Whether expressions may call functions of the user's."""
+        return bool(self._topology.functions)
+
     def decoder(self, source: str) -> Decoder:
         """How the source node's records are read."""
         return self._decoders[source]

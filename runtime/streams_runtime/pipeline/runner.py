@@ -220,13 +220,14 @@ class SubTopologyRunner:
         """Run a batch of one record without a value, which changes nothing.
 
         Spark loads its classes and compiles its code with the first query of a kind; this way not with the first
-        records.
+        records. Users' functions are not called with a record that nobody wrote: with them the batch has none.
         """
         for node in self._sources:
             tombstone = [None, None, node.topic, 0, 0, 0, None]
             columns = [pa.array([value], field.type) for value, field in zip(tombstone, RAW_SCHEMA, strict=True)]
             where = OffsetRange(TopicPartition(node.topic, 0), 0, 1)
-            self.run(BatchInput((where,), pa.table(columns, schema=RAW_SCHEMA)))
+            record = pa.table(columns, schema=RAW_SCHEMA)
+            self.run(BatchInput((where,), record.slice(1) if self._compiler.has_functions else record))
 
     def run_behind(self, found: Behind) -> StageResult:
         """The stage behind a join: records with what the table holds beside them (joins.MATCH), or pairs of streams.
