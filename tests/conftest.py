@@ -39,6 +39,9 @@ _SPARK = ("tests/benchmarks/", "tests/integration/", "tests/oracle/", "tests/e2e
 _LONGEST_NAME = 40
 _ROOT = Path(__file__).parents[1]
 
+# A test's queries are new ones: making their code fast takes longer than running it. Child processes' Sparks too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 # Examples take as long as a loaded machine lets them; the run's own time limit ends a hang.
 hypothesis.settings.register_profile("project", deadline=None)
 # A check judges the change in hand: the examples that it tries are the same each time. All other runs try new ones.
