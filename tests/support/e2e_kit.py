@@ -24,7 +24,7 @@ from waiting import eventually
 
 RELEASE = "streams"
 OPERATOR_NAMESPACE = "streams-system"
-PATIENCE = 300.0
+PATIENCE = 600.0
 """Seconds for what needs pods with a JVM to start on a busy machine."""
 _OF_EVERY_NAMESPACE = {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 _KINDS = "pods,services,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,persistentvolumeclaims"
