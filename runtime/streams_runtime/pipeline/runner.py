@@ -50,7 +50,7 @@ from streams_runtime.topology.plan import (
 )
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import PeekNode
-from streams_runtime.topology.table_parts import TablePart
+from streams_runtime.topology.table_parts import TablePart, table_parts
 
 PLACE = ("_topic", "_offset", "_timestamp")  # where a record is, and its time: what order among topics goes by
 
@@ -171,6 +171,7 @@ class SubTopologyRunner:
         self._compiler = compiler
         self._reader = reader
         self._sub = sub
+        self.table_parts = table_parts(sub)
         self._parse_once = compiler.has_several_outlets(sub)
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]

@@ -30,7 +30,6 @@ from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.unreadable import ErrorPolicy, dead_letters
 from streams_runtime.tasks.updates import merged, stream_times, table_updates
 from streams_runtime.topology.plan import AggregateNode, SessionWindows, SlidingWindows, SubTopology, TableSourceNode
-from streams_runtime.topology.table_parts import table_parts
 
 
 @dataclass(slots=True)
@@ -136,7 +135,7 @@ class BatchProcessor:
             work.send(letter)
         work.outcome.offsets = {each.partition: each.end for each in batch.ranges}
         tables = {keyed.node.name: keyed for keyed in result.keyed if isinstance(keyed.node, TableSourceNode)}
-        for part in table_parts(sub):
+        for part in work.runner.table_parts:
             for emission in table_emissions(part, tables, work.runner, tasks):
                 work.send(emission)
         stages = [result]
