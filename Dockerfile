@@ -81,7 +81,7 @@ RUN --mount=type=bind,target=/context \
  && chmod -R a+rX /opt/streams/cache
 COPY --from=project /opt/streams /opt/streams
 # Looks at what is there, and fetches what is missing.
-RUN umask 022 && python -m streams_runtime.jvm.setup
+RUN umask 022 && python -m streams_runtime.jvm.setup && python -m streams_runtime.cli.class_data
 USER 10001:10001
 WORKDIR /tmp
 CMD ["python", "-m", "streams_runtime.cli.pod"]

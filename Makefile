@@ -65,6 +65,7 @@ $(PROJECT_STAMP): $(LOCK_STAMP)
 # Looks each time, since the cache folder and Java are outside of this one; fetches only what is missing.
 jvm: $(PROJECT_STAMP)
 	@$(PYTHON) -m streams_runtime.jvm.setup
+	@$(PYTHON) -m streams_runtime.cli.class_data
 
 demo: install
 	@$(PYTHON) examples/demo.py

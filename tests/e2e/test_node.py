@@ -25,6 +25,7 @@ from streams_runtime.kafka.types import TopicSpec
 
 pytestmark = pytest.mark.e2e
 
+ARCHIVED_CLASSES = Path(__file__).parents[1] / "support" / "archived_classes.py"
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 ASKS_FOR_ITS_NAMESPACE = f"""
 import json, os, ssl, urllib.request
@@ -128,6 +129,12 @@ def test_the_runtimes_image_needs_no_network_and_no_writable_root(node: Node, no
     node.cluster.apply(pod("looks", node_namespace, runtime_image, command))
     lines = finished(node.cluster, "looks", node_namespace).splitlines()
     assert [re.match(r"\w+", line)[0] for line in lines] == ["java", "spark", "broker"]
+
+
+def test_jvms_of_the_runtimes_image_start_with_archived_classes(node: Node, node_namespace: str, runtime_image: str):
+    node.cluster.apply(pod("looks", node_namespace, runtime_image, python(ARCHIVED_CLASSES.read_text())))
+    found = json.loads(finished(node.cluster, "looks", node_namespace).splitlines()[-1])
+    assert min(found["spark"], found["broker"]) > 1000, found
 
 
 @pytest.mark.timeout(600)

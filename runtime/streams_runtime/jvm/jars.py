@@ -95,7 +95,7 @@ def cached(jar_set: JarSet, cache: Path, resolver: Resolver = resolve) -> list[P
     try:
         if found := _complete(place):
             return found
-        with _only_one(place):
+        with only_one(place):
             return _complete(place) or _fetch(jar_set, place, resolver)
     except OSError as failure:
         raise EnvironmentException(
@@ -128,7 +128,7 @@ def _fetch(jar_set: JarSet, place: Path, resolver: Resolver) -> list[Path]:
 
 
 @contextmanager
-def _only_one(place: Path) -> Iterator[None]:
+def only_one(place: Path) -> Iterator[None]:
     place.parent.mkdir(parents=True, exist_ok=True)
     # The kernel frees the lock of a process that dies. The empty file stays: removing it would let two in.
     with place.with_name(place.name + ".lock").open("w") as lock:

@@ -9,13 +9,14 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from streams_runtime.errors import BrokerNotAvailableException, EnvironmentException
 from streams_runtime.jvm.child import TiedProcess
+from streams_runtime.jvm.class_data import broker_class_data
 from streams_runtime.jvm.jars import broker_jars
 from streams_runtime.jvm.java import find_java
 from streams_runtime.kafka.admin import Admin
@@ -47,17 +48,20 @@ class EmbeddedBroker:
         config: Mapping[str, str] | None = None,
         heap: str = "512m",
         timeout: float = 120.0,
+        jvm_options: Sequence[str] | None = None,
     ) -> None:
         """Does not start anything.
 
         `port` None takes a free one at the first start. `config` holds broker properties. `heap` is the JVM's
-        upper limit, as -Xmx takes it. `timeout` is in seconds, for the broker to answer after its start.
+        upper limit, as -Xmx takes it. `timeout` is in seconds, for the broker to answer after its start. `jvm_options`
+        replace those by which the JVM starts with class data (class_data.py).
         """
         self._folder = BrokerFolder(data_dir)
         self._port = port
         self._config = dict(config or {})
         self._heap = heap
         self._timeout = timeout
+        self._jvm_options = jvm_options
         self._process: TiedProcess | None = None
 
     @property
@@ -164,8 +168,10 @@ class EmbeddedBroker:
             *(str(java), f"-Xmx{self._heap}", *_JVM_OPTIONS),
             *(f"-Dlog4j2.configurationFile={folder.logging.as_uri()}", "-cp", classpath),
         ]
+        class_data = broker_class_data().options
         if folder.needs_format():
-            _format(command, folder)
+            _format([*command, *class_data], folder)
+        command += class_data if self._jvm_options is None else self._jvm_options
         self._process = TiedProcess([*command, "kafka.Kafka", str(folder.settings)], folder.console, folder.root)
         self._wait_until_ready(self._process)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +14,14 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from streams_runtime.jvm.class_data import spark_class_data
 from streams_runtime.jvm.jars import spark_jars
 from streams_runtime.jvm.java import find_java, java_home
 
 __all__ = [
     "SparkSession",
     "cancel_tagged_jobs",
+    "end_jvm",
     "is_running",
     "open_session",
     "spark_settings",
@@ -37,22 +40,30 @@ _PARSE_TWICE_RULES = (
 # It cuts off everything before a filter that is never true, the counting of the records with it.
 _COUNTS_LOST_RULES = ("PruneFilters",)
 _EXCLUDED_RULES = (*_PARSE_TWICE_RULES, *_COUNTS_LOST_RULES)
+_CLASS_PATH = "spark.driver.extraClassPath"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+
+def _java_options() -> tuple[str, ...]:
+    """Those of the driver's JVM, before the ones that the user gives (spark.driver.extraJavaOptions)."""
+    # A batch is throughput work in a small heap, where the parallel collector takes a tenth less of the processor than
+    # G1.
+    own = ("-XX:+UseParallelGC", f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}")
+    return (*own, *spark_class_data().options)
 
 
 def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
     """Spark properties of a session: what the runtime needs, and `config` (spec.spark.config) on top of it.
 
     A batch is small and its plan simple, so adaptive execution and the UI are off, and there are as many shuffle
-    partitions as cores.
+    partitions as cores. The connectors' jars are on the JVM's own class path, as archived classes have to be
+    (jvm/class_data.py); those of the user's follow them.
     """
     cores = os.cpu_count() or 1
     own = {
         "spark.master": master,
         "spark.driver.memory": "1g",
-        # A batch is throughput work in a small heap, where the parallel collector takes a tenth less of the processor
-        # than G1.
-        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        "spark.driver.defaultJavaOptions": " ".join(f'"{option}"' for option in _java_options()),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
@@ -63,7 +74,8 @@ def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.optimizer.excludedRules": ",".join(_OPTIMIZER + rule for rule in _EXCLUDED_RULES),
     }
-    return own | dict(config)
+    jars = [*map(str, spark_jars()), *filter(None, [config.get(_CLASS_PATH)])]
+    return own | dict(config) | {_CLASS_PATH: os.pathsep.join(jars)}
 
 
 def is_running() -> bool:
@@ -84,7 +96,25 @@ def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] 
     builder = SparkSession.builder.appName(name)
     for key, value in spark_settings(master, config or {}).items():
         builder = builder.config(key, value)
-    return builder.config("spark.jars", ",".join(str(jar) for jar in spark_jars())).getOrCreate()
+    return builder.getOrCreate()
+
+
+def end_jvm(seconds: float) -> bool:
+    """End this process' JVM in order, whose session is stopped already; whether it has ended within `seconds`.
+
+    Otherwise it ends some time after this process. No session can be opened here any more.
+    """
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return True
+    gateway.shutdown()
+    process.stdin.close()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def tag_jobs(session: SparkSession, tag: str) -> None:
