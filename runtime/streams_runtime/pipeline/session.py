@@ -12,8 +12,10 @@ from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.class_data import spark_class_data
 from streams_runtime.jvm.jars import spark_jars
 from streams_runtime.jvm.java import find_java, java_home
@@ -87,16 +89,25 @@ def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] 
     """Start Spark in this process, or return the session that runs already; takes 5 to 10 s the first time.
 
     Raises:
-        EnvironmentException: Java, or the connector's jars, can't be found; the message says what to install.
+        EnvironmentException: Java, or the connector's jars, can't be found, or Spark's JVM does not start; the message
+            says what to do.
     """
     os.environ["JAVA_HOME"] = str(java_home(find_java()))
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Without it Spark asks for the address of this machine's name, which may have none.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # It prints the whole stack of every refused expression; the mistake itself is raised, with its field.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     builder = SparkSession.builder.appName(name)
     for key, value in spark_settings(master, config or {}).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as failure:
+        raise EnvironmentException(
+            f"Spark's JVM ended before it was ready ({failure}); it has printed why. Look at spec.spark.config, at the"
+            " memory that there is, and at the environment's Java options"
+        ) from failure
 
 
 def end_jvm(seconds: float) -> bool:
