@@ -1,10 +1,16 @@
-"""Raw records to the columns that expressions see, and the account of those that can't be read."""
+"""Raw records to the columns that expressions see, and the account of those that can't be read.
+
+A Column is an expression in Spark's JVM. It takes many calls to make, each with an answer to wait for, and belongs to
+no DataFrame: what every batch asks for is made once.
+"""
 
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
 
+import orjson
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
@@ -13,6 +19,7 @@ from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.avro_read import AvroFormat
 from streams_runtime.pipeline.avro_values import decoded
 from streams_runtime.pipeline.formats import content, is_broken, is_null, parsed
+from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.topology.plan import Format
 
@@ -23,6 +30,7 @@ RECORD = "_record"  # key, value and timestamp as the topic has them, which a ta
 _BROKEN, _RAW_KEY, _RAW_VALUE = "_broken", "_raw_key", "_raw_value"
 _POSITION = ("_topic", "_partition", "_offset", _RAW_KEY, _RAW_VALUE)  # of a record; sorts by where it is
 _PARSED_KEY, _PARSED_VALUE = "_parsed_key", "_parsed_value"
+_ACCOUNT = "account"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +49,14 @@ class Decoder:
 
     def decode(self, raw: DataFrame) -> DataFrame:
         """All records, with a mark on those whose key, value or timestamp can't be read; `readable` takes it off."""
-        key, value = F.col("key"), F.col("value")
-        frame = raw.withColumns({_PARSED_KEY: parsed(key, self.key), _PARSED_VALUE: parsed(value, self.value)})
-        parsed_key, parsed_value = F.col(_PARSED_KEY), F.col(_PARSED_VALUE)
-        broken = is_broken(key, parsed_key, self.key) | is_broken(value, parsed_value, self.value)
-        flat = frame.select(
-            content(parsed_key, self.key).alias("_key"),
-            F.col("timestamp").alias("_timestamp"),
-            F.col("topic").alias("_topic"),
-            F.col("partition").alias("_partition"),
-            F.col("offset").alias("_offset"),
-            F.col("headers").alias("_headers"),
-            key.alias(_RAW_KEY),
-            value.alias(_RAW_VALUE),
-            broken.alias(_BROKEN),
-            is_null(value, self.value).alias(NULL_VALUE),
-            *([F.struct("key", "value", "timestamp").alias(RECORD)] if self.keep_record else []),
-            *self.fields(frame, _PARSED_VALUE),
-        )
-        return self._timestamped(flat)
+        # What Avro is parsed with grows with the schemas that are met.
+        both_parsed, columns = _decoding.__wrapped__(self) if self._is_avro else _decoding(self)
+        frame = raw.withColumns(both_parsed)
+        return self._timestamped(frame.select(*columns, *self.fields(frame, _PARSED_VALUE)))
 
     def readable(self, decoded: DataFrame) -> DataFrame:
         """The records that can be read: metadata, `_null`, `_record` if kept, then one column a field."""
-        return decoded.where(~F.col(_BROKEN)).drop(_BROKEN, _RAW_KEY, _RAW_VALUE)
+        return decoded.where(f"not {_BROKEN}").drop(_BROKEN, _RAW_KEY, _RAW_VALUE)
 
     def broken(self, decoded: DataFrame) -> DataFrame:
         """The records that can't be read, as they came, with _topic, _partition, _offset, _timestamp and _headers."""
@@ -79,12 +72,20 @@ class Decoder:
 
     def fields(self, frame: DataFrame, parsed_value: str) -> list[Column]:
         """The value's columns; `parsed_value` is the column of the frame that has it parsed."""
-        value = F.col(parsed_value)
+        if (self.value, parsed_value) not in _FIELDS:
+            _FIELDS[self.value, parsed_value] = self._fields(frame, F.col(parsed_value))
+        return _FIELDS[self.value, parsed_value]
+
+    def _fields(self, frame: DataFrame, value: Column) -> list[Column]:
         if self.value.name not in ("json", "avro"):
             return [value.alias(VALUE)]
         kind = frame.select(content(value, self.value).alias(VALUE)).schema[VALUE].dataType
         assert isinstance(kind, StructType)
         return [value[name].alias(name) for name in kind.fieldNames()]
+
+    @property
+    def _is_avro(self) -> bool:
+        return "avro" in (self.key.name, self.value.name)
 
     def avro_value(self, data: bytes) -> object:
         """One value of avro as JSON has it. Raises as `avro_values.decoded`."""
@@ -96,14 +97,14 @@ class Decoder:
         """Replace the timestamp by the declared one; a record with a value but without that is broken."""
         if self.timestamp is None:
             return frame
-        extracted = self.extracted(frame)
-        missing = ~F.col(NULL_VALUE) & extracted.isNull()
-        return frame.withColumns(
-            {
+        if self not in _TIMESTAMPED:
+            extracted = self.extracted(frame)
+            missing = ~F.col(NULL_VALUE) & extracted.isNull()
+            _TIMESTAMPED[self] = {
                 _BROKEN: F.col(_BROKEN) | missing,
                 "_timestamp": F.coalesce(extracted, F.col("_timestamp")),
             }
-        )
+        return frame.withColumns(_TIMESTAMPED[self])
 
     def extracted(self, frame: DataFrame) -> Column:
         """The declared timestamp of rows with a value's columns; null where their values give none.
@@ -121,6 +122,32 @@ class Decoder:
             remedy = "give a TIMESTAMP, or a BIGINT of milliseconds since 1970"
             raise InvalidApplicationException([Mistake(self.timestamp_path, found, remedy)])
         return extracted
+
+
+# What a decoder adds to a frame, for all frames that have its columns.
+_FIELDS: dict[tuple[Format, str], list[Column]] = {}
+_TIMESTAMPED: dict[Decoder, dict[str, Column]] = {}
+
+
+@cache
+def _decoding(decoder: Decoder) -> tuple[dict[str, Column], list[Column]]:
+    """Key and value parsed, and what is made of them and of the rest of a record, but for the value's columns."""
+    key, value = F.col("key"), F.col("value")
+    parsed_key, parsed_value = F.col(_PARSED_KEY), F.col(_PARSED_VALUE)
+    broken = is_broken(key, parsed_key, decoder.key) | is_broken(value, parsed_value, decoder.value)
+    return {_PARSED_KEY: parsed(key, decoder.key), _PARSED_VALUE: parsed(value, decoder.value)}, [
+        content(parsed_key, decoder.key).alias("_key"),
+        F.col("timestamp").alias("_timestamp"),
+        F.col("topic").alias("_topic"),
+        F.col("partition").alias("_partition"),
+        F.col("offset").alias("_offset"),
+        F.col("headers").alias("_headers"),
+        key.alias(_RAW_KEY),
+        value.alias(_RAW_VALUE),
+        broken.alias(_BROKEN),
+        is_null(value, decoder.value).alias(NULL_VALUE),
+        *([F.struct("key", "value", "timestamp").alias(RECORD)] if decoder.keep_record else []),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +172,21 @@ class Account:
 
 def counted(decoded: DataFrame, observation: Observation) -> DataFrame:
     """The same records; the first query that runs over them leaves an account in `observation`."""
-    first = F.min(F.when(F.col(_BROKEN), F.struct(*_POSITION)))
-    return decoded.observe(
-        observation,
-        F.count(F.lit(1)).alias("records"),
-        F.count_if(F.col(_BROKEN)).alias("broken"),
-        # An observation carries no struct back to Python, but the fields of one.
-        *(first[name].alias(name) for name in _POSITION),
-    )
+    return decoded.observe(observation, _account())
+
+
+@cache
+def _account() -> Column:
+    """One JSON text: an observation carries no struct back to Python, and each of its fields costs calls."""
+    first = f"min(case when {_BROKEN} then struct({', '.join(_POSITION)}) end)"
+    return F.expr(f"to_json(struct(count(1) records, count_if({_BROKEN}) broken, {first} first))").alias(_ACCOUNT)
 
 
 def account_of(observation: Observation) -> Account:
     """Read the account; blocks until the query over the counted records has ended."""
-    found: dict[str, Any] = observation.get
+    found = orjson.loads(observed(observation, _ACCOUNT))
     record = None
-    if found["broken"]:
-        key, value = (None if found[each] is None else bytes(found[each]) for each in (_RAW_KEY, _RAW_VALUE))
-        record = BrokenRecord(found["_topic"], found["_partition"], found["_offset"], key, value)
+    if (first := found.get("first")) is not None:
+        key, value = (None if each is None else b64decode(each) for each in map(first.get, (_RAW_KEY, _RAW_VALUE)))
+        record = BrokenRecord(first["_topic"], first["_partition"], first["_offset"], key, value)
     return Account(found["records"], found["broken"], record)

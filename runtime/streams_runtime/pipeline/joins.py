@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from functools import cache
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from streams_runtime.errors import InvalidApplicationException, Mistake
@@ -18,9 +20,14 @@ _PARSED = "_parsed_match"
 def joined(node: JoinNode, rows: DataFrame, table: Format) -> DataFrame:
     """The join's result over records with `MATCH` beside them; `table` is the format of the table's values."""
     beside = _beside(node, rows, table)
+    return beside.select(*_result(node, tuple(rows.columns)))
+
+
+@cache
+def _result(node: JoinNode, columns: tuple[str, ...]) -> list[Column]:
     added = dict(node.select)
-    kept = [F.col(f"`{name}`") for name in rows.columns if name not in (MATCH, RECORD) and name not in added]
-    return beside.select(*kept, *(F.expr(expression).alias(name) for name, expression in added.items()))
+    kept = [F.col(f"`{name}`") for name in columns if name not in (MATCH, RECORD) and name not in added]
+    return [*kept, *(F.expr(expression).alias(name) for name, expression in added.items())]
 
 
 def check_join(node: JoinNode, stream: DataFrame, key: Format, value: Format) -> DataFrame:

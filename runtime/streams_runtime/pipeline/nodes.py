@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation
@@ -145,6 +146,7 @@ def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
         raise InvalidApplicationException(list(mistakes.values()))
 
 
+@cache
 def usable(node: AggregateNode | TableSourceNode | RepartitionSinkNode | JoinNode) -> Column:
     """Whether the node takes a record, as in Kafka Streams.
 
@@ -164,16 +166,20 @@ def usable(node: AggregateNode | TableSourceNode | RepartitionSinkNode | JoinNod
 
 def taken(node: AggregateNode | RepartitionSinkNode | JoinNode, rows: DataFrame, dropped: Observation) -> DataFrame:
     """The rows that the node takes; the first query over them leaves in `dropped` how many it does not."""
-    return rows.observe(dropped, F.count_if(~usable(node)).alias("dropped")).where(usable(node))
+    return rows.observe(dropped, _left_out(node)).where(usable(node))
 
 
-def value_of(frame: DataFrame, value_format: str) -> Column:
-    """A record's value as it goes to a topic: JSON text, for avro a struct of its columns, or the one column."""
-    if value_format == "avro":
-        return F.struct(*(F.col(f"`{name}`") for name in value_columns(frame)))
-    if value_format != "json":
+@cache
+def _left_out(node: AggregateNode | RepartitionSinkNode | JoinNode) -> Column:
+    return F.count_if(~usable(node)).alias("dropped")
+
+
+def value_of(columns: Iterable[str], value_format: str) -> Column:
+    """The value of a frame with these columns as it goes to a topic: JSON, for avro a struct, or the one column."""
+    if value_format not in ("avro", "json"):
         return F.col(VALUE)
-    return write_json([F.col(f"`{name}`") for name in value_columns(frame)])
+    values = [F.col(f"`{name}`") for name in columns if name not in HIDDEN]
+    return write_json(values) if value_format == "json" else F.struct(*values)
 
 
 def written(frame: DataFrame, value_format: str) -> DataFrame:
@@ -181,17 +187,22 @@ def written(frame: DataFrame, value_format: str) -> DataFrame:
 
     Rows that are windows have its start and end in ms too.
     """
+    return frame.select(*_written(tuple(frame.columns), value_format))
+
+
+@cache
+def _written(columns: tuple[str, ...], value_format: str) -> list[Column]:
     window = []
-    if WINDOW_START in frame.columns:
+    if WINDOW_START in columns:
         bounds = ((WINDOW_START, OUT_WINDOW), (WINDOW_END, OUT_WINDOW_END))
         window = [F.unix_millis(name).alias(out) for name, out in bounds]
-    return frame.select(
+    return [
         *window,
         F.col("_key").alias(OUT_KEY),
-        F.when(~F.col(NULL_VALUE), value_of(frame, value_format)).alias(OUT_VALUE),
+        F.when(~F.col(NULL_VALUE), value_of(columns, value_format)).alias(OUT_VALUE),
         F.unix_millis("_timestamp").alias(OUT_TIME),
         F.col("_headers"),
-    )
+    ]
 
 
 def sink_format(node: SinkNode, frame: DataFrame) -> str:

@@ -29,6 +29,7 @@ from streams_runtime.pipeline.nodes import (
     usable,
     written,
 )
+from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.peeks import Seen, seen
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
@@ -347,8 +348,8 @@ class SubTopologyRunner:
                 rows = taken(node, outlet.rows, dropped)
                 state = self._compiler.aggregate(node.name)
                 table = self._compiler.partial_aggregates(node, rows, late).toArrow()
-                result.dropped += dropped.get["dropped"]
-                result.late += late.get["late"] if isinstance(node.windows, TimeWindows) else 0
+                result.dropped += observed(dropped, "dropped")
+                result.late += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
                 result.keyed.append(_keyed(node, table, [column.name for column in state.columns]))
             case TableSourceNode() as node:
                 beside = [*PLACE, *(["_headers"] if self._headers else [])]
@@ -365,7 +366,7 @@ class SubTopologyRunner:
                 dropped = Observation()
                 rows = taken(node, outlet.rows.drop(RECORD), dropped)
                 result.joins.append(ToJoin(node, rows.toArrow()))
-                result.dropped += dropped.get["dropped"]
+                result.dropped += observed(dropped, "dropped")
             case StreamJoinNode() as node:
                 result.stream_joins.append(StreamsToJoin(node, outlet.rows.toArrow()))
             case DedupeNode() as node:
@@ -374,7 +375,7 @@ class SubTopologyRunner:
                 dropped = Observation()
                 rows = taken(node, outlet.rows, dropped)
                 result.emissions.append(self._emission(node, rows))
-                result.dropped += dropped.get["dropped"]
+                result.dropped += observed(dropped, "dropped")
             case SinkNode() as node:
                 result.emissions.append(self._emission(node, outlet.rows))
             case PeekNode():

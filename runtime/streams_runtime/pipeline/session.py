@@ -43,6 +43,14 @@ _PARSE_TWICE_RULES = (
 _COUNTS_LOST_RULES = ("PruneFilters",)
 _EXCLUDED_RULES = (*_PARSE_TWICE_RULES, *_COUNTS_LOST_RULES)
 _CLASS_PATH = "spark.driver.extraClassPath"
+_MENTIONED = (  # by PySpark itself, in almost every call
+    "PythonUtils",
+    "PythonSQLUtils",
+    "functions",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.Observation",
+    "org.apache.spark.sql.classic.SparkSession",
+)
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -71,6 +79,8 @@ def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        # Otherwise each call leaves with the JVM the line of Python that it came from, which takes some calls more.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
@@ -102,12 +112,16 @@ def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] 
     for key, value in spark_settings(master, config or {}).items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
     except PySparkRuntimeError as failure:
         raise EnvironmentException(
             f"Spark's JVM ended before it was ready ({failure}); it has printed why. Look at spec.spark.config, at the"
             " memory that there is, and at the environment's Java options"
         ) from failure
+    # py4j asks the JVM for a class at each mention of its name, and the JVM looks for it in every package and jar.
+    for mentioned in _MENTIONED:
+        setattr(session._jvm, mentioned, getattr(session._jvm, mentioned))
+    return session
 
 
 def end_jvm(seconds: float) -> bool:

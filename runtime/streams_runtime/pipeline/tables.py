@@ -72,7 +72,7 @@ def tables_of_snapshots(
     for index, sink in enumerate(part.sinks):
         rows = _flat(frame, _row(number[sink.input]))
         wanted = ~F.col(NULL_VALUE) & F.col(KEPT)[SHOWN]
-        value = F.when(wanted, value_of(rows, formats[sink.name]))
+        value = F.when(wanted, value_of(rows.columns, formats[sink.name]))
         frame = rows.select(f"{KEPT}.*", value.alias(written_to(index)))
     rows_of = {index: F.col(_row(index)) for index in number.values()}
     return frame.select(
