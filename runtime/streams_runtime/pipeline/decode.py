@@ -7,8 +7,10 @@ no DataFrame: what every batch asks for is made once.
 from __future__ import annotations
 
 from base64 import b64decode
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Any, TypeVar
 
 import orjson
 from pyspark.sql import Column, DataFrame, Observation
@@ -31,6 +33,7 @@ _BROKEN, _RAW_KEY, _RAW_VALUE = "_broken", "_raw_key", "_raw_value"
 _POSITION = ("_topic", "_partition", "_offset", _RAW_KEY, _RAW_VALUE)  # of a record; sorts by where it is
 _PARSED_KEY, _PARSED_VALUE = "_parsed_key", "_parsed_value"
 _ACCOUNT = "account"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,14 @@ class Decoder:
     timestamp: str | None = None
     timestamp_path: str = ""
     keep_record: bool = False
+    _made: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Columns that are made once, by what they are."""
 
     def decode(self, raw: DataFrame) -> DataFrame:
         """All records, with a mark on those whose key, value or timestamp can't be read; `readable` takes it off."""
         # What Avro is parsed with grows with the schemas that are met.
-        both_parsed, columns = _decoding.__wrapped__(self) if self._is_avro else _decoding(self)
+        is_avro = "avro" in (self.key.name, self.value.name)
+        both_parsed, columns = self._columns() if is_avro else self._once("columns", self._columns)
         frame = raw.withColumns(both_parsed)
         return self._timestamped(frame.select(*columns, *self.fields(frame, _PARSED_VALUE)))
 
@@ -72,9 +78,7 @@ class Decoder:
 
     def fields(self, frame: DataFrame, parsed_value: str) -> list[Column]:
         """The value's columns; `parsed_value` is the column of the frame that has it parsed."""
-        if (self.value, parsed_value) not in _FIELDS:
-            _FIELDS[self.value, parsed_value] = self._fields(frame, F.col(parsed_value))
-        return _FIELDS[self.value, parsed_value]
+        return self._once(f"fields of {parsed_value}", lambda: self._fields(frame, F.col(parsed_value)))
 
     def _fields(self, frame: DataFrame, value: Column) -> list[Column]:
         if self.value.name not in ("json", "avro"):
@@ -83,9 +87,30 @@ class Decoder:
         assert isinstance(kind, StructType)
         return [value[name].alias(name) for name in kind.fieldNames()]
 
-    @property
-    def _is_avro(self) -> bool:
-        return "avro" in (self.key.name, self.value.name)
+    def _columns(self) -> tuple[dict[str, Column], list[Column]]:
+        """Key and value parsed, and what is made of them and of the rest of a record, but for the value's columns."""
+        key, value = F.col("key"), F.col("value")
+        parsed_key, parsed_value = F.col(_PARSED_KEY), F.col(_PARSED_VALUE)
+        broken = is_broken(key, parsed_key, self.key) | is_broken(value, parsed_value, self.value)
+        return {_PARSED_KEY: parsed(key, self.key), _PARSED_VALUE: parsed(value, self.value)}, [
+            content(parsed_key, self.key).alias("_key"),
+            F.col("timestamp").alias("_timestamp"),
+            F.col("topic").alias("_topic"),
+            F.col("partition").alias("_partition"),
+            F.col("offset").alias("_offset"),
+            F.col("headers").alias("_headers"),
+            key.alias(_RAW_KEY),
+            value.alias(_RAW_VALUE),
+            broken.alias(_BROKEN),
+            is_null(value, self.value).alias(NULL_VALUE),
+            *([F.struct("key", "value", "timestamp").alias(RECORD)] if self.keep_record else []),
+        ]
+
+    def _once(self, name: str, make: Callable[[], T]) -> T:
+        if name not in self._made:
+            self._made[name] = make()
+        found: T = self._made[name]
+        return found
 
     def avro_value(self, data: bytes) -> object:
         """One value of avro as JSON has it. Raises as `avro_values.decoded`."""
@@ -97,14 +122,12 @@ class Decoder:
         """Replace the timestamp by the declared one; a record with a value but without that is broken."""
         if self.timestamp is None:
             return frame
-        if self not in _TIMESTAMPED:
-            extracted = self.extracted(frame)
-            missing = ~F.col(NULL_VALUE) & extracted.isNull()
-            _TIMESTAMPED[self] = {
-                _BROKEN: F.col(_BROKEN) | missing,
-                "_timestamp": F.coalesce(extracted, F.col("_timestamp")),
-            }
-        return frame.withColumns(_TIMESTAMPED[self])
+        return frame.withColumns(self._once("time", lambda: self._time(frame)))
+
+    def _time(self, frame: DataFrame) -> dict[str, Column]:
+        extracted = self.extracted(frame)
+        missing = ~F.col(NULL_VALUE) & extracted.isNull()
+        return {_BROKEN: F.col(_BROKEN) | missing, "_timestamp": F.coalesce(extracted, F.col("_timestamp"))}
 
     def extracted(self, frame: DataFrame) -> Column:
         """The declared timestamp of rows with a value's columns; null where their values give none.
@@ -122,32 +145,6 @@ class Decoder:
             remedy = "give a TIMESTAMP, or a BIGINT of milliseconds since 1970"
             raise InvalidApplicationException([Mistake(self.timestamp_path, found, remedy)])
         return extracted
-
-
-# What a decoder adds to a frame, for all frames that have its columns.
-_FIELDS: dict[tuple[Format, str], list[Column]] = {}
-_TIMESTAMPED: dict[Decoder, dict[str, Column]] = {}
-
-
-@cache
-def _decoding(decoder: Decoder) -> tuple[dict[str, Column], list[Column]]:
-    """Key and value parsed, and what is made of them and of the rest of a record, but for the value's columns."""
-    key, value = F.col("key"), F.col("value")
-    parsed_key, parsed_value = F.col(_PARSED_KEY), F.col(_PARSED_VALUE)
-    broken = is_broken(key, parsed_key, decoder.key) | is_broken(value, parsed_value, decoder.value)
-    return {_PARSED_KEY: parsed(key, decoder.key), _PARSED_VALUE: parsed(value, decoder.value)}, [
-        content(parsed_key, decoder.key).alias("_key"),
-        F.col("timestamp").alias("_timestamp"),
-        F.col("topic").alias("_topic"),
-        F.col("partition").alias("_partition"),
-        F.col("offset").alias("_offset"),
-        F.col("headers").alias("_headers"),
-        key.alias(_RAW_KEY),
-        value.alias(_RAW_VALUE),
-        broken.alias(_BROKEN),
-        is_null(value, decoder.value).alias(NULL_VALUE),
-        *([F.struct("key", "value", "timestamp").alias(RECORD)] if decoder.keep_record else []),
-    ]
 
 
 @dataclass(frozen=True, slots=True)
