@@ -10,17 +10,26 @@ from streams_runtime.api.aggregate_parameters import PARAMETERS, without_paramet
 from streams_runtime.api.columns import Columns, Type, shown_type, type_named
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.python_aggregates import EXAMPLE, PYTHON, is_python, parse_python
+from streams_runtime.api.reduce_aggregates import EXAMPLE as REDUCE_EXAMPLE
+from streams_runtime.api.reduce_aggregates import (
+    REDUCE,
+    is_reduce,
+    parameter_of,
+    parse_reduce,
+    reduce_problems,
+    reduction_of,
+)
 from streams_runtime.api.scalars import AGGREGATE_FUNCTIONS, called_functions, scalar_problems
 from streams_runtime.api.sql import Problem, SqlSyntaxError, parse_expression, tokens_of
 
 _SPREADS = ("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev")
 _PLAIN = ("count", "sum", "min", "max", "avg", "first", "last", *_SPREADS, "approx_count_distinct")
-FUNCTIONS = (*_PLAIN, *PARAMETERS, PYTHON)
-ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON})
+FUNCTIONS = (*_PLAIN, *PARAMETERS, PYTHON, REDUCE)
+ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON, REDUCE})
 """Those whose result depends on the order of the records."""
 _CHOICE = (
     "use count(*), or count, sum, min, max, avg, first, last, variance, stddev or approx_count_distinct of an"
-    f" expression, or {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}"
+    f" expression, or {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}, or {REDUCE_EXAMPLE}"
 )
 _CALLS = (
     exp.Count,
@@ -54,7 +63,8 @@ class AggregateCall:
     """`function`(`argument`, `parameter`), in the user's own text; the argument is None for `count(*)`.
 
     The parameter is None for functions that take none. Of python it is the class's name, and the argument all columns
-    that the class is given, as one struct.
+    that the class is given, as one struct. Of reduce it is all that stands in its brackets, and the argument the
+    columns that its lambda names, as one struct.
     """
 
     function: str
@@ -66,9 +76,11 @@ class AggregateCall:
         if self.function in _RESULTS:
             return type_named(_RESULTS[self.function])
         kind = self.argument_type(columns)
+        if self.function == REDUCE:
+            kind = reduction_of(self.parameter or "").initial_type()
         if kind is not None and self.function in ("collect_list", "collect_set"):
             return exp.DataType(this=exp.DType.ARRAY, expressions=[kind.copy()], nested=True)
-        if kind is None or self.function in ("min", "max", "first", "last"):
+        if kind is None or self.function in ("min", "max", "first", "last", REDUCE):
             return kind
         if self.function == "avg" or self.function in _SPREADS:
             return type_named("DOUBLE") if kind.is_type(*_INTEGRAL, *_FLOATING) else None
@@ -89,7 +101,8 @@ def aggregate_problems(text: str, columns: Columns | None) -> list[Problem]:
         return [error.problem]
     if call.argument is None:
         return []
-    problems = scalar_problems(call.argument, columns)
+    reduces = call.function == REDUCE
+    problems = reduce_problems(text, columns) if reduces else scalar_problems(call.argument, columns)
     if not problems and columns is not None:
         kind = call.argument_type(columns)
         problems = [] if kind is None else [*_type_problems(call, shown_type(kind))]
@@ -119,6 +132,8 @@ def parse_aggregate(text: str) -> AggregateCall:
     if is_python(text):
         reference, columns = parse_python(text)
         return AggregateCall(PYTHON, columns, reference)
+    if is_reduce(text):
+        return AggregateCall(REDUCE, parse_reduce(text).record, parameter_of(text))
     whole, (text, parameter) = text, without_parameter(text)
     tree = parse_expression(text)
     _check_root(tree, whole)

@@ -10,6 +10,7 @@ from typing import Literal
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.python_aggregates import is_python, parse_python
+from streams_runtime.api.reduce_aggregates import is_reduce, parse_reduce
 from streams_runtime.api.sql import SqlSyntaxError
 from streams_runtime.api.topology_spec import SourceSpec, StepSpec
 
@@ -18,7 +19,7 @@ from streams_runtime.api.topology_spec import SourceSpec, StepSpec
 class SqlField:
     """`kind` schema is DDL; everything else is one expression, an aggregate being the whole call.
 
-    Of an aggregate in Python it is the columns that the class is given, as one struct.
+    Of an aggregate in Python it is the columns that the class is given, as one struct; of reduce each part by itself.
     """
 
     path: str
@@ -67,8 +68,11 @@ def _of_step(step: StepSpec, path: str) -> Iterator[SqlField]:
 
 
 def _of_aggregate(path: str, text: str) -> Iterator[SqlField]:
-    if not is_python(text):
-        yield SqlField(path, "aggregate", text)
-        return
     with suppress(SqlSyntaxError):  # a call that can't be read is told by the checks of its form
-        yield SqlField(path, "aggregate", parse_python(text)[1])
+        if is_python(text):
+            yield SqlField(path, "aggregate", parse_python(text)[1])
+        elif is_reduce(text):
+            for part in parse_reduce(text).expressions:
+                yield SqlField(path, "aggregate", part)
+        else:
+            yield SqlField(path, "aggregate", text)

@@ -14,10 +14,6 @@ from streams_runtime.errors import Mistake
 NOT_YET_FIELDS: dict[tuple[str, str], str] = {
     ("JoinSpec", "globalTable"): "use table, after a keyBy of the table's key",
     ("JoinSpec", "on"): "join by key: put a keyBy step before the join of a stream with a table",
-    (
-        "StepSpec",
-        "reduce",
-    ): "use aggregate, whose functions are those of Spark SQL, such as sum, max or last, or a class in Python",
     ("StepSpec", "cogroup"): "use merge and then aggregate",
     ("StepSpec", "process"): "leave it out; where, select, flatMap, split, keyBy, merge and aggregate are there",
     ("SourceSpec", "globalTable"): "use table, which is partitioned",

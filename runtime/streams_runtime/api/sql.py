@@ -47,6 +47,12 @@ def tokens_of(text: str) -> list[tuple[str, int, int]]:
     return [(text[token.start : token.end + 1], token.start, token.end) for token in tokens]
 
 
+def place_in(text: str, index: int) -> str:
+    """Where in the text that is, for messages: `character 7`, with the line where there are several."""
+    line, column = text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+    return f"line {line}, character {column}" if "\n" in text else f"character {column}"
+
+
 def _parse(text: str, into: type[exp.Expr], before: str, remedy: str) -> exp.Expr:
     if not text.strip():
         raise SqlSyntaxError(Problem("is empty", remedy))
@@ -76,21 +82,16 @@ def _check_brackets_and_commas(text: str, remedy: str) -> None:
         if token in _CLOSING.values():
             opened.append((token, start))
         elif token in _CLOSING and (not opened or opened.pop()[0] != _CLOSING[token]):
-            found = f"{text!r} has a {token!r} too many at {_at(text, start)}"
+            found = f"{text!r} has a {token!r} too many at {place_in(text, start)}"
         if (token == "," and previous in (",", "(", "[")) or (token in _CLOSING and previous == ","):
-            found = found or f"{text!r} has nothing before the {token!r} at {_at(text, start)}"
+            found = found or f"{text!r} has nothing before the {token!r} at {place_in(text, start)}"
         previous = token
     if opened:
-        found = found or f"{text!r} does not close the {opened[-1][0]!r} at {_at(text, opened[-1][1])}"
+        found = found or f"{text!r} does not close the {opened[-1][0]!r} at {place_in(text, opened[-1][1])}"
     elif previous == ",":
         found = found or (f"{text!r} ends with a comma" if text.strip().endswith(",") else "is empty")
     if found:
         raise SqlSyntaxError(Problem(found, remedy))
-
-
-def _at(text: str, index: int) -> str:
-    line, column = text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
-    return f"line {line}, character {column}" if "\n" in text else f"character {column}"
 
 
 def _hint(error: ParseError) -> str:

@@ -14,6 +14,7 @@ from streams_runtime.api.graph import inputs_of_step
 from streams_runtime.api.join_checks import join_mistakes, merge_mistakes
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
+from streams_runtime.api.reduce_aggregates import is_reduce, merging_problem
 from streams_runtime.api.scalars import condition_problems, scalar_problems
 from streams_runtime.api.sql import SqlSyntaxError, parse_expression
 from streams_runtime.api.stream_join_checks import behind_stream_join_mistakes, stream_join_mistakes
@@ -83,6 +84,9 @@ def _expressions(step: StepSpec, path: str, visible: Columns | None) -> Iterator
     for name, text in (step.aggregate or {}).items():
         for problem in aggregate_problems(text, visible):
             yield Mistake(under(path, "aggregate", name), problem.found, problem.remedy)
+        sessions = step.window is not None and step.window.session is not None
+        if is_reduce(text) and (lacking := merging_problem(text, sessions)) is not None:
+            yield Mistake(under(path, "aggregate", name), lacking.found, lacking.remedy)
     if step.where is not None and visible is not None:
         for problem in condition_problems(step.where, visible):
             yield Mistake(under(path, "where"), problem.found, problem.remedy)

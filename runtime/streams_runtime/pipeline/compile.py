@@ -34,6 +34,7 @@ from streams_runtime.pipeline.nodes import (
     written,
 )
 from streams_runtime.pipeline.peeks import watched
+from streams_runtime.pipeline.reduce import bind_reductions
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
@@ -365,6 +366,7 @@ class Compiler:
         self._aggregates[node.name] = state
         schema = to_arrow_schema(self.partial_aggregates(node, rows, Observation()).schema)
         state.bind(schema)
+        bind_reductions(self._spark, state)
         empty = schema.empty_table()
         finished = state.finish(state.of_batch(empty))
         nothing = empty["_time"]

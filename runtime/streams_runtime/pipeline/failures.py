@@ -46,6 +46,19 @@ def translated(error: BaseException, address: str, ranges: Sequence[OffsetRange]
     )
 
 
+def expression_failed(error: BaseException, path: str) -> StreamsException | None:
+    """The exception for a query in which nothing can have failed but the expression at the field `path`; None: it did
+    not fail by itself, but Spark did.
+    """
+    condition = _CONDITION.search(str(error))
+    if condition is None or condition[0].startswith("[SPARK_"):
+        return None
+    return StreamsException(
+        f"{path}: the expression failed in Spark: {condition[0].rstrip('. ')}. Nothing of the batch was written;"
+        " correct the expression (try_… functions give NULL instead of failing) or the data"
+    )
+
+
 def _places(ranges: Sequence[OffsetRange]) -> str:
     """The offsets of a batch: `orders-0@5 to 9, orders-1@0 to 3`."""
     read = [each for each in ranges if each.end > each.start]

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams_runtime.api.python_aggregates import PYTHON
+from streams_runtime.api.reduce_aggregates import REDUCE, reduction_of
 from streams_runtime.state.aggregate_kind import Kind
 from streams_runtime.state.collected import Collected
 from streams_runtime.state.custom import Custom
 from streams_runtime.state.distinct import DistinctCount
 from streams_runtime.state.percentile import Percentile
+from streams_runtime.state.reducing import Reducing
 from streams_runtime.state.user_class import user_class
 from streams_runtime.topology.plan import Aggregate
 
@@ -177,12 +179,14 @@ KINDS = (*_PLAIN, *_WITH_PARAMETER)
 
 
 def kind_of(declared: Aggregate, merges: bool = False) -> Kind | None:
-    """The kind of a declared aggregate; None for a function that is neither python nor one of KINDS.
+    """The kind of a declared aggregate; None for a function that is not python, reduce or one of KINDS.
 
     Raises ConfigException: a class in Python is not there, or lacks something (user_class.user_class).
     """
     if declared.function == PYTHON:
         return Custom(user_class(declared.parameter or "", merges))
+    if declared.function == REDUCE:
+        return Reducing(reduction_of(declared.parameter or ""))
     if declared.function in _WITH_PARAMETER and declared.parameter is not None:
         return _WITH_PARAMETER[declared.function](declared.parameter)
     return _PLAIN.get(declared.function)

@@ -8,7 +8,7 @@ object in it, such as avg's {"sum": …, "count": …}.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,9 @@ from streams_runtime.errors import (
 )
 from streams_runtime.state.aggregate_kind import Columns, Kind
 from streams_runtime.state.aggregate_kinds import KINDS, kind_of
-from streams_runtime.state.custom import Custom, Named
+from streams_runtime.state.in_turn import InTurn, Named
 from streams_runtime.state.json_columns import from_json, json_type, rows_as_json, to_json
+from streams_runtime.state.reducing import Reducing
 from streams_runtime.state.turns import Turns
 from streams_runtime.topology.plan import Aggregate
 
@@ -110,8 +111,8 @@ class AggregateState:
 
     @property
     def in_turn(self) -> bool:
-        """Whether records have to be taken one after the other (`played`): there is a class in Python."""
-        return any(isinstance(aggregate.kind, Custom) for aggregate in self._aggregates)
+        """Whether records have to be taken one after the other (`played`): there is a class in Python, or a reduce."""
+        return any(isinstance(aggregate.kind, InTurn) for aggregate in self._aggregates)
 
     def bind(self, schema: pa.Schema) -> None:
         """Fix the types of the state columns, by those of what Spark gives.
@@ -136,6 +137,14 @@ class AggregateState:
         if mistakes:
             raise InvalidApplicationException(mistakes)
         self._schema = pa.schema(fields)
+
+    def reductions(self) -> Iterator[tuple[str, Reducing, pa.DataType, pa.DataType]]:
+        """Each reduce: its field, its kind, and the types of its state and of the records that it takes."""
+        schema = self._bound()
+        for each in self._aggregates:
+            if isinstance(each.kind, Reducing):
+                state, records = (schema.field(name).type for name in each.state_names)
+                yield each.declared.path, each.kind, state, records.value_type
 
     def of_batch(self, batch: pa.Table) -> pa.Table:
         """State of a batch alone: what Spark gave (`columns`) becomes state columns, row by row."""
@@ -169,16 +178,18 @@ class AggregateState:
         return pa.table(merged, names=self._bound().names)
 
     def played(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
-        """The state that each sequence of rows leaves, of aggregates in Python; of others what `others` has.
+        """The state that each sequence of rows leaves, of aggregates that take records in turn; of others what `others`
+        has.
 
         `rows` are stored states and a batch's, `sequences` their numbers in turn (state.turns). Raises
-        UserCodeException: a class failed; the message has the class, the method, the key and the records.
+        UserCodeException: a class failed; the message has the class, the method, the key and the records. Raises
+        StreamsException: a reduce failed; the message has its field.
         """
         if not self.in_turn:
             return others
         columns: list[pa.ChunkedArray] = []
         for each in self._aggregates:
-            if isinstance(each.kind, Custom):
+            if isinstance(each.kind, InTurn):
                 columns += each.kind.played(each.of(rows), sequences, each.declared.path, named)
             else:
                 columns += each.of(others)

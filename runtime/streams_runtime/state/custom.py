@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from streams_runtime.api.kept_types import KEPT
 from streams_runtime.errors import UserCodeException
-from streams_runtime.state.aggregate_kind import Columns, Kind, can_be_kept, has_unfit
+from streams_runtime.state.aggregate_kind import Columns, has_unfit
+from streams_runtime.state.in_turn import InTurn, Named, in_order, nothing_of, whole
 from streams_runtime.state.python_values import as_arrow
 from streams_runtime.state.turns import Mark, Turns, rows_of
-from streams_runtime.state.user_class import KEPT, UserClass
+from streams_runtime.state.user_class import UserClass
 from streams_runtime.user_code import where_in
-
-Named = Callable[[int], str]
-"""Key and partition of the sequence of this number, for messages."""
 
 
 @dataclass(slots=True)
@@ -33,7 +31,7 @@ class _State:
     pending: list[int] = field(default_factory=list)
 
 
-class Custom(Kind):
+class Custom(InTurn):
     """What a user's class keeps. The parts are its state, and what it makes of it for others, if it does."""
 
     passing = ("topic", "at", "records")
@@ -57,27 +55,8 @@ class Custom(Kind):
         record = given[-1].value_type.field("record").type
         return [*given[: len(self.parts)], pa.string(), pa.list_(pa.int64()), pa.list_(record)]
 
-    def keeps(self, kind: pa.DataType) -> bool:
-        return _can_be_declared(kind)
-
     def of_batch(self, given: Columns) -> Columns:
-        found = _whole(given[-1])
-        places = pc.list_parent_indices(found)
-        records = pc.list_flatten(found)
-        # In the order of offsets; Spark's own sort does not take records with every type of column.
-        order = pc.sort_indices(
-            pa.table({"place": places, "at": records.field("at")}),
-            sort_keys=[("place", "ascending"), ("at", "ascending")],
-        )
-        records = records.take(order)
-        ends = pc.cumulative_sum(pc.list_value_length(found).cast(pa.int32()))
-        offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-        lists = [pa.ListArray.from_arrays(offsets, records.field(name)) for name in ("at", "record")]
-        return [*given[:-1], *(pa.chunked_array([each]) for each in lists)]
-
-    def merge(self, old: Columns, new: Columns) -> Columns:  # noqa: ARG002 - a kind's signature
-        """The old parts, which `played` puts others in place of."""
-        return [*old[: len(self.parts)], *(_none(each) for each in old[len(self.parts) :])]
+        return [*given[:-1], *in_order(given[-1])]
 
     def played(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
         """The parts that each sequence of rows of `columns` leaves (state.turns).
@@ -91,7 +70,7 @@ class Custom(Kind):
         if self._has_result:
             results = [play.result_of(number, state) for number, state in enumerate(states)]
             parts.append(play.column("result", results, columns[1].type))
-        return [*parts, *(pa.chunked_array([pa.nulls(len(states), each.type)]) for each in columns[-3:])]
+        return [*parts, *nothing_of(columns[-3:], len(states))]
 
     def unfit(self, parts: Columns) -> bool:
         return any(has_unfit(each) for each in parts[: len(self.parts)])
@@ -116,8 +95,8 @@ class _Play:
     ) -> None:
         """`told` gives a sequence's field and the name of its key, for messages."""
         self._class, self._sequences, self._told = described, sequences, told
-        self._states = _whole(states)
-        topics, at, records = (_whole(each) for each in passing)
+        self._states = whole(states)
+        topics, at, records = (whole(each) for each in passing)
         self._topics, self._at = topics, at
         self._starts = records.offsets.to_numpy()
         self._records = pa.RecordBatch.from_struct_array(records.values)
@@ -209,22 +188,6 @@ class _Play:
         )
 
 
-def _can_be_declared(kind: pa.DataType) -> bool:
-    if pa.types.is_list(kind):
-        return _can_be_declared(kind.value_type)
-    if pa.types.is_struct(kind):
-        return kind.num_fields > 0 and all(_can_be_declared(each.type) for each in kind)
-    return can_be_kept(kind) or pa.types.is_binary(kind)
-
-
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 200 else text[:197] + "..."
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _none(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.nulls(len(column), column.type)])

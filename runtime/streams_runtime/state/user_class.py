@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlglot import exp
-
-from streams_runtime.api.columns import Type, shown_type
+from streams_runtime.api.columns import shown_type
 from streams_runtime.api.ddl import parse_schema
+from streams_runtime.api.kept_types import KEPT, not_kept
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.python_aggregates import PYTHON
 from streams_runtime.errors import ConfigException, Mistake
@@ -18,12 +17,6 @@ from streams_runtime.topology.plan import Aggregate
 from streams_runtime.user_code import load, where_in
 
 _TYPES = 'give it a Spark type, such as "DOUBLE" or "STRUCT<n: BIGINT, total: DOUBLE>"'
-KEPT = "numbers, STRING, BOOLEAN, BINARY, DATE, TIMESTAMP, and ARRAY and STRUCT of these"
-_KEPT = (
-    *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.FLOAT, exp.DType.DOUBLE),
-    *(exp.DType.TEXT, exp.DType.BOOLEAN, exp.DType.BINARY, exp.DType.DATE),
-    *(exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.ARRAY, exp.DType.STRUCT),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +83,9 @@ def _type(found: type, reference: str, name: str) -> str:
     if problems or columns is None or len(columns.names) != 1:
         raise ConfigException(f"{reference} has {declared!r} as its {name}, which is no type; {_TYPES}")
     (column,) = columns
-    for kind in column.type.find_all(Type) if column.type is not None else ():
-        if not kind.is_type(*_KEPT):
-            raise ConfigException(
-                f"{reference} has {shown_type(kind)} in its {name}, which is not kept yet; declare {KEPT}"
-            )
+    kind = not_kept(column.type) if column.type is not None else None
+    if kind is not None:
+        raise ConfigException(
+            f"{reference} has {shown_type(kind)} in its {name}, which is not kept yet; declare {KEPT}"
+        )
     return declared

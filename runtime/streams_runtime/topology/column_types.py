@@ -46,7 +46,7 @@ def state_type(aggregate: Aggregate, columns: Columns | None) -> Type | None:
     """
     if columns is None or aggregate.function in ("count", "avg", "approx_percentile"):
         return None
-    call = AggregateCall(aggregate.function, aggregate.argument)
+    call = AggregateCall(aggregate.function, aggregate.argument, aggregate.parameter)
     return call.argument_type(columns) if aggregate.function == "approx_count_distinct" else call.result_type(columns)
 
 
@@ -87,7 +87,7 @@ def _after(node: Node, before: Columns) -> Columns:
     if isinstance(node, FlatMapNode):
         return Columns((*before, Column(node.column)))
     if isinstance(node, AggregateNode):
-        calls = ((each.column, AggregateCall(each.function, each.argument)) for each in node.aggregates)
+        calls = ((each.column, AggregateCall(each.function, each.argument, each.parameter)) for each in node.aggregates)
         return Columns(tuple(Column(name, call.result_type(before)) for name, call in calls))
     return before
 

@@ -43,7 +43,8 @@ class Aggregate:
 
     `function` is a name of state.aggregate_kinds.KINDS; `argument` a Spark SQL scalar expression, None for `count(*)`;
     `parameter` a number as text, for those functions that take one. Of python the parameter is the class's name, and
-    the argument a struct of the columns that the class is given. `path` is the field that it was declared in.
+    the argument a struct of the columns that the class is given; of reduce it is what stands in its brackets, and the
+    argument a struct of the columns that its lambda names. `path` is the field that it was declared in.
     """
 
     column: str
@@ -57,6 +58,8 @@ class Aggregate:
         """The call as the user wrote it."""
         if self.function == "python":
             return f"python('{self.parameter}', {(self.argument or '').removeprefix('struct(')}"
+        if self.function == "reduce":
+            return f"reduce({self.parameter})"
         parameter = "" if self.parameter is None else f", {self.parameter}"
         return f"{self.function}({self.argument or '*'}{parameter})"
 

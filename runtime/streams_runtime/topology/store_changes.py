@@ -9,6 +9,7 @@ from sqlglot import exp
 from streams_runtime.api.columns import Type, shown_type
 from streams_runtime.api.paths import under
 from streams_runtime.api.python_aggregates import PYTHON
+from streams_runtime.api.reduce_aggregates import REDUCE, reduction_of
 from streams_runtime.api.sql import parse_expression
 from streams_runtime.topology.change import Change
 from streams_runtime.topology.column_types import columns_of, state_type
@@ -163,6 +164,8 @@ def _by_name(node: AggregateNode) -> dict[str, Aggregate]:
 def _same(one: Aggregate, other: Aggregate) -> bool:
     if one.function != other.function or one.argument is None or other.argument is None:
         return (one.function, one.argument) == (other.function, other.argument)
+    if one.function == REDUCE:
+        return reduction_of(one.parameter or "").meaning == reduction_of(other.parameter or "").meaning
     if one.function == PYTHON and one.parameter != other.parameter:
         return False
     return parse_expression(one.argument) == parse_expression(other.argument)

@@ -31,6 +31,14 @@ record Folding(
                 return state(trail, n + second.get("n").asLong());
             });
 
+    /** The same but for the number 0, which leaves nothing; for what is no session. */
+    static final Folding RESTARTING =
+        new Folding(
+            TRAIL.zero(),
+            (key, value, state) ->
+                value != null && read(value).get("a").asLong() == 0 ? null : TRAIL.add().apply(key, value, state),
+            TRAIL.merge());
+
     private static JsonNode read(String text) {
         try {
             return JSON.readTree(text);

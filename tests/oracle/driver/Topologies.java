@@ -68,7 +68,8 @@ final class Topologies {
     /**
      * From {"windows": {"size", "advance", "grace", "retention"}, {"difference", "grace", "retention"} or {"gap",
      * "grace", "retention"}, "suppress": true}, in ms; without windows an aggregate by key, and without suppress every
-     * change is passed on. With "trail": true the state is that of Folding.TRAIL. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
+     * change is passed on. With "trail": true the state is that of Folding.TRAIL, with "restarting": true that of
+     * Folding.RESTARTING. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
      * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
      * Tables. Or {"dedupe": {…}}, see Dedupe.
@@ -102,6 +103,7 @@ final class Topologies {
         Folding folding =
             asked.has("trail")
                 ? Folding.TRAIL
+                : asked.has("restarting") ? Folding.RESTARTING
                 : new Folding(
                     () -> state(0, 0),
                     (key, value, state) -> sum(state, value),

@@ -1,0 +1,158 @@
+"""Spark's part of `reduce`: the lambda over the records of every key at once, once the stores have been read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import ArrayType, DataType, StructType
+
+from streams_runtime.api.reduce_aggregates import Lambda, Reduction
+from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.pipeline.failures import expression_failed, is_spark_failure
+from streams_runtime.pipeline.refusing import refusing
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.in_turn import whole
+from streams_runtime.state.reducing import ADD, BEGIN, DO, MERGE, RECORD, RECORDS, STATE, STORED, TURNS
+
+_HELD, _RECORD, _STACK, _TURN = "_held", "_record", "_stack", "_turn"
+
+
+def bind_reductions(spark: SparkSession, state: AggregateState) -> None:
+    """Have Spark compute the lambdas of an aggregate step, whose state is bound.
+
+    Raises:
+        InvalidApplicationException: what Spark's analysis refuses of them, and results that are no state; all of it.
+    """
+    mistakes: list[Mistake] = []
+    for path, kind, of_state, of_record in state.reductions():
+        try:
+            kind.fold = SparkFold(spark, path, kind.reduction, of_state, of_record)
+        except InvalidApplicationException as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise InvalidApplicationException(mistakes)
+
+
+class SparkFold:
+    """A state.reducing.Fold."""
+
+    def __init__(
+        self, spark: SparkSession, path: str, reduction: Reduction, state: pa.DataType, record: pa.DataType
+    ) -> None:
+        """Analyse the lambdas over no rows. `path` is their field. Raises InvalidApplicationException."""
+        self._spark, self._path = spark, path
+        of_state = from_arrow_type(state)
+        kind = _sql(spark, of_state)
+        add, merge = reduction.add, reduction.merge
+        self._check(reduction, add, of_state, [state, record])
+        if merge is None:
+            self._expression = _adding(reduction, kind)
+            columns = {STATE: state, RECORDS: pa.list_(record)}
+        else:
+            self._check(reduction, merge, of_state, [state, state])
+            self._expression = _merging(reduction, merge, kind)
+            turn = pa.struct([(DO, pa.int32()), (STATE, state), (RECORD, record)])
+            columns = {TURNS: pa.list_(turn)}
+        with refusing(path):
+            self._asked(pa.schema(list(columns.items())).empty_table()).schema  # noqa: B018 - analyses it
+
+    def __call__(self, table: pa.Table) -> pa.ChunkedArray:
+        try:
+            return self._asked(table).toArrow()[STATE]
+        except Exception as error:
+            failed = expression_failed(error, self._path) if is_spark_failure(error) else None
+            if failed is None:
+                raise
+            raise failed from error
+
+    def _asked(self, table: pa.Table) -> DataFrame:
+        return _frame(self._spark, table).select(F.expr(self._expression).alias(STATE))
+
+    def _check(self, reduction: Reduction, given: Lambda, state: DataType, kinds: Sequence[pa.DataType]) -> None:
+        """The lambda gives what can stand for a state without a loss."""
+        named = pa.schema(list(zip(given.names, kinds, strict=True))).empty_table()
+        with refusing(self._path):
+            (field,) = _frame(self._spark, named).select(F.expr(given.body)).schema
+        if _fits(self._spark, field.dataType, state):
+            return
+        found, wanted = (_sql(self._spark, each).replace(" NOT NULL", "") for each in (field.dataType, state))
+        raise InvalidApplicationException(
+            [
+                Mistake(
+                    self._path,
+                    f"{given.body!r} is {found}, and the initial value {reduction.initial!r} makes the state {wanted}",
+                    f"begin with cast({reduction.initial} as {found}), or cast what the lambda gives to {wanted}",
+                )
+            ]
+        )
+
+
+def _adding(reduction: Reduction, kind: str) -> str:
+    added = _added(reduction, kind, _HELD, _RECORD)
+    return f"aggregate({RECORDS}, {STATE}, ({_HELD}, {_RECORD}) -> {added})"
+
+
+def _merging(reduction: Reduction, merge: Lambda, kind: str) -> str:
+    last, before = f"element_at({_STACK}, -1)", f"element_at({_STACK}, -2)"
+    both = _applied(merge, kind, before, last)
+    together = f"case when {before} is null then {last} when {last} is null then {before} else {both} end"
+    below = {number: f"slice({_STACK}, 1, size({_STACK}) - {number})" for number in (1, 2)}
+    done = {
+        BEGIN: f"concat({_STACK}, array(cast(null as {kind})))",
+        STORED: f"concat({_STACK}, array({_TURN}.{STATE}))",
+        ADD: f"concat({below[1]}, array({_added(reduction, kind, last, f'{_TURN}.{RECORD}')}))",
+        MERGE: f"concat({below[2]}, array({together}))",
+    }
+    cases = " ".join(f"when {number} then {then}" for number, then in done.items())
+    stack = f"aggregate({TURNS}, cast(array() as array<{kind}>), ({_STACK}, {_TURN}) -> case {_TURN}.{DO} {cases} end)"
+    return f"element_at({stack}, 1)"
+
+
+def _added(reduction: Reduction, kind: str, state: str, record: str) -> str:
+    """The state with one more record; one of null begins anew, as where Kafka Streams deletes the row."""
+    return _applied(reduction.add, kind, f"coalesce({state}, cast({reduction.initial} as {kind}))", record)
+
+
+def _applied(given: Lambda, kind: str, one: str, other: str) -> str:
+    """What the lambda gives for two values. Its names are bound by zip_with, so that they hide no others."""
+    body = f"cast({given.body} as {kind})"
+    return f"element_at(zip_with(array({one}), array({other}), ({given.one}, {given.other}) -> {body}), 1)"
+
+
+def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    # PySpark can't take a column of lists that has no chunk at all, as one without rows may be.
+    return spark.createDataFrame(pa.table({name: whole(table[name]) for name in table.column_names}))
+
+
+def _fits(spark: SparkSession, found: DataType, state: DataType) -> bool:
+    """Whether each value of the one type is one of the other: 1 of DOUBLE, and 1.5 not of INT."""
+    jvm: Any = spark._jvm
+    cast = jvm.org.apache.spark.sql.catalyst.expressions.Cast
+    return bool(cast.canUpCast(_jvm_type(spark, found), _jvm_type(spark, state))) and _same_fields(found, state)
+
+
+def _same_fields(one: DataType, other: DataType) -> bool:
+    """A cast goes by the order of a struct's fields, whatever they are called."""
+    if isinstance(one, StructType) and isinstance(other, StructType):
+        return len(one) == len(other) and all(
+            mine.name.lower() == theirs.name.lower() and _same_fields(mine.dataType, theirs.dataType)
+            for mine, theirs in zip(one, other, strict=True)
+        )
+    if isinstance(one, ArrayType) and isinstance(other, ArrayType):
+        return _same_fields(one.elementType, other.elementType)
+    return True
+
+
+def _sql(spark: SparkSession, kind: DataType) -> str:
+    """The type as Spark SQL has it, with the names of fields in backticks."""
+    return str(_jvm_type(spark, kind).sql())
+
+
+def _jvm_type(spark: SparkSession, kind: DataType) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(kind.json())

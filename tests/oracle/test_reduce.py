@@ -1,0 +1,74 @@
+"""reduce beside Kafka Streams' aggregate with an Aggregator in Java: sums, every order, and states that come to nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import Phase, example, given, settings
+from oracle_driver import KafkaStreams
+from oracle_operators import WINDOWS, Given, aggregated, close_records, cuts, ours, records, theirs
+from pipeline_kit import Pipeline, topology_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Each example is several Spark jobs, and a failing one is made smaller by many more.
+pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(900)]
+
+SUMS = {
+    "total": "reduce(cast(0 as bigint), (total, row) -> total + coalesce(row.a, 0)",
+    "n": "reduce(cast(0 as bigint), (n, row) -> n + 1",
+}
+ADDED = (
+    "named_struct('trail', concat(state.trail, ',', coalesce(cast(row.a as string), 'null')), 'n', state.n + 1)"
+)
+TRAIL = f"reduce(named_struct('trail', '', 'n', cast(0 as bigint)), (state, row) -> {ADDED}"
+RESTARTING = {"s": TRAIL.replace(ADDED, f"if(row.a = 0, null, {ADDED})")}
+ADDING = ", (one, other) -> one + other"
+JOINING = (
+    ", (one, other) -> named_struct('trail', concat('[', one.trail, '|', other.trail, ']'), 'n', one.n + other.n)"
+)
+CASES: dict[str, tuple[dict[str, str], str, tuple[str, ...]]] = {
+    "sums": (SUMS, ADDING, ("by key", "tumbling", "sessions")),
+    "trail": ({"s": TRAIL}, JOINING, ("by key", "hopping by one", "sessions", "sliding close by")),
+    "restarting": (RESTARTING, "", ("by key", "tumbling", "hopping")),
+}
+CALLED = [(case, operator) for case, (_, _, operators) in CASES.items() for operator in operators]
+
+
+@pytest.fixture(scope="module")
+def pipelines(spark: SparkSession) -> dict[tuple[str, str], Pipeline]:
+    return {(case, operator): _pipeline(spark, case, operator) for case, operator in CALLED}
+
+
+def _pipeline(spark: SparkSession, case: str, operator: str) -> Pipeline:
+    calls, merging, _ = CASES[case]
+    closed = f"{merging})" if operator == "sessions" else ")"
+    whole = {name: call + closed for name, call in calls.items()}
+    return Pipeline(spark, topology_of(*aggregated(WINDOWS[operator], whole)))
+
+
+@pytest.mark.parametrize(("case", "operator"), CALLED)
+@settings(max_examples=2, phases=[Phase.explicit])
+@given(records | close_records, cuts)
+@example([("a", 1, 0), ("a", 0, 30_000), ("a", 3, 9_999), ("b", None, 20_000), (None, 1, 50_000), ("b", 0, 9)], [2])
+# Two sessions become one, in one batch and in two, and then another one with what came of them.
+@example([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [4])
+@example([("a", 1, 10), ("a", 0, 12), ("b", 7, 12), ("a", 3, 11), ("a", 0, 14), ("a", 5, 11)], [2])
+def test_a_lambda_gives_what_kafka_streams_gives_wherever_batches_begin(
+    driver: KafkaStreams,
+    pipelines: dict[tuple[str, str], Pipeline],
+    case: str,
+    operator: str,
+    given: list[Given],
+    cuts: list[int],
+) -> None:
+    sink, store, dropped = ours(pipelines[case, operator], given, cuts)
+    mine = ({key: _shown(*row) for key, row in rows.items() if _shown(*row)[0] is not None} for rows in (sink, store))
+    assert (*mine, dropped) == theirs(driver, WINDOWS[operator], given, **({} if case == "sums" else {case: True}))
+
+
+def _shown(value: dict[str, Any], time: int) -> tuple[Any, int]:
+    """The one state alone, without the column's name: null where Kafka Streams has no row."""
+    return (value["s"] if list(value) == ["s"] else value), time

@@ -1,0 +1,111 @@
+"""What reduce asks Spark for: each key's state and records in their order, or what is to be done with sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.reducing import ADD, BEGIN, MERGE, STORED
+from streams_runtime.state.turns import Mark
+from streams_runtime.topology.plan import Aggregate
+
+RECORD = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+PARAMETER = "'', (state, row) -> concat(state, row.a)"
+MERGING = f"{PARAMETER}, (one, other) -> concat(one, other)"
+
+
+class Told:
+    """Stands for Spark: takes down what it is asked, and answers with the number of each row."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def __call__(self, table: pa.Table) -> pa.ChunkedArray:
+        self.rows = table.to_pylist()
+        return pa.chunked_array([pa.array([str(number) for number in range(len(table))], pa.large_string())])
+
+
+def state_of(parameter: str, kind: pa.DataType | None = None) -> tuple[AggregateState, Told]:
+    state = AggregateState(
+        [Aggregate("c", "reduce", "struct(`a`)", "aggregate.c", parameter), Aggregate("n", "count", None, "aggregate.n")]
+    )
+    found = pa.list_(pa.struct([("at", pa.int64()), ("record", RECORD)]))
+    state.bind(pa.schema([("c", pa.string() if kind is None else kind), ("c.found", found), ("n", pa.int64())]))
+    told = Told()
+    for _, reducing, *_ in state.reductions():
+        reducing.fold = told
+    return state, told
+
+
+def rows_of(state: AggregateState, stored: Sequence[str | None], *found: Sequence[tuple[int, int]]) -> pa.Table:
+    """Rows of stored states, and behind them one for each list of offsets and numbers of a batch."""
+    old = state.decode([None if each is None else orjson.dumps({"c": each, "n": 1}) for each in stored])
+    lists = [[{"at": at, "record": {"a": a}} for at, a in each] for each in found]
+    kind = pa.list_(pa.struct([("at", pa.int64()), ("record", RECORD)]))
+    columns = [pa.nulls(len(found), pa.string()), pa.array(lists, kind), pa.array([len(each) for each in found])]
+    return pa.concat_tables([old, state.of_batch(pa.table(columns, names=["c", "c.found", "n"]))])
+
+
+def test_records_are_asked_for_in_the_order_of_their_offsets_from_the_stored_state_on() -> None:
+    state, told = state_of(PARAMETER)
+    rows = rows_of(state, ["x", None], [(7, 70), (5, 50), (6, 60)], [], [(9, 90)])
+    # The last one is a sliding window's: two rows of the batch behind a state.
+    left = state.played(rows, [[0, 2], [1, 4], [3], [0, 4, 2]], rows.slice(0, 4), str)
+    assert [(each["state"], [record["a"] for record in each["records"]]) for each in told.rows] == [
+        ("x", [50, 60, 70]),
+        (None, [90]),
+        (None, []),
+        ("x", [90, 50, 60, 70]),
+    ]
+    assert left["c"].to_pylist() == ["0", "1", "2", "3"]
+    assert left["n"].to_pylist() == [1, None, 3, 0]  # of others what was put together already
+    assert left["c.records"].null_count == 4
+
+
+def test_sessions_are_asked_for_as_what_is_done_one_after_the_other() -> None:
+    state, told = state_of(MERGING)
+    rows = rows_of(state, ["x", "y"], [(5, 50)], [(6, 60), (7, 70)])
+    state.played(rows, [[0, 1, Mark.MERGE, 3], [Mark.BEGIN, 2]], rows.slice(0, 2), str)
+    done = [[(turn["do"], turn["state"], turn["record"]) for turn in each["turns"]] for each in told.rows]
+    assert done == [
+        [
+            (STORED, "x", None),
+            (STORED, "y", None),
+            (MERGE, None, None),
+            (ADD, None, {"a": 60}),
+            (ADD, None, {"a": 70}),
+        ],
+        [(BEGIN, None, None), (ADD, None, {"a": 50})],
+    ]
+
+
+def test_a_state_without_records_is_null_whatever_spark_takes_for_granted_of_its_literals() -> None:
+    literal = pa.struct([pa.field("n", pa.int64(), nullable=False)])
+    state, _ = state_of("named_struct('n', 0), (state, row) -> state", literal)
+    found = pa.list_(pa.struct([("at", pa.int64()), ("record", RECORD)]))
+    columns = [pa.nulls(1, literal), pa.array([[{"at": 1, "record": {"a": 1}}]], found), pa.array([1])]
+    assert state.of_batch(pa.table(columns, names=["c", "c.found", "n"]))["c"].to_pylist() == [None]
+
+
+def test_what_is_stored_is_the_state_as_it_is_seen() -> None:
+    state, _ = state_of(PARAMETER)
+    stored = b'{"c":"x","n":1}'
+    assert state.encode(state.decode([stored])) == [stored]
+    assert state.finish_value(stored) == {"c": "x", "n": 1}
+    assert state.in_turn
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(9, 2), pa.map_(pa.string(), pa.int64()), pa.null(), pa.struct([])])
+def test_states_that_json_does_not_hold_are_refused_at_the_field(kind: pa.DataType) -> None:
+    with pytest.raises(InvalidApplicationException) as refused:
+        state_of(PARAMETER, kind)
+    (mistake,) = refused.value.mistakes
+    assert mistake.path == "aggregate.c"
+    assert "not there yet" in mistake.found
+    assert "cast the initial value to numbers" in mistake.remedy
