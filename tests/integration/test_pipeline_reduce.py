@@ -1,4 +1,4 @@
-"""reduce through Spark: the same wherever batches begin, states of every type, and what is refused or fails by its field."""
+"""reduce through Spark: the same wherever batches begin, states of every type, refusals and failures by field."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import Phase, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, mistakes_of, source, topology_of
@@ -71,7 +71,7 @@ def last(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[Any, 
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@settings(max_examples=2, phases=[Phase.explicit])
+@settings(max_examples=2)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b", None]), st.none() | st.integers(-2, 2), st.integers(0, 25_000)),
@@ -110,7 +110,10 @@ def test_states_of_arrays_and_structs_are_kept_whole(pipelines: dict[str, Pipeli
 @pytest.mark.parametrize("window", ["by key", "sessions"])
 def test_an_error_of_the_lambda_fails_the_batch_and_names_its_field(spark: SparkSession, window: str) -> None:
     merge = ", (one, other) -> one + other)" if window == "sessions" else ")"
-    calls = {"fine": f"reduce(0, (n, row) -> n + 1{merge}", "bad": f"reduce(0, (n, row) -> n + cast(row.a as int){merge}"}
+    calls = {
+        "fine": f"reduce(0, (n, row) -> n + 1{merge}",
+        "bad": f"reduce(0, (n, row) -> n + cast(row.a as int){merge}",
+    }
     made = pipeline(spark, window, calls, "a STRING")
     with ExitStack() as stack:
         bench = Bench(made, open_tasks(stack, made.topology))
@@ -126,7 +129,11 @@ def test_an_error_of_the_lambda_fails_the_batch_and_names_its_field(spark: Spark
     ("call", "found", "remedy"),
     [
         ("reduce(0, (n, row) -> n + row.b)", "'n + row.b' is DOUBLE, and the initial value '0'", "cast(0 as DOUBLE)"),
-        ("reduce(named_struct('x', 0, 'y', 0), (s, row) -> named_struct('y', 0, 'x', 0))", "is STRUCT<y: INT, x: INT>", "cast"),
+        (
+            "reduce(named_struct('x', 0, 'y', 0), (s, row) -> named_struct('y', 0, 'x', 0))",
+            "is STRUCT<y: INT, x: INT>",
+            "cast",
+        ),
         ("reduce(map('x', 0), (s, row) -> s)", "map<string, int32> are not there yet", "cast the initial value to"),
         ("reduce(0 + 0.5, (s, row) -> s)", "decimal128(3, 1) are not there yet", "cast the initial value to"),
         ("reduce(0, (n, row) -> nosuch(n))", "nosuch", "correct the expression"),

@@ -80,7 +80,11 @@ def test_the_type_is_that_of_the_initial_value_where_it_is_known_without_spark(i
         ("reduce(amount, (s, row) -> s)", "names the column 'amount'", "the same for every key"),
         ("reduce(null, (s, row) -> s)", "null has no type", "cast(null as double)"),
         ("reduce(0.0, (s, row) -> s)", "0.0 is a DECIMAL", "cast(0.0 as double)"),
-        ("reduce(cast(0 as decimal(9, 2)), (s, row) -> s)", "is DECIMAL(9, 2), which is not kept yet", "numbers, STRING"),
+        (
+            "reduce(cast(0 as decimal(9, 2)), (s, row) -> s)",
+            "is DECIMAL(9, 2), which is not kept yet",
+            "numbers, STRING",
+        ),
         ("reduce(cast(null as map<string, int>), (s, row) -> s)", "MAP<STRING, INT>, which is not kept", "cast it"),
         ("reduce(0, (s, row) -> s + sum(row.amount))", "sum is an aggregate", "aggregate step"),
         ("reduce('', (s, row) -> Tier(row.amount))", "Tier is a function of yours", "in a select before the aggregate"),

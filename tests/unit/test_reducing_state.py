@@ -33,10 +33,15 @@ class Told:
 
 def state_of(parameter: str, kind: pa.DataType | None = None) -> tuple[AggregateState, Told]:
     state = AggregateState(
-        [Aggregate("c", "reduce", "struct(`a`)", "aggregate.c", parameter), Aggregate("n", "count", None, "aggregate.n")]
+        [
+            Aggregate("c", "reduce", "struct(`a`)", "aggregate.c", parameter),
+            Aggregate("n", "count", None, "aggregate.n"),
+        ]
     )
     found = pa.list_(pa.struct([("at", pa.int64()), ("record", RECORD)]))
-    state.bind(pa.schema([("c", pa.string() if kind is None else kind), ("c.found", found), ("n", pa.int64())]))
+    state.bind(
+        pa.schema([("c", pa.list_(pa.string() if kind is None else kind)), ("c.found", found), ("n", pa.int64())])
+    )
     told = Told()
     for _, reducing, *_ in state.reductions():
         reducing.fold = told
@@ -48,7 +53,11 @@ def rows_of(state: AggregateState, stored: Sequence[str | None], *found: Sequenc
     old = state.decode([None if each is None else orjson.dumps({"c": each, "n": 1}) for each in stored])
     lists = [[{"at": at, "record": {"a": a}} for at, a in each] for each in found]
     kind = pa.list_(pa.struct([("at", pa.int64()), ("record", RECORD)]))
-    columns = [pa.nulls(len(found), pa.string()), pa.array(lists, kind), pa.array([len(each) for each in found])]
+    columns = [
+        pa.array([[]] * len(found), pa.list_(pa.string())),
+        pa.array(lists, kind),
+        pa.array([len(each) for each in found]),
+    ]
     return pa.concat_tables([old, state.of_batch(pa.table(columns, names=["c", "c.found", "n"]))])
 
 
@@ -89,7 +98,7 @@ def test_a_state_without_records_is_null_whatever_spark_takes_for_granted_of_its
     literal = pa.struct([pa.field("n", pa.int64(), nullable=False)])
     state, _ = state_of("named_struct('n', 0), (state, row) -> state", literal)
     found = pa.list_(pa.struct([("at", pa.int64()), ("record", RECORD)]))
-    columns = [pa.nulls(1, literal), pa.array([[{"at": 1, "record": {"a": 1}}]], found), pa.array([1])]
+    columns = [pa.array([[]], pa.list_(literal)), pa.array([[{"at": 1, "record": {"a": 1}}]], found), pa.array([1])]
     assert state.of_batch(pa.table(columns, names=["c", "c.found", "n"]))["c"].to_pylist() == [None]
 
 

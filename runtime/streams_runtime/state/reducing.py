@@ -43,18 +43,20 @@ class Reducing(InTurn):
         """Set before anything is played."""
 
     def expressions(self, argument: str | None) -> Sequence[str]:
+        # Of the initial value the type alone is asked, in an empty list: fields of a literal are not null, and Arrow
+        # takes no null for a struct of such.
         return (
-            f"any_value(case when false then ({self.reduction.initial}) end)",
+            f"any_value(case when false then array({self.reduction.initial}) else array() end)",
             f"collect_list(struct(_offset as at, {argument} as record))",
         )
 
     def types(self, given: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         state, found = given
-        return [_nullable(state), pa.list_(_nullable(found.value_type.field("record").type))]
+        return [_nullable(state.value_type), pa.list_(_nullable(found.value_type.field("record").type))]
 
     def of_batch(self, given: Columns) -> Columns:
         state, found = given
-        return [pa.chunked_array([pa.nulls(len(state), _nullable(state.type))]), in_order(found)[1]]
+        return [pa.chunked_array([pa.nulls(len(state), _nullable(state.type.value_type))]), in_order(found)[1]]
 
     def played(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
         assert self.fold is not None
