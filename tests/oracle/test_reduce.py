@@ -26,9 +26,9 @@ RESTARTING = {"s": TRAIL.replace(ADDED, f"if(row.a = 0, null, {ADDED})")}
 ADDING = ", (one, other) -> one + other"
 JOINING = ", (one, other) -> named_struct('trail', concat('[', one.trail, '|', other.trail, ']'), 'n', one.n + other.n)"
 CASES: dict[str, tuple[dict[str, str], str, tuple[str, ...]]] = {
-    "sums": (SUMS, ADDING, ("by key", "tumbling", "sessions")),
+    "sums": (SUMS, ADDING, ("by key", "tumbling")),
     "trail": ({"s": TRAIL}, JOINING, ("by key", "hopping by one", "sessions", "sliding close by")),
-    "restarting": (RESTARTING, "", ("by key", "tumbling", "hopping")),
+    "restarting": (RESTARTING, "", ("by key", "hopping")),
 }
 CALLED = [(case, operator) for case, (_, _, operators) in CASES.items() for operator in operators]
 

@@ -68,7 +68,8 @@ class Reduction:
     @property
     def record(self) -> str:
         """Those columns as one struct: what the lambda is given of a record. Never empty."""
-        return f"struct({', '.join(f'`{name}`' for name in self.columns) or '_offset'})"
+        names = (name.replace("`", "``") for name in self.columns)
+        return f"struct({', '.join(f'`{name}`' for name in names) or '_offset'})"
 
     def initial_type(self) -> Type | None:
         """The type of the initial value where it is known without Spark."""
