@@ -1257,10 +1257,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "no-source": (application(sources=[]), "spec.topology.sources", "no source", "at least one topic"),
     "global-table": (
-        application(sources=[{**ORDERS, "globalTable": {"store": "x"}}]),
-        f"{SRC}.globalTable",
-        "not there yet",
-        "use table",
+        application(
+            step(from_="airlines", where="value > 'a'"),
+            sources=[ORDERS, {**CLICKS, "name": "airlines", "table": {"store": "a", "global": True}}],
+        ),
+        "spec.topology.steps[0].from",
+        "'airlines' is a global table",
+        "join a stream with it",
     ),
     "sink-from": (
         application(sinks=[{"from": "paid", "topic": "out"}]),

@@ -69,7 +69,14 @@ def test_the_json_has_nodes_topics_and_stores(topology: Topology) -> None:
     first, second, third = found["subtopologies"]
     assert first["repartitionSinks"] == third["sourceTopics"] == ["shop-by-user-repartition"]
     assert second["stores"] == [
-        {"name": "users", "kind": "key-value", "changelogTopic": "users", "sourceChangelog": True, "node": "users"}
+        {
+            "name": "users",
+            "kind": "key-value",
+            "changelogTopic": "users",
+            "sourceChangelog": True,
+            "global": False,
+            "node": "users",
+        }
     ]
     assert third["nodes"][1] == {
         "name": "totals",

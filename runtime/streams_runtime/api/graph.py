@@ -65,17 +65,29 @@ def repartitioned(steps: Iterable[StepSpec]) -> frozenset[str]:
     From these an aggregate, a join or a dedupe is reached without another keyBy in between: state needs all records of
     a key in one partition, and records that are only passed on do not.
     """
-    return _that_reach(steps, lambda step: step.aggregate is not None or ends_a_stage(step))
+    return _that_reach(
+        steps, lambda step: step.aggregate is not None or (ends_a_stage(step) and not asks_a_global_table(step))
+    )
 
 
 def keeping_null_keys(steps: Iterable[StepSpec]) -> frozenset[str]:
     """Names of the keyBy steps from which a step is reached that passes on records without a key.
 
-    A left or outer join, or a dedupe; without another keyBy in between.
+    A left or outer join, a join with a global table, or a dedupe; without another keyBy in between.
     """
     return _that_reach(
-        steps, lambda step: step.dedupe is not None or (step.join is not None and step.join.type != "inner")
+        steps,
+        lambda step: (
+            step.dedupe is not None
+            or asks_a_global_table(step)
+            or (step.join is not None and step.join.type != "inner")
+        ),
     )
+
+
+def asks_a_global_table(step: StepSpec) -> bool:
+    """Whether the step is a join with a global table, to which a record's own key means nothing."""
+    return step.join is not None and step.join.on is not None
 
 
 def ends_a_stage(step: StepSpec) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from streams_runtime.api.global_table_checks import global_join_mistakes
 from streams_runtime.api.graph import stage_before, stage_in_words
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
@@ -34,7 +35,10 @@ def join_mistakes(
     if join.type == "outer":
         found = f"an outer join of the stream {step.from_!r} with a table: a change of the table alone makes no record"
         yield Mistake(under(field, "type"), found, "use inner or left, or read both topics as tables")
-    wrong = list(_sides(step, join, field, stream, table, join.table in sources))
+    if table.is_global:
+        wrong = list(global_join_mistakes(step, join, field, stream, table))
+    else:
+        wrong = list(_sides(step, join, field, stream, table, join.table in sources))
     yield from wrong or select_mistakes(stream, join, table, field)
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from streams_runtime.api.kafka_spec import ProcessingSpec
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.pod_spec import StateSpec
-from streams_runtime.api.topology_spec import TopologySpec
+from streams_runtime.api.topology_spec import SourceSpec, TopologySpec
 from streams_runtime.errors import Mistake
 
 NOT_YET_FIELDS: dict[tuple[str, str], str] = {
-    ("JoinSpec", "globalTable"): "use table, after a keyBy of the table's key",
-    ("JoinSpec", "on"): "join by key: put a keyBy step before the join of a stream with a table",
     ("StepSpec", "cogroup"): "use merge and then aggregate",
     ("StepSpec", "process"): "leave it out; where, select, flatMap, split, keyBy, merge and aggregate are there",
-    ("SourceSpec", "globalTable"): "use table, which is partitioned",
 }
 """(model, field) of the grammar that is planned, and what would do instead."""
 
@@ -31,6 +28,14 @@ def table_limits(processing: ProcessingSpec, topology: TopologySpec) -> Iterator
         found = f"{action} is not there yet for tables ({', '.join(tables)}): a table is restored from its own topic"
         remedy = "use fail, or read the topic as a stream"
         yield Mistake("spec.processing.onDeserializationError", found, remedy)
+
+
+def global_table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
+    """Sending records of a global table elsewhere, which each instance would do, at each rebuilding of its copy."""
+    tables = [source.name for source in sources if source.table is not None and source.table.global_]
+    if tables and processing.on_deserialization_error.action == "deadLetter":
+        found = f"deadLetter is not there yet for global tables ({', '.join(tables)}), which every instance reads"
+        yield Mistake("spec.processing.onDeserializationError", found, "use fail or continue")
 
 
 def state_limits(state: StateSpec) -> Iterator[Mistake]:

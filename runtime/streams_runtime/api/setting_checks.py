@@ -11,7 +11,7 @@ from streams_runtime.api.function_checks import function_mistakes
 from streams_runtime.api.init_checks import init_mistakes
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec
 from streams_runtime.api.models import SparkSpec
-from streams_runtime.api.not_yet import spark_limits, state_limits, table_limits
+from streams_runtime.api.not_yet import global_table_limits, spark_limits, state_limits, table_limits
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.pod_spec import TemplateSpec
@@ -47,6 +47,9 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(function_mistakes(parts.topology.functions))
     if parts.processing and parts.topology:
         checks.append(table_limits(parts.processing, parts.topology))
+    if parts.processing:
+        sources = [source.model for source in parts.sources if source.model]
+        checks.append(global_table_limits(parts.processing, sources))
     yield from chain.from_iterable(checks)
 
 

@@ -21,6 +21,11 @@ def shape_mistakes(parts: Parts) -> Iterator[Mistake]:
     """What can be said of each source, step and sink without looking at the others."""
     if parts.topology is not None and not parts.sources:
         yield _without_sources(parts.topology.python)
+    sources = [source.model for source in parts.sources if source.model]
+    if sources and all(each.table is not None and each.table.global_ for each in sources):
+        found = "global tables alone, which give no instance anything to process"
+        remedy = "add the stream that is joined with them, or leave global out of one"
+        yield Mistake("spec.topology.sources", found, remedy)
     for source in parts.sources:
         if source.model:
             yield from _source(source.model, source.path)

@@ -10,6 +10,7 @@ from streams_runtime.api.aggregates import aggregate_problems
 from streams_runtime.api.avro_checks import avro_columns_mistakes
 from streams_runtime.api.columns import Columns, Type, key_format, shown_type
 from streams_runtime.api.dedupe_checks import dedupe_mistakes
+from streams_runtime.api.global_table_checks import global_input_mistakes, on_mistakes
 from streams_runtime.api.graph import inputs_of_step
 from streams_runtime.api.join_checks import join_mistakes, merge_mistakes
 from streams_runtime.api.parts import Parts
@@ -41,7 +42,10 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
             visible = _input(step.model, streams).visible
             yield from _expressions(step.model, step.path, visible)
             yield from stream_step_mistakes(step.model, step.path, visible)
-            if step.clean:
+            wrong_inputs = list(global_input_mistakes(step.model, step.path, streams))
+            yield from wrong_inputs
+            if step.clean and not wrong_inputs:
+                yield from on_mistakes(step.model, step.path, streams)
                 yield from _keys_and_tables(step.model, step.path, streams)
                 yield from dedupe_mistakes(step.model, step.path, _input(step.model, streams))
                 yield from _merge(step.model, step.path, streams)
@@ -163,6 +167,7 @@ def _shown(kind: Type | None) -> str:
 
 def _sink(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
     stream = streams.get(sink.from_, UNKNOWN)
+    yield from global_input_mistakes(sink, path, streams)
     value = sink.value
     if value is not None and value.format == "avro" and value.schema_ is not None and stream.columns is not None:
         yield from avro_columns_mistakes(value.schema_, stream.columns, under(path, "value", "schema"))

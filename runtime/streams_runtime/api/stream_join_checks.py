@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from streams_runtime.api.graph import stage_before, stage_in_words
+from streams_runtime.api.graph import asks_a_global_table, stage_before, stage_in_words
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.streams import UNKNOWN, Stream
@@ -57,7 +57,7 @@ def stream_join_mistakes(
 
 def behind_stream_join_mistakes(step: StepSpec, path: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
     """A join with a table of what a join of streams gives: the order of its results and of the table's is not known."""
-    if step.join is None or step.join.table is None or step.from_ is None:
+    if step.join is None or step.join.table is None or step.from_ is None or asks_a_global_table(step):
         return
     join = stage_before(step.from_, steps, lambda each: each.join is not None and each.join.stream is not None)
     if join is not None:

@@ -29,7 +29,7 @@ class Stream:
 
     `columns` is None where they are not known. `unkeyed` names the sources whose keys nothing can be found by, for want
     of a format or because it is avro, and that no keyBy follows; empty means keyed. With `aggregated` a row is no
-    longer one record; with `windowed` it is one window.
+    longer one record; with `windowed` it is one window. `is_global` is a source's own: a global table.
     """
 
     columns: Columns | None
@@ -39,6 +39,7 @@ class Stream:
     aggregated: bool
     windowed: bool = False
     functions: Mapping[str, Type] = field(default_factory=dict)
+    is_global: bool = False
 
     @property
     def visible(self) -> Columns | None:
@@ -104,6 +105,7 @@ def _source_stream(source: SourceSpec) -> Stream:
         unkeyed,
         source.table is not None,
         aggregated=False,
+        is_global=source.table is not None and source.table.global_,
     )
 
 
@@ -133,7 +135,8 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
         return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=())
     # What two records of streams give has no place in a topic.
     aggregated = before.aggregated or (step.join is not None and step.join.stream is not None)
-    return replace(before, columns=_columns_after(step, before, streams), aggregated=aggregated)
+    after = _columns_after(step, before, streams)
+    return replace(before, columns=after, aggregated=aggregated, is_global=False)
 
 
 def _columns_after(step: StepSpec, before: Stream, streams: Mapping[str, Stream]) -> Columns | None:

@@ -57,7 +57,10 @@ def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Strea
         )
         return
     for name, side, place in ((step.from_, left, from_), (join.other, right, where)):
-        if side.aggregated:
+        if side.is_global:
+            found = f"a join of two tables of which {name!r} is global: no change of a global table is passed on"
+            yield Mistake(place, found, "join a stream with it, or declare it without global")
+        elif side.aggregated:
             found = f"a join of two tables of which {name!r} comes from an aggregate is not there yet"
             yield Mistake(
                 place, found, "write it to a topic by a sink, and read that as a table in another application"

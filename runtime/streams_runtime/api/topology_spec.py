@@ -38,6 +38,12 @@ class TableSpec(Model):
     """Makes a source a table: the last value of each key."""
 
     store: str = Field(description="Name of the key-value store that holds the table.")
+    global_: bool = Field(
+        default=False,
+        alias="global",
+        description="true: every instance keeps the whole table, all partitions of it, and streams are joined with it"
+        " by any expression (join.on), without a keyBy. Absent: each task keeps the partition that it reads.",
+    )
 
 
 class SourceSpec(Model):
@@ -78,6 +84,11 @@ class JoinSpec(Model):
         default=None,
         description="Instead of table: the stream whose records with the same key are joined with each record, if they"
         " lie close enough.",
+    )
+    on: str | None = Field(
+        default=None,
+        description="With a global table, and only there: Spark SQL expression over the record's columns whose value is"
+        ' looked up in place of its key. YAML reads on as true, so the field\'s name stands in quotes: "on".',
     )
     type: JoinType = Field(
         default="inner",

@@ -6,8 +6,9 @@ import textwrap
 from typing import TYPE_CHECKING, Literal
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.topology.describe import all_topics, does
+from streams_runtime.topology.describe import all_topics, does, title_of
 from streams_runtime.topology.plan import (
+    JoinNode,
     RepartitionSourceNode,
     SourceNode,
     StoreSpec,
@@ -53,17 +54,18 @@ def draw(topology: Topology, format: Literal["svg", "png"]) -> bytes:
     for topic in all_topics(topology):
         own = topic in topology.repartition_topics
         graph.add_node(_topic(topic), label=_label(topic), **(_INTERNAL if own else _TOPIC))
-    for sub in topology.subtopologies:
-        _add(graph, sub)
+    for sub in topology.every_subtopology:
+        _add(graph, sub, title_of(topology, sub))
+    for node in topology.nodes:
+        if isinstance(node, JoinNode) and node.on is not None:
+            graph.add_edge(_step(node.table), _step(node.name), style="dashed")
     picture: bytes = graph.draw(format=format, prog="dot")
     graph.close()
     return picture
 
 
-def _add(graph: AGraph, sub: SubTopology) -> None:
-    box = graph.add_subgraph(
-        name=f"cluster_{sub.id}", label=f"Sub-topology {sub.id}", style="rounded", color="#999999", bgcolor="#fafafa"
-    )
+def _add(graph: AGraph, sub: SubTopology, title: str) -> None:
+    box = graph.add_subgraph(name=f"cluster_{sub.id}", label=title, style="rounded", color="#999999", bgcolor="#fafafa")
     for node in sub.nodes:
         box.add_node(_step(node.name), label=_label(node.name, does(node)), **_STEP)
     for store in sub.stores:

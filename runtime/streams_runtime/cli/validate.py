@@ -111,6 +111,7 @@ def _print_summary(application: StreamsApplication, topology: Topology, output: 
             "applicationId": application.application_id,
             "subtopologies": len(topology.subtopologies),
             "sourceTopics": topology.source_topics,
+            "globalTopics": topology.global_topics,
             "sinkTopics": topology.sink_topics,
             "repartitionTopics": topology.repartition_topics,
             "stores": stores,
@@ -120,6 +121,7 @@ def _print_summary(application: StreamsApplication, topology: Topology, output: 
     typer.echo(f"{application.name} is valid")
     lines = (
         ("reads", topology.source_topics),
+        ("reads in every instance", topology.global_topics),
         ("repartitions through", topology.repartition_topics),
         ("keeps the stores", stores),
         ("writes", topology.sink_topics),

@@ -15,6 +15,7 @@ from streams_runtime.api.topology_spec import FormatSpec, JoinSpec, SinkSpec, So
 from streams_runtime.api.windows_spec import WindowSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.global_tables import global_sources, global_tables
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
     Aggregate,
@@ -61,12 +62,13 @@ def build_topology(application: StreamsApplication) -> Topology:
     """
     nodes = {node.name: node for node in _nodes(application)}
     ordered = [nodes[name] for name in needed_first({node.name: needed_by(node) for node in nodes.values()})]
-    groups = _upstream_first(_connected(ordered), list(nodes))
+    of_globals = global_sources(application, ordered)
+    groups = _upstream_first(_connected([node for node in ordered if node not in of_globals]), list(nodes))
     application_id = application.application_id
     subs = tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups))
     for sub in subs:
         table_parts(sub)
-    return Topology(application_id, subs, tuple(_functions(application)))
+    return Topology(application_id, subs, tuple(_functions(application)), global_tables(of_globals, len(subs)))
 
 
 def _functions(application: StreamsApplication) -> Iterator[Function]:
@@ -132,7 +134,7 @@ def _join(
     if join.stream is None and of_tables:
         return TableJoinNode(name, before, join.other, join.type, select, path)
     if join.stream is None:
-        return JoinNode(name, before, join.other, join.type == "left", select, path)
+        return JoinNode(name, before, join.other, join.type == "left", select, path, join.on)
     if join.within is None:
         raise TopologyException(f"{under(path, 'join', 'within')}: is missing")
     lengths = (_ms(join.within.before), _ms(join.within.after), _ms(join.grace or timedelta(0)))

@@ -44,8 +44,9 @@ _FromTopics = SourceNode | TableSourceNode | RepartitionSourceNode
 def as_text(topology: Topology) -> str:
     """As Kafka Streams' `Topology.describe()` prints it, with full names of internal topics."""
     lines = ["Topologies:"]
-    for sub in topology.subtopologies:
-        lines.append(f"   Sub-topology: {sub.id}")
+    for sub in topology.every_subtopology:
+        tasks = " for global store (will not generate tasks)" if sub in topology.global_tables else ""
+        lines.append(f"   Sub-topology: {sub.id}{tasks}")
         for node in sub.nodes:
             lines += _node_lines(node, sub)
         lines.append("")
@@ -75,13 +76,14 @@ def as_json(topology: Topology) -> dict[str, Any]:
                         "kind": store.kind,
                         "changelogTopic": store.changelog_topic,
                         "sourceChangelog": store.source_changelog,
+                        "global": store.global_,
                         "node": store.node,
                     }
                     for store in sub.stores
                 ],
                 "nodes": [_node_json(node, sub) for node in sub.nodes],
             }
-            for sub in topology.subtopologies
+            for sub in topology.every_subtopology
         ],
     }
 
@@ -93,8 +95,8 @@ def as_mermaid(topology: Topology) -> str:
     stores = {store.name: f"s{index}" for index, store in enumerate(topology.stores)}
     lines = ["flowchart LR"]
     lines += [f"  {key}[/{_quoted(topic)}/]" for topic, key in topics.items()]
-    for sub in topology.subtopologies:
-        lines.append(f'  subgraph sub{sub.id}["Sub-topology {sub.id}"]')
+    for sub in topology.every_subtopology:
+        lines.append(f'  subgraph sub{sub.id}["{title_of(topology, sub)}"]')
         for node in sub.nodes:
             lines.append(f"    {ids[node.name]}[{_quoted(f'{node.name}<br/>{does(node)}')}]")
             lines += [f"    {ids[name]} --> {ids[node.name]}" for name in inputs_of(node)]
@@ -103,11 +105,18 @@ def as_mermaid(topology: Topology) -> str:
             lines.append(f"    {ids[store.node]} --- {stores[store.name]}")
         lines.append("  end")
     for node in topology.nodes:
+        if isinstance(node, JoinNode) and node.on is not None:
+            lines.append(f"  {ids[node.table]} -.-> {ids[node.name]}")
         if isinstance(node, _FromTopics):
             lines.append(f"  {topics[node.topic]} --> {ids[node.name]}")
         if (topic := written_by(node)) is not None:
             lines.append(f"  {ids[node.name]} --> {topics[topic]}")
     return "\n".join(lines)
+
+
+def title_of(topology: Topology, sub: SubTopology) -> str:
+    """What a drawing calls a sub-topology."""
+    return f"Sub-topology {sub.id}{', of every instance' if sub in topology.global_tables else ''}"
 
 
 def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
@@ -208,7 +217,8 @@ def does(node: Node) -> str:
 def _join(node: JoinNode | TableJoinNode) -> str:
     left = "left join" if isinstance(node, JoinNode) and node.left else "join"
     kind = f"{node.type} join of tables" if isinstance(node, TableJoinNode) else left
-    return f"{kind} with {node.table}: {', '.join(name for name, _ in node.select)}"
+    on = f" on {node.on}" if isinstance(node, JoinNode) and node.on is not None else ""
+    return f"{kind} with {node.table}{on}: {', '.join(name for name, _ in node.select)}"
 
 
 def _windows(windows: Windows | None) -> str:
@@ -225,7 +235,8 @@ def _windows(windows: Windows | None) -> str:
 
 def all_topics(topology: Topology) -> list[str]:
     """The topics that are read or written, each once; changelogs are not among them."""
-    return list(dict.fromkeys((*topology.source_topics, *topology.repartition_topics, *topology.sink_topics)))
+    read = (*topology.source_topics, *topology.global_topics, *topology.repartition_topics)
+    return list(dict.fromkeys((*read, *topology.sink_topics)))
 
 
 def _quoted(text: str) -> str:

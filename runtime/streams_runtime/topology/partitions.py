@@ -38,6 +38,8 @@ def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
     """
     groups: list[set[str]] = []
     for node in topology.nodes:
+        if isinstance(node, JoinNode) and node.on is not None:
+            continue  # any task finds every key in a global table
         if isinstance(node, AggregateNode | JoinNode | StreamJoinNode | TableJoinNode | DedupeNode):
             joined = set(_topics_of(topology, node.name))
             for group in [group for group in groups if group & joined]:

@@ -195,7 +195,7 @@ class JoinNode:
     """Each record of `input` beside what the table source `table` holds for its key when its turn comes.
 
     `select` holds (column, expression) in order: columns that are added or replaced. With `left` a record without a
-    match goes on as well.
+    match goes on as well. `on` is what is looked up instead of the key, in a global table; None for any other table.
     """
 
     name: str
@@ -204,6 +204,7 @@ class JoinNode:
     left: bool
     select: tuple[tuple[str, str], ...]
     path: str
+    on: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,13 +251,16 @@ Node = (
 
 
 def inputs_of(node: Node) -> tuple[str, ...]:
-    """The names of the nodes that `node` takes its records from, in order; none for a source."""
+    """The names of the nodes that `node` takes its records from, in order; none for a source.
+
+    A global table is not among them: it belongs to no task.
+    """
     match node:
         case SourceNode() | TableSourceNode() | RepartitionSourceNode():
             return ()
         case MergeNode():
             return node.inputs
-        case JoinNode() | TableJoinNode():
+        case JoinNode(on=None) | TableJoinNode():
             return (node.input, node.table)
         case StreamJoinNode():
             return (node.input, node.other)
@@ -287,7 +291,9 @@ def users_topics_written(nodes: Iterable[Node]) -> tuple[str, ...]:
 
 
 def needed_by(node: Node) -> tuple[str, ...]:
-    """What has to be known before `node`: its inputs; for the source of a repartition topic, its origin."""
+    """What has to be known before `node`: inputs, and a table; for the source of a repartition topic, its origin."""
+    if isinstance(node, JoinNode):
+        return (node.input, node.table)
     return (node.origin,) if isinstance(node, RepartitionSourceNode) else inputs_of(node)
 
 
@@ -320,7 +326,8 @@ class Windowing:
 class StoreSpec:
     """A state store. `changelog_topic` is a full name; with `source_changelog` the user's source topic.
 
-    `windowing` belongs to the kinds `window`, `session`, `join` and `dedupe`.
+    `windowing` belongs to the kinds `window`, `session`, `join` and `dedupe`. Of a store that is `global_` every client
+    has the whole, and no task a part.
     """
 
     name: str
@@ -329,6 +336,7 @@ class StoreSpec:
     source_changelog: bool
     node: str
     windowing: Windowing | None = None
+    global_: bool = False
 
     @property
     def is_queryable(self) -> bool:
@@ -416,34 +424,44 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The whole plan; sub-topologies are in the order of their ids, which count from 0, upstream first."""
+    """The whole plan; sub-topologies are in the order of their ids, which count from 0, upstream first.
+
+    `global_tables` are one sub-topology for each global table, with its source alone; they have no tasks, and the ids
+    that come next.
+    """
 
     application_id: str
     subtopologies: tuple[SubTopology, ...]
     functions: tuple[Function, ...] = ()
+    global_tables: tuple[SubTopology, ...] = ()
+
+    @property
+    def every_subtopology(self) -> tuple[SubTopology, ...]:
+        """Those with tasks, then those of global tables."""
+        return (*self.subtopologies, *self.global_tables)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
         """Every node, each after its inputs; the source of a repartition topic after its origin."""
-        by_name = {node.name: node for sub in self.subtopologies for node in sub.nodes}
+        by_name = {node.name: node for sub in self.every_subtopology for node in sub.nodes}
         ordered = needed_first({name: needed_by(node) for name, node in by_name.items()})
         return tuple(by_name[name] for name in ordered)
 
     @property
     def stores(self) -> tuple[StoreSpec, ...]:
-        """Every store, sub-topology by sub-topology."""
-        return tuple(store for sub in self.subtopologies for store in sub.stores)
+        """Every store, sub-topology by sub-topology; global ones last."""
+        return tuple(store for sub in self.every_subtopology for store in sub.stores)
 
     def node(self, name: str) -> Node:
         """The node of this name. Raises TopologyException when there is none."""
-        by_name = {node.name: node for sub in self.subtopologies for node in sub.nodes}
+        by_name = {node.name: node for sub in self.every_subtopology for node in sub.nodes}
         if name not in by_name:
             raise TopologyException(f"the topology has no node {name!r}; it has {_listed(by_name)}")
         return by_name[name]
 
     def store(self, name: str) -> tuple[SubTopology, StoreSpec]:
         """The store of this name and its sub-topology. Raises UnknownStateStoreException: fix the name."""
-        for sub in self.subtopologies:
+        for sub in self.every_subtopology:
             for store in sub.stores:
                 if store.name == name:
                     return sub, store
@@ -453,8 +471,14 @@ class Topology:
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """The user's topics that are read, each once."""
-        return tuple(n.topic for n in self.nodes if isinstance(n, SourceNode | TableSourceNode))
+        """The user's topics that tasks read, each once."""
+        read = (n.topic for n in self.nodes if isinstance(n, SourceNode | TableSourceNode))
+        return tuple(topic for topic in read if topic not in self.global_topics)
+
+    @property
+    def global_topics(self) -> tuple[str, ...]:
+        """The user's topics of global tables, which every client reads in full."""
+        return tuple(topic for sub in self.global_tables for topic in sub.source_topics)
 
     @property
     def sink_topics(self) -> tuple[str, ...]:

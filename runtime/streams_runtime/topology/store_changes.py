@@ -15,6 +15,7 @@ from streams_runtime.topology.change import Change
 from streams_runtime.topology.column_types import columns_of, state_type
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.dedupe_changes import dedupe_store_changes
+from streams_runtime.topology.global_changes import global_change
 from streams_runtime.topology.origins import keys_of
 from streams_runtime.topology.plan import (
     Aggregate,
@@ -46,6 +47,9 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
             f"the store {name} was a {before.kind} store and is a {after.kind} store",
             f"what is in {before.changelog_topic} is of the other kind and can't be read",
         )
+    elif before.global_ != after.global_:
+        yield global_change(under(path, "table", "global"), after)
+        return
     elif before.changelog_topic != after.changelog_topic:
         yield _changed(
             under(path, "store"),
@@ -58,7 +62,8 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
         yield from join_store_changes(old, was, new, now, after)
     elif isinstance(was, DedupeNode) and isinstance(now, DedupeNode):
         yield from dedupe_store_changes(old, was, new, now)
-    yield from _moved(old_sub, new_sub, after, path)
+    if not after.global_:
+        yield from _moved(old_sub, new_sub, after, path)
 
 
 def _contents(old: Topology, was: AggregateNode, new: Topology, now: AggregateNode) -> Iterator[Change]:

@@ -69,7 +69,7 @@ class OwnBroker:
         admin = Admin(client_properties(self.address, spec.kafka.config))
         for topic in make_missing_topics(admin, self._topology, spec):
             text = f"made the topic {topic.name}, partitions: {topic.partitions}"
-            if topic.name in self._topology.source_topics:
+            if topic.name in (*self._topology.source_topics, *self._topology.global_topics):
                 text += f"; feed it: {feeding(topic.name, self.address)}"
             self._say(News("topic", text, {"topic": topic.name, "partitions": topic.partitions}))
 
