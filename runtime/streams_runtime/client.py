@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from streams_runtime.api import StreamsApplication
 from streams_runtime.engine import EngineRoom
 from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, StreamsException
+from streams_runtime.global_thread import GlobalStreamThread
 from streams_runtime.inspection import ClientInspection
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.group_consumer import Membership
@@ -26,8 +27,9 @@ from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.restore.updaters import Updaters
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.task_folders import StateCleaner
-from streams_runtime.states import ClientState, StateListener
+from streams_runtime.states import ClientState, GlobalThreadState, StateListener
 from streams_runtime.tasks.intake import IntakeLimits
 from streams_runtime.tasks.processor import Counters
 from streams_runtime.tasks.standbys import StandbyTasks
@@ -39,6 +41,7 @@ from streams_runtime.topics.watch import TopicWatch
 from streams_runtime.topology.build import build_topology
 
 _LOGGER = logging.getLogger("streams_runtime.client")
+_OF_GLOBAL_THREAD = 0  # among the counters, which stream threads have from 1 on
 _AT_REST = frozenset({ClientState.CREATED, ClientState.NOT_RUNNING, ClientState.ERROR})
 _ENDING = frozenset({ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR})
 
@@ -118,6 +121,8 @@ class StreamsClient:
         )
         self._life: Life[StreamThread] = Life(settings.instance, works, declared(processing.on_uncaught_exception))
         self._life.machine.add_listener(self._note_transition)
+        self.global_thread = self._make_global_thread(settings.poll_seconds)
+        """Keeps the global tables; None without any."""
 
     @property
     def state(self) -> ClientState:
@@ -298,6 +303,16 @@ class StreamsClient:
 
     # What threads share (threads.Application).
 
+    @property
+    def global_tables_are_complete(self) -> bool:
+        """Whether the global tables have what their topics had at the start; True where there are none."""
+        return self.global_thread is None or self.global_thread.state is GlobalThreadState.RUNNING
+
+    @property
+    def global_stores(self) -> Mapping[str, GlobalStore]:
+        """The stores of the global tables that are open, by the names of the tables."""
+        return {} if self.global_thread is None else self.global_thread.stores
+
     def make_topics_ready(self) -> Mapping[str, int]:
         """A rebalance's checks; with automatic set-up makes missing internal topics. Returns all partition counts."""
         again = bool(self.partition_counts)
@@ -342,8 +357,21 @@ class StreamsClient:
         self._address = self.url.removeprefix("http://")  # as the group tells it: without a scheme it is http
         self.directory.acquire()
         self._cleaner.start()
+        if self.global_thread is not None:
+            self.global_thread.start()
         if self.standbys is not None:
             self.standbys.start()
+
+    def _make_global_thread(self, poll_seconds: float) -> GlobalStreamThread | None:
+        """None without global tables."""
+        if not self.topology.global_tables:
+            return None
+        name = f"{self.instance}-GlobalStreamThread"
+        counters = self._counters.setdefault(_OF_GLOBAL_THREAD, Counters())
+        uncaught = self._life.uncaught_in_global_thread
+        thread = GlobalStreamThread(name, self, uncaught, self._progress, counters, poll_seconds)
+        thread.machine.add_listener(lambda new, _old: self._life.global_thread_moved(name, new))
+        return thread
 
     def _make_thread(self, number: int) -> StreamThread:
         name = f"{self.instance}-StreamThread-{number}"
@@ -360,8 +388,10 @@ class StreamsClient:
 
     def _free(self) -> None:
         stop_standbys = () if self.standbys is None else (self.standbys.stop,)
+        stop_global = () if self.global_thread is None else (self.global_thread.close,)
         for free in (
             self._cleaner.stop,
+            *stop_global,
             *stop_standbys,
             self.engine.close,
             self.directory.release,

@@ -25,6 +25,7 @@ from streams_runtime.pipeline.session import (
     trouble_with,
 )
 from streams_runtime.pipeline.source import RecordReader
+from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.tasks.processor import BatchProcessor, Counters
 from streams_runtime.tasks.unreadable import ErrorPolicy
 from streams_runtime.topology.plan import Topology
@@ -52,7 +53,7 @@ def compiled(
     """
     session = with_functions(session, topology.functions)
     compiler, reader = Compiler(session, topology, schemas), RecordReader(session, java_properties)
-    return Compiled(compiler, {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in topology.subtopologies})
+    return Compiled(compiler, {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in topology.every_subtopology})
 
 
 def error_policy(application: StreamsApplication) -> ErrorPolicy:
@@ -95,17 +96,26 @@ class EngineRoom:
         done = self._ready.done() and self._ready.exception() is None
         return self._ready.result().compiler if done else None
 
-    def processor(self, counters: Counters) -> BatchProcessor | None:
+    def processor(
+        self, counters: Counters, global_stores: Mapping[str, GlobalStore] | None = None
+    ) -> BatchProcessor | None:
         """A thread's processor, which counts into `counters`; None while Spark is still starting.
+
+        `global_stores`: those of global tables, by the names of the tables. Raises as `ready`.
+        """
+        ready = self.ready()
+        if ready is None:
+            return None
+        return BatchProcessor(ready.compiler, ready.runners, error_policy(self._application), counters, global_stores)
+
+    def ready(self) -> Compiled | None:
+        """The compiled topology; None while Spark is still starting.
 
         Raises what kept Spark from starting, or the topology from being compiled:
             EnvironmentException: Java or jars are missing.
             InvalidApplicationException: Spark's analysis refuses expressions.
         """
-        if not self._ready.done():
-            return None
-        ready = self._ready.result()
-        return BatchProcessor(ready.compiler, ready.runners, error_policy(self._application), counters)
+        return self._ready.result() if self._ready.done() else None
 
     def wait(self, seconds: float) -> None:
         """Wait until Spark runs or has failed to, at most `seconds`."""

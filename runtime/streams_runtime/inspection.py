@@ -23,6 +23,7 @@ from streams_runtime.query.views import AnyView, Owner, StoreCodec
 from streams_runtime.restore.progress import ProgressListener, in_all
 from streams_runtime.restore.standby_progress import StandbyProgress
 from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.states import ClientState, TaskState
 from streams_runtime.tasks.accounts import active_row, standby_row
@@ -61,6 +62,12 @@ class Inspected(Protocol):
 
     @property
     def standbys(self) -> StandbyTasks | None: ...
+
+    @property
+    def global_stores(self) -> Mapping[str, GlobalStore]: ...
+
+    @property
+    def global_tables_are_complete(self) -> bool: ...
 
     @property
     def directory(self) -> StateDirectory: ...
@@ -115,11 +122,13 @@ class ClientInspection:
         return self._topology.store(name)[1].kind
 
     def partition_count(self, store: str) -> int:
-        """Partitions of the store over all instances.
+        """Partitions of the store over all instances; a global one is whole on each of them, and has one.
 
         Raises:
             StreamsRebalancingException: the topics have not been looked at yet; retry.
         """
+        if self._is_global(store):
+            return 1
         try:
             return self._client.partition_counts[self._topology.store(store)[1].changelog_topic]
         except KeyError:
@@ -133,6 +142,11 @@ class ClientInspection:
 
     def stale_views(self, store: str) -> Mapping[int, AnyView]:
         """The partitions here that are open, standbys and those that are still being restored too."""
+        if self._is_global(store):
+            client = self._client
+            found = client.global_stores.get(self._topology.store(store)[1].node)
+            is_open = found is not None and found.is_open
+            return {0: view_of(found, lambda: client.global_tables_are_complete)} if found and is_open else {}
         return {
             task.id.partition: view_of(task.stores[store], partial(_is_running, task))
             for task in (*self._tasks(), *self._standbys())
@@ -141,6 +155,8 @@ class ClientInspection:
 
     def expected_partitions(self, store: str) -> Collection[int]:
         """The partitions that are assigned here."""
+        if self._is_global(store):
+            return [0]
         return [task.id.partition for task in self._tasks() if store in task.stores]
 
     def codec(self, store: str) -> StoreCodec:
@@ -152,7 +168,12 @@ class ClientInspection:
         return codec_of(self._topology, store, partial(self._compiler, store))
 
     def owners(self, store: str) -> Mapping[int, Owner]:
-        """Who has each partition, by what the members of the group have told it as their client ids."""
+        """Who has each partition, by what the members of the group have told it as their client ids.
+
+        Every instance has a global store: this one answers for it itself.
+        """
+        if self._is_global(store):
+            return {0: Owner(self._client.instance, self.url)}
         topics = self._topology.store(store)[0].source_topics
         owners = {}
         for member in self._members.value():
@@ -209,6 +230,9 @@ class ClientInspection:
             "peeks": rows_of(each.peeks for each in client.counters),
             "error": None if error is None else {"class": type(error).__name__, "message": told(error)},
         }
+
+    def _is_global(self, store: str) -> bool:
+        return self._topology.store(store)[1].global_
 
     def _compiler(self, store: str) -> Compiler:
         compiler = self._engine.compiler

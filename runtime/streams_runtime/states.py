@@ -47,6 +47,15 @@ class ThreadState(enum.StrEnum):
     DEAD = "DEAD"
 
 
+class GlobalThreadState(enum.StrEnum):
+    """States of the global stream thread (GlobalStreamThread.State): RUNNING once its tables are complete."""
+
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    PENDING_SHUTDOWN = "PENDING_SHUTDOWN"
+    DEAD = "DEAD"
+
+
 class TaskState(enum.StrEnum):
     """State of a task. A restoring task closes through SUSPENDED; a closed one may be revived."""
 
@@ -101,7 +110,7 @@ def _all_but(states: type[S], *kept: S) -> frozenset[S]:
     return frozenset(state for state in states if state not in kept)
 
 
-_C, _T, _K = ClientState, ThreadState, TaskState
+_C, _T, _G, _K = ClientState, ThreadState, GlobalThreadState, TaskState
 
 CLIENT = TransitionTable(
     "client",
@@ -141,6 +150,21 @@ THREAD = TransitionTable(
     refused={
         _T.PENDING_SHUTDOWN: _all_but(_T, _T.DEAD),
         _T.DEAD: frozenset(_T),
+    },
+)
+
+GLOBAL_THREAD = TransitionTable(
+    "global thread",
+    _G.CREATED,
+    allowed={
+        _G.CREATED: frozenset({_G.RUNNING, _G.PENDING_SHUTDOWN}),
+        _G.RUNNING: frozenset({_G.PENDING_SHUTDOWN}),
+        _G.PENDING_SHUTDOWN: frozenset({_G.DEAD}),
+        _G.DEAD: frozenset(),
+    },
+    refused={
+        _G.PENDING_SHUTDOWN: _all_but(_G, _G.DEAD),
+        _G.DEAD: frozenset(_G),
     },
 )
 
@@ -245,10 +269,14 @@ class StateMachine(Generic[S]):
 
 
 def diagrams() -> str:
-    """All three tables as fenced mermaid blocks, for the README."""
-    tables: tuple[TransitionTable[ClientState] | TransitionTable[ThreadState] | TransitionTable[TaskState], ...]
-    tables = (CLIENT, THREAD, TASK)
-    return "\n\n".join(f"**{table.name}**\n\n```mermaid\n{table.mermaid()}\n```" for table in tables)
+    """All tables as fenced mermaid blocks, for the README."""
+    drawn = (
+        (CLIENT.name, CLIENT.mermaid()),
+        (THREAD.name, THREAD.mermaid()),
+        (GLOBAL_THREAD.name, GLOBAL_THREAD.mermaid()),
+        (TASK.name, TASK.mermaid()),
+    )
+    return "\n\n".join(f"**{name}**\n\n```mermaid\n{drawing}\n```" for name, drawing in drawn)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.states import THREAD, StateMachine, ThreadState
 from streams_runtime.tasks.batches import Batches
 from streams_runtime.tasks.intake import Intake, IntakeLimits
@@ -58,6 +59,14 @@ class Application(Protocol):
 
     engine: EngineRoom
     standbys: StandbyTasks | None
+
+    @property
+    def global_tables_are_complete(self) -> bool:
+        """Whether the global tables have what their topics had at the start; True where there are none."""
+
+    @property
+    def global_stores(self) -> Mapping[str, GlobalStore]:
+        """Their stores, by the names of the tables."""
 
     def make_topics_ready(self) -> Mapping[str, int]:
         """Check all topics, set up internal ones where that is automatic, and return every topic's partition count: a
@@ -223,6 +232,7 @@ class StreamThread:
     def _take_part(self, consumer: GroupConsumer) -> None:
         application = self._application
         self._check_topics()
+        self._wait_for_global_tables()
         self._assignment_came = self._join_anew = False
         self._joined_at = time.monotonic()
         self._batches = None
@@ -352,10 +362,15 @@ class StreamThread:
                 _LOGGER.warning("%s", error)
                 self._stopping.wait(_RETRY)
 
+    def _wait_for_global_tables(self) -> None:
+        """As in Kafka Streams, no partition is taken from others before what it is joined with is here."""
+        while not self._stopping.is_set() and not self._application.global_tables_are_complete:
+            self._stopping.wait(_ENGINE_LOOK)
+
     def _ready_batches(self, intake: Intake, consumer: GroupConsumer) -> Batches | None:
         """What batches are worked on with; None while Spark is not there yet."""
         application, counters = self._application, self.counters
-        processor = application.engine.processor(counters)
+        processor = application.engine.processor(counters, application.global_stores)
         if processor is None:
             return None
         application.engine.tag_jobs(self.name)  # what this thread itself asks Spark: why a record can't be read

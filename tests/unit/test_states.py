@@ -10,9 +10,11 @@ import pytest
 from streams_runtime.errors import IllegalStateException
 from streams_runtime.states import (
     CLIENT,
+    GLOBAL_THREAD,
     TASK,
     THREAD,
     ClientState,
+    GlobalThreadState,
     Move,
     StateMachine,
     TaskState,
@@ -44,6 +46,12 @@ THREAD_ALLOWED = {
     "PENDING_SHUTDOWN": "DEAD",
     "DEAD": "",
 }
+GLOBAL_THREAD_ALLOWED = {
+    "CREATED": "RUNNING PENDING_SHUTDOWN",
+    "RUNNING": "PENDING_SHUTDOWN",
+    "PENDING_SHUTDOWN": "DEAD",
+    "DEAD": "",
+}
 TASK_ALLOWED = {
     "CREATED": "RESTORING CLOSED",
     "RESTORING": "RUNNING SUSPENDED",
@@ -68,6 +76,17 @@ def test_every_pair_of_thread_states_is_judged_as_documented(old: ThreadState, n
     closing = old in (ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD)
     otherwise = Move.REFUSED if closing else Move.ILLEGAL
     assert THREAD.judge(old, new) is (Move.ALLOWED if new in THREAD_ALLOWED[old].split() else otherwise)
+
+
+@pytest.mark.parametrize(("old", "new"), list(itertools.product(GlobalThreadState, GlobalThreadState)))
+def test_every_pair_of_global_thread_states_is_judged_as_documented(
+    old: GlobalThreadState, new: GlobalThreadState
+) -> None:
+    closing = old in (GlobalThreadState.PENDING_SHUTDOWN, GlobalThreadState.DEAD)
+    otherwise = Move.REFUSED if closing else Move.ILLEGAL
+    if old is new is GlobalThreadState.RUNNING:
+        otherwise = Move.ALLOWED
+    assert GLOBAL_THREAD.judge(old, new) is (Move.ALLOWED if new in GLOBAL_THREAD_ALLOWED[old].split() else otherwise)
 
 
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(TaskState, TaskState)))

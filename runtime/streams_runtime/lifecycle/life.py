@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, told
+from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, StreamsException, told
 from streams_runtime.lifecycle.budget import RestartBudget, RestartPolicy
 from streams_runtime.lifecycle.callbacks import Callbacks
 from streams_runtime.lifecycle.crew import Crew, T
@@ -17,15 +17,17 @@ from streams_runtime.lifecycle.uncaught import (
     REPLACEMENTS,
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,
+    Verdict,
     judge,
 )
-from streams_runtime.states import CLIENT, ClientState, StateListener, StateMachine, ThreadState
+from streams_runtime.states import CLIENT, ClientState, GlobalThreadState, StateListener, StateMachine, ThreadState
 
 _LOGGER = logging.getLogger("streams_runtime.client")
 _FAILING = frozenset({ClientState.PENDING_ERROR, ClientState.ERROR})
 _ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
 _WORKING = frozenset({ClientState.REBALANCING, ClientState.RUNNING})
 _BATCH_GRACE = 10.0  # seconds that a running batch has to end at a close, before Spark's jobs are cancelled
+_NO_OTHER_GLOBAL_THREAD = "it is the global stream thread, of which there is no other"
 _REBALANCES = frozenset({ThreadState.PARTITIONS_REVOKED, ThreadState.PARTITIONS_ASSIGNED})
 
 
@@ -188,24 +190,45 @@ class Life(Generic[T]):
 
     def uncaught(self, thread: T, error: BaseException) -> None:
         """To be told, on the thread itself, what ends it."""
-        _LOGGER.error("%s ended by %s: %s", thread.name, type(error).__name__, error)
-        _LOGGER.debug("stack trace", exc_info=error)
-        with self._judging, self.callbacks.entered():
-            since = self._running_since.pop(thread.name, None)
-            uptime = 0.0 if since is None else self._clock() - since
-            verdict = judge(error, self._handler, self._budget, uptime, self._works.beyond_repair())
-            self._budget = verdict.budget
-        if verdict.note:
-            error.add_note(verdict.note)
+        verdict = self._judged(thread.name, error, self._works.beyond_repair())
         if verdict.response is UncaughtExceptionResponse.REPLACE_THREAD:
             _LOGGER.warning("%s is replaced in %g s", thread.name, verdict.delay)
             self._crew.replace(thread, verdict.delay)
             self.machine.move(ClientState.REBALANCING, only_from=_WORKING)
             return
+        self._end_by(thread.name, error, verdict)
+
+    def uncaught_in_global_thread(self, name: str, error: BaseException) -> None:
+        """To be told, on the global thread itself, what ends it: it is never replaced, as in Kafka Streams."""
+        self._end_by(name, error, self._judged(name, error, _NO_OTHER_GLOBAL_THREAD))
+
+    def global_thread_moved(self, name: str, new: GlobalThreadState) -> None:
+        """To be told every move of the global thread: whatever ends it ends the client, unless that is ending."""
+        if new is GlobalThreadState.DEAD and self.state in _WORKING:
+            died = StreamsException(
+                f"{name} has ended, and with it the global tables are no longer kept up to date. Start the client anew"
+            )
+            if self.fail(died):
+                _LOGGER.error("%s", died)
+
+    def _judged(self, name: str, error: BaseException, beyond_repair: str | None) -> Verdict:
+        """What the handler says of an exception that ends the thread of this name."""
+        _LOGGER.error("%s ended by %s: %s", name, type(error).__name__, error)
+        _LOGGER.debug("stack trace", exc_info=error)
+        with self._judging, self.callbacks.entered():
+            since = self._running_since.pop(name, None)
+            uptime = 0.0 if since is None else self._clock() - since
+            verdict = judge(error, self._handler, self._budget, uptime, beyond_repair)
+            self._budget = verdict.budget
+        if verdict.note:
+            error.add_note(verdict.note)
+        return verdict
+
+    def _end_by(self, name: str, error: BaseException, verdict: Verdict) -> None:
         everyone = verdict.response is UncaughtExceptionResponse.SHUTDOWN_APPLICATION
         self.fail(error, everyone)
         what = "all clients of the application" if everyone else "this client"
-        _LOGGER.error("the exception of %s ends %s: %s", thread.name, what, told(error))
+        _LOGGER.error("the exception of %s ends %s: %s", name, what, told(error))
 
     def _tell_user(self, new: ClientState, old: ClientState) -> None:
         if self._listener is not None:

@@ -18,6 +18,7 @@ from streams_runtime.pipeline.avro_write import AvroWriter, avro_writer
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.dedupe import check_dedupe
 from streams_runtime.pipeline.formats import ddl_of, format_of
+from streams_runtime.pipeline.global_joins import check_lookup, with_lookup
 from streams_runtime.pipeline.joins import MATCH, check_join, joined
 from streams_runtime.pipeline.late import late_records
 from streams_runtime.pipeline.nodes import (
@@ -291,7 +292,9 @@ class Compiler:
                     found.append(Outlet(node, frames[node.name]))
             elif isinstance(node, StreamJoinNode):
                 found.append(Outlet(node, both_sides(frames[node.input], frames[node.other])))
-            elif isinstance(node, AggregateNode | JoinNode | DedupeNode | RepartitionSinkNode | SinkNode):
+            elif isinstance(node, JoinNode):
+                found.append(Outlet(node, with_lookup(node, frames[node.input])))
+            elif isinstance(node, AggregateNode | DedupeNode | RepartitionSinkNode | SinkNode):
                 found.append(Outlet(node, frames[node.input]))
         return found
 
@@ -353,6 +356,8 @@ class Compiler:
             case TableJoinNode():
                 return check_table_join(node, rows, self._outputs[node.table])
             case JoinNode():
+                if node.on is not None:
+                    check_lookup(node, rows, self._outputs[node.table])
                 return check_join(node, rows, self.key_format(node.table), self._decoders[node.table].value)
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:

@@ -38,7 +38,7 @@ def check_join(node: JoinNode, stream: DataFrame, key: Format, value: Format) ->
     """
     mistakes = []
     with refusing(f"{node.path}.join"):
-        mine = format_of(stream.schema["_key"].dataType)
+        mine = format_of(stream.schema["_key"].dataType) if node.on is None else key
     if mine.name != key.name:
         found = f"the keys of {node.input} are {mine.name}, those of {node.table} {key.name}"
         remedy = "put a keyBy before the join that gives the table's type"

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, VALUE
 from streams_runtime.pipeline.formats import format_of, write_json
+from streams_runtime.pipeline.global_joins import LOOKUP
 from streams_runtime.pipeline.refusing import arguments_refused, columns_refused, refusing
 from streams_runtime.pipeline.stream_nodes import ELEMENT, WAY, alike, of_a_stream
 from streams_runtime.state.aggregates import AggregateState
@@ -150,9 +151,11 @@ def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
 def usable(node: AggregateNode | TableSourceNode | RepartitionSinkNode | JoinNode) -> Column:
     """Whether the node takes a record, as in Kafka Streams.
 
-    It needs a key, except for a left join; joins and aggregates by key or by sliding windows need a value too.
+    It needs a key, except for a left join; joins and aggregates by key or by sliding windows need a value too. A join
+    with a global table asks for what it looks up instead of the key.
     """
-    keyed, valued = F.col("_key").isNotNull(), ~F.col(NULL_VALUE)
+    looks_up = isinstance(node, JoinNode) and node.on is not None
+    keyed, valued = F.col(LOOKUP if looks_up else "_key").isNotNull(), ~F.col(NULL_VALUE)
     match node:
         case AggregateNode(windows=None | SlidingWindows()) | JoinNode(left=False):
             return keyed & valued

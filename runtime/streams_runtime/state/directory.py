@@ -22,11 +22,12 @@ from streams_runtime.topology.plan import TaskId
 _LOGGER = logging.getLogger("streams_runtime.state")
 _LOCK = ".lock"
 _QUARANTINE = "quarantine"
+_GLOBAL = "global"
 _KEPT_IN_QUARANTINE = 3  # folders of damaged stores; they take space, and one is enough to find the cause
 
 
 class StateDirectory:
-    """`<base>/<application>/<task>/rocksdb/<store>`, as Kafka Streams lays it out.
+    """`<base>/<application>/<task>/rocksdb/<store>`, as Kafka Streams lays it out; `global` stands for a task.
 
     One process at a time owns `<base>/<application>`: an advisory lock on a file that says who it is. The kernel
     drops the lock when the process dies, however it dies.
@@ -94,7 +95,18 @@ class StateDirectory:
         Raises:
             ProcessorStateException: the folder can't be made.
         """
-        folder = self._root / str(task) / "rocksdb" / store
+        return self._store_folder(str(task), store)
+
+    def global_store_folder(self, store: str) -> Path:
+        """Folder of a global table's RocksDB, which is no task's; its parents are made.
+
+        Raises:
+            ProcessorStateException: the folder can't be made.
+        """
+        return self._store_folder(_GLOBAL, store)
+
+    def _store_folder(self, owner: str, store: str) -> Path:
+        folder = self._root / owner / "rocksdb" / store
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -16,10 +16,12 @@ from streams_runtime.pipeline.dedupe import ToDedupe
 from streams_runtime.pipeline.runner import Behind, Emission, Keyed, StageResult, SubTopologyRunner, ToJoin
 from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
+from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.tasks.closing import closed
 from streams_runtime.tasks.dedupe import deduped
+from streams_runtime.tasks.global_joins import looked_up
 from streams_runtime.tasks.joins import matched
 from streams_runtime.tasks.peeks import PeekLog, Totals, added_up
 from streams_runtime.tasks.sessions import merged_sessions, must_be_cut_anew
@@ -104,7 +106,10 @@ class BatchProcessor:
         runners: Mapping[int, SubTopologyRunner],
         policy: ErrorPolicy,
         counters: Counters,
+        global_stores: Mapping[str, GlobalStore] | None = None,
     ) -> None:
+        """`global_stores` are those of the global tables, by the names of the tables."""
+        self._global_stores = global_stores or {}
         self._compiler = compiler
         self._runners = runners
         self._policy = policy
@@ -143,7 +148,10 @@ class BatchProcessor:
             stage = stages.pop(0)
             self._apply(work, stage)
             found: list[Behind] = [
-                matched(each, tables.get(each.node.table), work.tables(each)) for each in stage.joins
+                matched(each, tables.get(each.node.table), work.tables(each))
+                if each.node.on is None
+                else looked_up(each, self._global_stores[each.node.table])
+                for each in stage.joins
             ]
             found += [self._join_streams(work, each) for each in stage.stream_joins]
             found += [self._dedupe(work, each) for each in stage.dedupes]

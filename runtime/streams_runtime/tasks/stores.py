@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from streams_runtime.errors import ProcessorStateException, TaskCorruptedException
 from streams_runtime.state.damage import DAMAGED
 from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.store import LocalStore
 from streams_runtime.state.stores import AnyStore, open_store
-from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId
+from streams_runtime.topology.plan import SubTopology, TaskId
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
+S = TypeVar("S", bound=LocalStore)
 
 
 def open_stores(sub: SubTopology, task: TaskId, directory: StateDirectory) -> dict[str, AnyStore]:
@@ -25,7 +29,9 @@ def open_stores(sub: SubTopology, task: TaskId, directory: StateDirectory) -> di
     stores = {}
     with ExitStack() as undo:
         for spec in sub.stores:
-            stores[spec.name] = store = _open_sound(spec, task, directory)
+            folder = directory.store_folder(task, spec.name)
+            opening = partial(open_store, spec, task.partition, folder)
+            stores[spec.name] = store = open_sound(folder, directory, opening)
             undo.callback(store.close)
         undo.pop_all()
     return stores
@@ -59,19 +65,23 @@ def close_stores(stores: Mapping[str, AnyStore]) -> None:
             closing.callback(_close, store)
 
 
-def _open_sound(spec: StoreSpec, task: TaskId, directory: StateDirectory) -> AnyStore:
-    folder = directory.store_folder(task, spec.name)
+def open_sound(folder: Path, directory: StateDirectory, open: Callable[[], S]) -> S:
+    """The store that `open` gives of the files in `folder`; damaged ones are set aside, and it begins empty.
+
+    Raises:
+        ProcessorStateException: it can't be opened.
+    """
     try:
         # Damage that was found before, by a reader, may not show when the files are opened.
         reason = DAMAGED.of([folder]).get(folder)
         if reason is None:
-            return open_store(spec, task.partition, folder)
+            return open()
     except TaskCorruptedException as damage:
         reason = str(damage.__cause__)
     if not folder.is_dir():
         raise ProcessorStateException(f"store {folder} can't be opened: {reason}. Delete what lies there")
     directory.quarantine(folder, reason)
-    return open_store(spec, task.partition, folder)
+    return open()
 
 
 def _close(store: AnyStore) -> None:

@@ -117,7 +117,7 @@ class TopologyTestDriver:
         """
         self._check_open()
         if name not in self._outputs:
-            read = name in self.topology.source_topics
+            read = name in (*self.topology.source_topics, *self.topology.global_topics)
             hint = "it is read; use input_topic" if read else suggestion(name, self._outputs)
             raise TopologyException(f"no sink writes the topic {name!r}; {hint}")
         known = name in self.topology.sink_topics
@@ -223,7 +223,7 @@ def _analysed(session: SparkSession, topology: Topology, origins: Mapping[str, s
 
 def _counts(topology: Topology, outputs: Sequence[str], partitions: int | Mapping[str, int]) -> Mapping[str, int]:
     """The number of partitions of each topic that the application or the test reads."""
-    own = (*topology.source_topics, *outputs)
+    own = (*topology.source_topics, *topology.global_topics, *outputs)
     some = dict.fromkeys(own, partitions) if isinstance(partitions, int) else partitions
     for topic, count in some.items():
         if topic not in own:

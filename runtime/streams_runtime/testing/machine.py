@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +13,9 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.failures import is_spark_failure, translated
 from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.tasks.assignment import inputs_of_task
+from streams_runtime.tasks.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.tasks.processor import BatchProcessor, Counters, Outcome
 from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.unreadable import ErrorPolicy
@@ -39,10 +41,17 @@ class Machine:
         self.topology = topology
         self.counters = Counters()
         self.logs = Logs(counts)
-        self._processor = BatchProcessor(compiled.compiler, compiled.runners, policy, self.counters)
         ids = tasks(topology, counts)
         with ExitStack() as undo:
             directory = undo.enter_context(StateDirectory(folder, topology.application_id, _OWNER))
+            self.global_stores: dict[str, GlobalStore] = {}
+            self._global_updates: dict[str, GlobalUpdate] = {}
+            for sub in topology.global_tables:
+                global_store = open_global_store(sub, directory)
+                undo.callback(global_store.close)
+                update = GlobalUpdate(global_store, compiled.runners[sub.id], compiled.compiler, policy, self.counters)
+                self.global_stores[sub.nodes[0].name] = global_store
+                self._global_updates[global_store.changelog.topic] = update
             self.tasks = {
                 sub.id: running_tasks(
                     undo, sub, [each for each in ids if each.subtopology == sub.id], counts, directory
@@ -50,14 +59,17 @@ class Machine:
                 for sub in topology.subtopologies
             }
             self._closing = undo.pop_all()
+        self._processor = BatchProcessor(compiled.compiler, compiled.runners, policy, self.counters, self.global_stores)
 
     def work(self) -> None:
         """Process all that waits, and what comes of it, until nothing is left: sub-topology by sub-topology, upstream
-        first, each with all that waits for it as one batch.
+        first, each with all that waits for it as one batch. Global tables are brought up to date before.
 
         Raises whatever ends a batch in the runtime. Nothing of that batch is written, and what waits is forgotten.
         """
         try:
+            for topic, update in self._global_updates.items():
+                self._bring_up_to_date(topic, update)
             while any(self._work_on(sub) for sub in self.topology.subtopologies):
                 pass
         except BaseException:
@@ -66,12 +78,20 @@ class Machine:
 
     def forget(self) -> None:
         """Leave out what waits to be processed."""
-        for sub in self.topology.subtopologies:
+        for sub in self.topology.every_subtopology:
             self.logs.take(sub.source_topics)
 
     def close(self) -> None:
         """Close the stores. May be called twice."""
         self._closing.close()
+
+    def _bring_up_to_date(self, topic: str, update: GlobalUpdate) -> None:
+        waiting = self.logs.take((topic,))
+        if waiting:
+            batch = batch_of(waiting)
+            ends = {each.partition.partition: each.end for each in batch.ranges}
+            with _spark_failures_translated(batch):
+                update.apply(batch, ends)
 
     def _work_on(self, sub: SubTopology) -> bool:
         """Whether something waited for the sub-topology."""
@@ -88,13 +108,19 @@ class Machine:
     def _processed(self, sub: SubTopology, batch: BatchInput, outbox: Outbox) -> Outcome:
         # A batch's output goes through `send` alone.
         producer = cast(BatchProducer, outbox)
-        try:
+        with _spark_failures_translated(batch):
             result = self._processor.compute(sub, batch)
             return self._processor.apply(sub, self.tasks[sub.id], batch, result, producer)
-        except Exception as error:
-            if is_spark_failure(error):
-                raise translated(error, "no address", batch.ranges) from error
-            raise
+
+
+@contextmanager
+def _spark_failures_translated(batch: BatchInput) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if is_spark_failure(error):
+            raise translated(error, "no address", batch.ranges) from error
+        raise
 
 
 def running_tasks(

@@ -35,12 +35,17 @@ class DriverStores:
         return self._topology.store(name)[1].kind
 
     def partition_count(self, store: str) -> int:
-        """As many as the sub-topology has tasks."""
+        """As many as the sub-topology has tasks; one of a global store."""
+        if self._topology.store(store)[1].global_:
+            return 1
         return len(self._machine.tasks[self._topology.store(store)[0].id])
 
     def views(self, store: str) -> Mapping[int, AnyView]:
         """All partitions."""
-        tasks = self._machine.tasks[self._topology.store(store)[0].id]
+        sub, spec = self._topology.store(store)
+        if spec.global_:
+            return {0: view_of(self._machine.global_stores[spec.node])}
+        tasks = self._machine.tasks[sub.id]
         return {partition: view_of(task.stores[store]) for partition, task in tasks.items()}
 
     def stale_views(self, store: str) -> Mapping[int, AnyView]:

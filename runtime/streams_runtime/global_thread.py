@@ -1,0 +1,211 @@
+"""GlobalStreamThread: keeps the global tables of a client complete, for all of its stream threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Protocol
+
+from streams_runtime.api import StreamsApplication
+from streams_runtime.engine import Compiled, EngineRoom, error_policy
+from streams_runtime.errors import BrokerNotAvailableException, SchemaRegistryNotAvailableException
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.group_consumer import Fetched
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.failures import is_spark_failure, translated
+from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput
+from streams_runtime.restore.global_topics import GlobalTopics
+from streams_runtime.restore.listener import StateRestoreListener
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.states import GLOBAL_THREAD, GlobalThreadState, StateMachine
+from streams_runtime.tasks.global_tables import GlobalUpdate, open_global_store
+from streams_runtime.tasks.intake import batch_of
+from streams_runtime.tasks.processor import Counters
+from streams_runtime.topics.external import check_external_topics, source_topics
+from streams_runtime.topology.plan import SubTopology, Topology
+
+_LOGGER = logging.getLogger("streams_runtime.threads")
+_RETRY = 1.0  # seconds until a broker, or a registry, that is away is asked again
+_ENGINE_LOOK = 0.1  # seconds between two looks at Spark while it starts
+_NOTHING = BatchInput((), RAW_SCHEMA.empty_table())
+_GRACE = 10.0  # seconds that a running batch has to end at a close
+
+
+class Application(Protocol):
+    """What the client gives its global thread."""
+
+    application: StreamsApplication
+    topology: Topology
+    admin: Admin
+    directory: StateDirectory
+    client_properties: Mapping[str, str]
+    exactly_once: bool
+    engine: EngineRoom
+
+
+class GlobalStreamThread:
+    """Reads the topics of all global tables into their stores: to their ends first, then as they grow.
+
+    It has a consumer of its own outside of the group. RUNNING (states.GLOBAL_THREAD): the stores have all that the
+    topics had at the start. `on_exception(name, error)` is called on the thread itself when it ends by an error.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        application: Application,
+        on_exception: Callable[[str, BaseException], None],
+        listener: StateRestoreListener,
+        counters: Counters,
+        poll_seconds: float,
+    ) -> None:
+        """`listener` hears of the reading up to the topics' ends, as of any restoration."""
+        self.name = name
+        self.machine = StateMachine(GLOBAL_THREAD, f"thread {name}")
+        self._application = application
+        self._on_exception = on_exception
+        self._listener = listener
+        self._counters = counters
+        self._poll_seconds = poll_seconds
+        self._stopping = threading.Event()
+        self._stores: dict[str, GlobalStore] = {}  # replaced as a whole: other threads read it
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def state(self) -> GlobalThreadState:
+        """The thread's state."""
+        return self.machine.state
+
+    @property
+    def stores(self) -> Mapping[str, GlobalStore]:
+        """The open stores, by the names of their tables."""
+        return self._stores
+
+    def start(self) -> None:
+        """Start; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end; returns at once."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """End the thread, then close the stores, which nobody may be joining with any more. May be called twice.
+
+        Raises:
+            ProcessorStateException: a store could not be flushed; its topic has all that it held.
+        """
+        self.stop()
+        if self._thread.is_alive():
+            self._thread.join(_GRACE)
+            if self._thread.is_alive():
+                self._application.engine.cancel_jobs(self.name)
+                self._thread.join()
+        with ExitStack() as closing:
+            for store in self._stores.values():
+                closing.callback(store.close)
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            if self._stopping.is_set():
+                _LOGGER.warning("%s left a batch unfinished while closing, to be read again: %s", self.name, error)
+            else:
+                self._on_exception(self.name, error)
+        finally:
+            self.machine.move(GlobalThreadState.PENDING_SHUTDOWN)
+            self.machine.move(GlobalThreadState.DEAD)
+
+    def _work(self) -> None:
+        application, should_stop = self._application, self._stopping.is_set
+        for sub in application.topology.global_tables:
+            store = open_global_store(sub, application.directory)
+            self._stores = {**self._stores, sub.nodes[0].name: store}
+        application.engine.start()
+        if not application.admin.wait_for_broker(should_stop=should_stop):
+            return
+        consumer = ChangelogConsumer(application.client_properties, self.name)
+        try:
+            topics = GlobalTopics(
+                consumer,
+                application.admin,
+                self._stores.values(),
+                self._listener,
+                application.exactly_once,
+                self._poll_seconds,
+            )
+            self._begin(topics)
+            self._follow(topics)
+        finally:
+            consumer.close()
+
+    def _begin(self, topics: GlobalTopics) -> None:
+        while not self._stopping.is_set():
+            try:
+                missing = topics.begin()
+            except BrokerNotAvailableException as error:
+                _LOGGER.warning("%s", error)
+                self._stopping.wait(_RETRY)
+                continue
+            if missing:
+                named = source_topics(self._application.topology)
+                wanted = {topic: named[topic] for topic in missing}
+                check_external_topics(wanted, {}, (), self._application.admin.address)
+            return
+
+    def _follow(self, topics: GlobalTopics) -> None:
+        updates = self._updates()
+        if updates is None:
+            return
+        while not self._stopping.is_set():
+            if topics.complete:
+                self.machine.move(GlobalThreadState.RUNNING)
+            found = topics.poll()
+            for topic, followed in topics.followed.items():
+                reached = topics.reached(topic)
+                if reached != followed.positions:
+                    before = {TopicPartition(topic, number): at for number, at in followed.positions.items()}
+                    records = found.get(topic, [])
+                    batch = batch_of(Fetched(records, {}), before) or _NOTHING
+                    if not self._applied(updates[topic], batch, reached):
+                        return
+                    topics.note(topic, reached, Counter(message.partition() for message in records))
+
+    def _updates(self) -> Mapping[str, GlobalUpdate] | None:
+        """What batches are applied by, by topic, once Spark is there; None when the thread is to end before.
+
+        Raises what kept Spark from starting.
+        """
+        application = self._application
+        while (ready := application.engine.ready()) is None:
+            if self._stopping.is_set():
+                return None
+            application.engine.wait(_ENGINE_LOOK)
+        application.engine.tag_jobs(self.name)
+        return {sub.source_topics[0]: self._update(ready, sub) for sub in application.topology.global_tables}
+
+    def _update(self, ready: Compiled, sub: SubTopology) -> GlobalUpdate:
+        policy, store = error_policy(self._application.application), self._stores[sub.nodes[0].name]
+        return GlobalUpdate(store, ready.runners[sub.id], ready.compiler, policy, self._counters)
+
+    def _applied(self, update: GlobalUpdate, batch: BatchInput, reached: Mapping[int, int]) -> bool:
+        """Apply a batch, waiting for a registry that is away; False when the thread is to end before."""
+        while not self._stopping.is_set():
+            try:
+                update.apply(batch, reached)
+            except SchemaRegistryNotAvailableException as error:
+                _LOGGER.warning("%s", error)
+                self._stopping.wait(_RETRY)
+            except Exception as error:
+                if is_spark_failure(error):
+                    raise translated(error, self._application.admin.address, batch.ranges) from error
+                raise
+            else:
+                return True
+        return False
