@@ -164,7 +164,7 @@ class GlobalStreamThread:
         if updates is None:
             return
         while not self._stopping.is_set():
-            if topics.complete:
+            if self.state is GlobalThreadState.CREATED and topics.complete:
                 self.machine.move(GlobalThreadState.RUNNING)
             found = topics.poll()
             for topic, followed in topics.followed.items():

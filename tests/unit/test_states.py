@@ -84,8 +84,6 @@ def test_every_pair_of_global_thread_states_is_judged_as_documented(
 ) -> None:
     closing = old in (GlobalThreadState.PENDING_SHUTDOWN, GlobalThreadState.DEAD)
     otherwise = Move.REFUSED if closing else Move.ILLEGAL
-    if old is new is GlobalThreadState.RUNNING:
-        otherwise = Move.ALLOWED
     assert GLOBAL_THREAD.judge(old, new) is (Move.ALLOWED if new in GLOBAL_THREAD_ALLOWED[old].split() else otherwise)
 
 

@@ -108,18 +108,13 @@ class GlobalTopics:
         self._keep_up_with_topics()
         try:
             records = self._consumer.poll(_BATCH_RECORDS, self._poll_seconds)
-        except InvalidOffsetException as invalid:
-            each, number = self._followed[invalid.partition.topic], invalid.partition.partition
-            raise StreamsException(
-                f"the log of {invalid.partition} does not have the offset {each.positions[number]} any more, at which"
-                f" the global store {each.store.name} goes on: what was deleted there may still be in the store. Start"
-                " the client anew, which builds the store anew from the whole topic"
-            ) from invalid
-        except StreamsException:
+        except (InvalidOffsetException, StreamsException) as failure:
             self._look_at = 0.0
-            if not self._keep_up_with_topics():
-                raise
-            return {}
+            if self._keep_up_with_topics():
+                return {}
+            if isinstance(failure, InvalidOffsetException):
+                raise self._lost(failure.partition) from failure
+            raise
         found: dict[str, list[Any]] = {}
         for partition, messages in records.items():
             found.setdefault(partition.topic, []).extend(messages)
@@ -143,6 +138,14 @@ class GlobalTopics:
             if each.positions[number] >= end:
                 del each.ends[number]
                 self._listener.on_restore_end(partition, name, each.restored.pop(number, 0))
+
+    def _lost(self, partition: TopicPartition) -> StreamsException:
+        each = self._followed[partition.topic]
+        return StreamsException(
+            f"the log of {partition} does not have the offset {each.positions[partition.partition]} any more, at which"
+            f" the global store {each.store.name} goes on: what was deleted there may still be in the store. Start the"
+            " client anew, which builds the store anew from the whole topic"
+        )
 
     def _begin(self, each: Followed, topic_id: str, logs: Mapping[int, Log]) -> None:
         store = each.store
@@ -175,6 +178,7 @@ class GlobalTopics:
             found = self._brokers.describe_topics(self._followed, config=False)
         except BrokerNotAvailableException as error:
             _LOGGER.warning("%s", error)
+            self._read_anew()  # whatever made somebody look is met again, and looked at, when they are back
             return True
         changed = [self._keep_up_with(each, found.get(topic)) for topic, each in self._followed.items()]
         if any(changed):

@@ -1,0 +1,220 @@
+"""Global tables of whole clients: complete before they run, followed, the same on each, and the end of their thread."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clients import client, last_values, make_topics, read, send, until_done
+from confluent_kafka.admin import AdminClient, NewPartitions
+from waiting import DEADLINE, eventually
+
+from streams_runtime.client import StreamsClient
+from streams_runtime.errors import (
+    DeserializationException,
+    MissingSourceTopicException,
+    StateStoreNotAvailableException,
+)
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.lifecycle.uncaught import UncaughtExceptionResponse
+from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.states import ClientState, GlobalThreadState
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark"), pytest.mark.timeout(600)]
+
+AIRLINES = StoreQueryParameters("airlines")
+
+
+def named(prefix: str) -> str:
+    return f"""
+sources:
+  - {{name: flights, topic: {prefix}-flights, key: {{format: string}},
+      value: {{format: json, schema: "carrier STRING"}}}}
+  - {{name: airlines, topic: {prefix}-airlines, key: {{format: string}}, value: {{format: json, schema: "name STRING"}},
+      table: {{store: airlines, global: true}}}}
+steps:
+  - {{name: named, from: flights,
+      join: {{table: airlines, "on": carrier, type: left, select: {{airline: airlines.name}}}}}}
+sinks: [{{from: named, topic: {prefix}-named}}]
+"""
+
+
+@pytest.fixture
+def topics(broker: Any, namespace: str) -> str:
+    """The application's topics, made; their bootstrap address."""
+    bootstrap: str = broker.bootstrap_servers
+    make_topics(bootstrap, **{f"{namespace}-flights": 2, f"{namespace}-airlines": 3, f"{namespace}-named": 1})
+    return bootstrap
+
+
+def airlines(made: StreamsClient) -> dict[str, str]:
+    with made.store(AIRLINES).all() as entries:
+        return {key: value["name"] for key, value in entries}
+
+
+def started(made: StreamsClient) -> StreamsClient:
+    made.start()
+    assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+    return made
+
+
+def fly(bootstrap: str, namespace: str, made: StreamsClient, *flights: tuple[str, str]) -> None:
+    """Write flights, by number and carrier, and wait until they are processed."""
+    send(bootstrap, f"{namespace}-flights", [(number, {"carrier": carrier}) for number, carrier in flights])
+    until_done(made, [f"{namespace}-flights"])
+
+
+def written(bootstrap: str, namespace: str) -> dict[str, Any]:
+    return {number: value["airline"] for number, value in last_values(bootstrap, f"{namespace}-named").items()}
+
+
+def test_a_global_table_is_complete_before_the_client_runs_followed_then_and_restored_from_where_it_was(
+    topics: str, namespace: str, tmp_path: Path
+) -> None:
+    heard: list[tuple[str, int, int]] = []
+    many = [(f"K{number}", {"name": f"n{number}"}) for number in range(300)]
+    send(topics, f"{namespace}-airlines", [*many, ("AA", {"name": "American"}), ("XX", {"name": "gone"})])
+    send(topics, f"{namespace}-flights", [("1", {"carrier": "AA"}), ("2", {"carrier": "K299"})])
+    with client(topics, namespace, named(namespace), tmp_path) as made:
+        seen: list[tuple[ClientState, bool]] = []
+        made.set_state_listener(lambda new, _old: seen.append((new, made.global_tables_are_complete)))
+        started(made)
+        assert (ClientState.RUNNING, True) in seen
+        assert (ClientState.RUNNING, False) not in seen
+        assert len(airlines(made)) == 302
+        until_done(made, [f"{namespace}-flights"])
+        assert written(topics, namespace) == {"1": "American", "2": "n299"}
+        send(topics, f"{namespace}-airlines", [("XX", None), ("ZZ", {"name": "new"})])
+        eventually(lambda: airlines(made).get("ZZ") == "new" and "XX" not in airlines(made), "the table follows")
+        fly(topics, namespace, made, ("3", "ZZ"), ("4", "XX"))
+        assert written(topics, namespace) == {"1": "American", "2": "n299", "3": "new", "4": None}
+        assert {each["topic"] for each in made.describe()["lag"]} == {f"{namespace}-flights"}
+    assert (tmp_path / namespace / "global" / "rocksdb" / "airlines").is_dir()
+    send(topics, f"{namespace}-airlines", [("ZZ", {"name": "newer"})])
+    with client(topics, namespace, named(namespace), tmp_path) as made:
+        started(made)
+        assert airlines(made)["ZZ"] == "newer"
+        restored = [row for row in made.describe()["restoration"] if row["store"] == "airlines"]
+        heard += [(row["topic"], row["start"] > 0, row["restored"]) for row in restored]
+        assert heard == [(f"{namespace}-airlines", True, 1)]
+
+
+def test_each_instance_has_the_whole_table_and_answers_for_it_itself(
+    topics: str, namespace: str, tmp_path: Path
+) -> None:
+    send(topics, f"{namespace}-airlines", [(f"K{number}", {"name": f"n{number}"}) for number in range(50)])
+    folders = (tmp_path / "a", tmp_path / "b")
+    with (
+        client(topics, namespace, named(namespace), folders[0], instance="a") as one,
+        client(topics, namespace, named(namespace), folders[1], instance="b") as other,
+    ):
+        for each in (one, other):
+            each.start()
+
+        def shared() -> bool:
+            assert not any(each.error for each in (one, other))
+            running = all(each.state is ClientState.RUNNING for each in (one, other))
+            return running and all(len(each.describe()["tasks"]) == 1 for each in (one, other))
+
+        eventually(shared, "each has one of the two partitions", 180)
+        send(topics, f"{namespace}-airlines", [("K0", {"name": "zero"})])
+        for each in (one, other):
+            eventually(lambda each=each: airlines(each)["K0"] == "zero", "the table follows")  # type: ignore[misc]
+            assert len(airlines(each)) == 50
+            assert each.store(StoreQueryParameters("airlines", partition=0)).get("K49") == {"name": "n49"}
+            owners = each._inspection.owners("airlines")
+            assert {number: owner.url for number, owner in owners.items()} == {0: each.url}
+        send(topics, f"{namespace}-flights", [(str(number), {"carrier": f"K{number}"}) for number in range(50)])
+        eventually(lambda: len(read(topics, f"{namespace}-named")) == 50, "all flights are written")
+    assert written(topics, namespace) == {"0": "zero"} | {str(number): f"n{number}" for number in range(1, 50)}
+
+
+def test_the_end_of_the_global_thread_is_the_end_of_the_client_in_error(
+    topics: str, namespace: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with client(topics, namespace, named(namespace), tmp_path) as made, caplog.at_level(logging.INFO):
+        handle = started(made).store(AIRLINES)
+        assert made.global_thread is not None
+        made.global_thread.stop()
+        assert made.wait_for_end(DEADLINE)
+        assert (made.state, made.global_thread.state) == (ClientState.ERROR, GlobalThreadState.DEAD)
+        assert "GlobalStreamThread has ended" in str(made.error)
+        for ask in (lambda: made.store(AIRLINES), lambda: handle.get("AA")):
+            with pytest.raises(StateStoreNotAvailableException):
+                ask()
+        made.close()
+        assert made.state is ClientState.ERROR
+    told = [record.getMessage() for record in caplog.records]
+    assert "State transition from RUNNING to PENDING_ERROR" in told
+    assert "State transition from PENDING_ERROR to ERROR" in told
+
+
+def test_a_record_that_cannot_be_read_ends_the_client_which_is_not_given_another_global_thread(
+    topics: str, namespace: str, tmp_path: Path
+) -> None:
+    asked: list[BaseException] = []
+
+    def replace(error: BaseException) -> UncaughtExceptionResponse:
+        asked.append(error)
+        return UncaughtExceptionResponse.REPLACE_THREAD
+
+    with client(topics, namespace, named(namespace), tmp_path) as made:
+        made.set_uncaught_exception_handler(replace)
+        started(made)
+        send(topics, f"{namespace}-airlines", [("AA", b"no json")], partition=1)
+        assert made.wait_for(ClientState.ERROR, timeout=DEADLINE)
+        assert isinstance(made.error, DeserializationException)
+        assert f"{namespace}-airlines-1@0" in str(made.error)
+        assert asked == [made.error]
+        assert "there is no other" in " ".join(made.error.__notes__)
+
+
+def test_a_missing_global_topic_is_a_missing_source_topic(broker: Any, namespace: str, tmp_path: Path) -> None:
+    bootstrap = broker.bootstrap_servers
+    make_topics(bootstrap, **{f"{namespace}-flights": 1, f"{namespace}-named": 1})
+    with client(bootstrap, namespace, named(namespace), tmp_path) as made:
+        made.start()
+        assert made.wait_for(ClientState.ERROR, timeout=DEADLINE)
+        assert isinstance(made.error, MissingSourceTopicException)
+        assert f"{namespace}-airlines (spec.topology.sources[1].topic)" in str(made.error)
+
+
+def test_a_topic_that_is_made_anew_is_read_from_its_beginning_and_the_store_is_built_anew_at_the_next_start(
+    topics: str, namespace: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = f"{namespace}-airlines"
+    send(topics, topic, [("AA", {"name": "American"}), ("UA", {"name": "United"})])
+    with client(topics, namespace, named(namespace), tmp_path) as made:
+        started(made)
+        remake(topics, topic, 4)
+        send(topics, topic, [("AA", {"name": "Another"})], partition=3)
+        eventually(lambda: airlines(made)["AA"] == "Another", "the new topic is read")
+        assert airlines(made)["UA"] == "United"
+        assert made.state is ClientState.RUNNING
+    with client(topics, namespace, named(namespace), tmp_path) as made:
+        assert airlines(started(made)) == {"AA": "Another"}
+    assert [each for each in caplog.messages if "deleted and made anew" in each]
+
+
+def test_partitions_that_a_topic_gains_are_read_too(topics: str, namespace: str, tmp_path: Path) -> None:
+    with client(topics, namespace, named(namespace), tmp_path) as made:
+        started(made)
+        grow(topics, f"{namespace}-airlines", 5)
+        send(topics, f"{namespace}-airlines", [("AA", {"name": "American"})], partition=4)
+        eventually(lambda: airlines(made) == {"AA": "American"}, "the new partition is read")
+
+
+def remake(bootstrap: str, topic: str, partitions: int) -> None:
+    admin = Admin({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])
+    eventually(lambda: not admin.describe_topics([topic], config=False), "the topic is gone")
+    admin.close()
+    make_topics(bootstrap, **{topic: partitions})
+
+
+def grow(bootstrap: str, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.create_partitions([NewPartitions(topic, partitions)]).values():
+        done.result(60)
