@@ -103,6 +103,31 @@ sinks: [{from: totals, topic: totals}]
     )
 
 
+def test_joins_with_global_tables_are_those_of_a_file() -> None:
+    builder = StreamsBuilder()
+    users = builder.global_table("users", key="string", value=json("tier STRING"), store="users")
+    cities = builder.global_table("cities", key="string", value=json("city STRING"), store="cities", name="towns")
+    named = orders(builder).join(users, {"tier": "users.tier"}, on="user")
+    named.left_join(cities, {"city": "towns.city"}, on="upper(user)", name="both").to("out")
+    assert builder.build() == declared(
+        """
+        sources:
+          - {name: users, topic: users, key: {format: string}, value: {format: json, schema: tier STRING},
+             table: {store: users, global: true}}
+          - {name: towns, topic: cities, key: {format: string}, value: {format: json, schema: city STRING},
+             table: {store: cities, global: true}}
+          - {name: orders, topic: orders, key: {format: string},
+             value: {format: json, schema: "user STRING, amount DOUBLE, tags ARRAY<STRING>"}}
+        steps:
+          - {name: orders-join, from: orders, join: {table: users, "on": user, select: {tier: users.tier}}}
+          - name: both
+            from: orders-join
+            join: {table: towns, type: left, "on": upper(user), select: {city: towns.city}}
+        sinks: [{from: both, topic: out}]
+        """
+    )
+
+
 def test_joins_are_those_of_a_file() -> None:
     builder = StreamsBuilder()
     stream = orders(builder)

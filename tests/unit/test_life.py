@@ -19,7 +19,7 @@ from streams_runtime.errors import (
 )
 from streams_runtime.lifecycle.budget import RestartBudget, RestartPolicy
 from streams_runtime.lifecycle.uncaught import REPLACEMENTS, UncaughtExceptionResponse, declared, judge
-from streams_runtime.states import ClientState, ThreadState
+from streams_runtime.states import ClientState, GlobalThreadState, ThreadState
 
 LONG = 20.0
 REPLACE = declared("replaceThread")
@@ -399,3 +399,43 @@ def test_what_a_new_thread_would_not_mend_ends_the_client_and_says_why(
     assert verdict.response is UncaughtExceptionResponse.SHUTDOWN_CLIENT
     assert note in verdict.note
     assert verdict.budget == FULL
+
+
+def test_the_end_of_the_global_thread_ends_the_client_in_error() -> None:
+    stage = Stage()
+    stage.start()
+    stage.life.global_thread_moved("global", GlobalThreadState.RUNNING)
+    assert stage.state is ClientState.RUNNING
+    stage.life.global_thread_moved("global", GlobalThreadState.DEAD)
+    assert stage.life.wait_for(ClientState.ERROR, timeout=LONG)
+    assert "global has ended" in str(stage.life.error)
+    assert [new for new, _ in stage.heard][-2:] == [ClientState.PENDING_ERROR, ClientState.ERROR]
+
+
+def test_the_global_thread_ends_quietly_when_the_client_closes() -> None:
+    stage = Stage()
+    stage.start()
+    assert stage.life.close(LONG)
+    stage.life.global_thread_moved("global", GlobalThreadState.DEAD)
+    assert (stage.state, stage.life.error) == (ClientState.NOT_RUNNING, None)
+
+
+def test_an_exception_of_the_global_thread_ends_the_client_also_where_threads_are_replaced(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage(REPLACE)
+    stage.start()
+    error = ProcessorStateException("the disk is full")
+    stage.life.uncaught_in_global_thread("global", error)
+    assert stage.life.wait_for(ClientState.ERROR, timeout=LONG)
+    assert stage.life.error is error
+    assert len(stage.made) == 1
+    assert "the thread is not replaced: it is the global stream thread, of which there is no other" in caplog.text
+
+
+def test_an_exception_of_the_global_thread_may_end_the_application() -> None:
+    stage = Stage(declared("shutdownApplication"))
+    stage.start()
+    stage.life.uncaught_in_global_thread("global", BOOM)
+    assert stage.life.wait_for(ClientState.ERROR, timeout=LONG)
+    assert stage.life.shutdown_requested

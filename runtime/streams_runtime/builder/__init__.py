@@ -2,11 +2,13 @@
 
 from streams_runtime.builder.builder import StreamsBuilder
 from streams_runtime.builder.formats import json
+from streams_runtime.builder.global_tables import GlobalKTable
 from streams_runtime.builder.streams import BranchedKStream, KGroupedStream, KStream, KTable, WindowedKStream
 from streams_runtime.builder.windows import hopping, session, sliding, tumbling
 
 __all__ = [
     "BranchedKStream",
+    "GlobalKTable",
     "KGroupedStream",
     "KStream",
     "KTable",

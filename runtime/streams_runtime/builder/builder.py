@@ -11,6 +11,7 @@ from streams_runtime.api.models import GROUP, KIND, VERSION
 from streams_runtime.api.topology_spec import TopologySpec
 from streams_runtime.builder.formats import Format, format_document
 from streams_runtime.builder.functions import reference_of
+from streams_runtime.builder.global_tables import GlobalKTable
 from streams_runtime.builder.recording import Recording
 from streams_runtime.builder.streams import KStream, KTable
 from streams_runtime.errors import InvalidApplicationException
@@ -50,6 +51,21 @@ class StreamsBuilder:
     ) -> KTable:
         """The last value of each key of a topic, in `store`."""
         return KTable(self._recording, self._source("table", topic, value, key, timestamp, name, {"store": store}))
+
+    def global_table(
+        self,
+        topic: str,
+        *,
+        value: Format,
+        store: str,
+        key: Format | None = None,
+        timestamp: str | None = None,
+        name: str | None = None,
+    ) -> GlobalKTable:
+        """The same, the whole of it in every instance: streams are joined with it by any expression."""
+        table: dict[str, str | bool] = {"store": store, "global": True}
+        made = self._source("global_table", topic, value, key, timestamp, name, table)
+        return GlobalKTable(self._recording, made)
 
     def udf(self, name: str, function: Callable[..., Any], returns: str) -> None:
         """Have expressions call `function` as `name`, with the values of one record.
@@ -102,7 +118,7 @@ class StreamsBuilder:
         key: Format | None,
         timestamp: str | None,
         name: str | None,
-        table: dict[str, str] | None = None,
+        table: dict[str, str | bool] | None = None,
     ) -> str:
         given = name if name is not None else topic
         fields = {"name": given, "topic": topic, "key": format_document(key), "value": format_document(value)}

@@ -12,6 +12,7 @@ from typing import Any, Self
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.names import branch_name
 from streams_runtime.builder.formats import Format, format_document
+from streams_runtime.builder.global_tables import GlobalKTable
 from streams_runtime.builder.recording import Recording, plain, refused
 from streams_runtime.builder.windows import Time, Windows
 
@@ -47,7 +48,7 @@ class Flow:
         self._recording.add("steps", method, {"name": given, **taken, **fields})
         return given
 
-    def _checked(self, other: Flow) -> str:
+    def _checked(self, other: Flow | GlobalKTable) -> str:
         if other._recording is not self._recording:
             raise refused(f"{other.name!r} belongs to another StreamsBuilder; take both from one builder")
         return other.name
@@ -130,31 +131,34 @@ class KStream(Flow):
 
     def join(
         self,
-        other: KTable | KStream,
+        other: KTable | GlobalKTable | KStream,
         select: Mapping[str, str],
         *,
+        on: str | None = None,
         name: str | None = None,
         within: Time | Mapping[str, Time] | None = None,
         grace: Time | None = None,
     ) -> KStream:
         """What a table holds for each record's key, or the records of a stream with its key within a time.
 
-        `select` adds columns, those of `other` being named behind its name and a dot. Of two streams `within` is a time
-        both ways or `{"before": …, "after": …}`, and `name` is what its stores are called after.
+        `select` adds columns, those of `other` being named behind its name and a dot. Of a global table `on` is the
+        expression that is looked up, whatever the record's key. Of two streams `within` is a time both ways or
+        `{"before": …, "after": …}`, and `name` is what its stores are called after.
         """
-        return self._joined("join", "inner", other, select, name, within, grace)
+        return self._joined("join", "inner", other, select, name, within, grace, on)
 
     def left_join(
         self,
-        other: KTable | KStream,
+        other: KTable | GlobalKTable | KStream,
         select: Mapping[str, str],
         *,
+        on: str | None = None,
         name: str | None = None,
         within: Time | Mapping[str, Time] | None = None,
         grace: Time | None = None,
     ) -> KStream:
         """The same, with nulls for records that the other side has nothing for."""
-        return self._joined("left_join", "left", other, select, name, within, grace)
+        return self._joined("left_join", "left", other, select, name, within, grace, on)
 
     def outer_join(
         self,
@@ -172,11 +176,12 @@ class KStream(Flow):
         self,
         method: str,
         type: str,
-        other: KTable | KStream,
+        other: KTable | GlobalKTable | KStream,
         select: Mapping[str, str],
         name: str | None,
         within: Time | Mapping[str, Time] | None,
         grace: Time | None,
+        on: str | None = None,
     ) -> KStream:
         if isinstance(other, KStream) and name is None:
             raise refused(
@@ -184,7 +189,7 @@ class KStream(Flow):
                 " it; give name="
             )
         side = "stream" if isinstance(other, KStream) else "table"
-        join = {side: self._checked(other), "type": type, "within": within, "grace": grace, "select": select}
+        join = {side: self._checked(other), "type": type, "within": within, "grace": grace, "select": select, "on": on}
         return self._also(method, name, {"join": join})
 
 
