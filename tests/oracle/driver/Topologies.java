@@ -72,7 +72,7 @@ final class Topologies {
      * Folding.RESTARTING. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
      * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
-     * Tables. Or {"dedupe": {…}}, see Dedupe.
+     * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -91,6 +91,10 @@ final class Topologies {
         if (asked.has("tables")) {
             List<String> sinks = Tables.add(builder, asked.get("tables"));
             return new Topologies(builder.build(), Kind.STATELESS, sinks);
+        }
+        if (asked.has("global")) {
+            Globals.add(builder, asked.get("global"));
+            return new Topologies(builder.build(), Kind.KEYS);
         }
         if (asked.has("join")) {
             return joined(builder, asked.get("join").asText());
@@ -263,7 +267,7 @@ final class Topologies {
         }
     }
 
-    private static String both(String record, String user) {
+    static String both(String record, String user) {
         try {
             JsonNode b = user == null ? null : JSON.readTree(user).get("b");
             return JSON.createObjectNode()
