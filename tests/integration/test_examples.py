@@ -12,9 +12,10 @@ from typing import Any
 
 import duckdb
 import pytest
+import yaml
 from clients import make_topics, read, run_until_done, send, until_done
 
-from streams_runtime.api import load_application
+from streams_runtime.api import load_application, parse_application
 from streams_runtime.client import StreamsClient
 from streams_runtime.kafka.broker import EmbeddedBroker
 from streams_runtime.settings import InstanceSettings
@@ -134,6 +135,36 @@ def test_flights_enriched(files: duckdb.DuckDBPyConnection, own: EmbeddedBroker,
         *rows(files, f"select name, flight, manufacturer from {joined}")
     }
     assert len(written) == sum(count for _, count, *_ in expected)
+
+
+def test_flights_enriched_from_a_global_table_of_airlines(
+    files: duckdb.DuckDBPyConnection, own: EmbeddedBroker, tmp_path: Path
+) -> None:
+    """The example without the keyBy that its join with airlines needs, and without what needs it behind that."""
+    address = own.bootstrap_servers
+    make_topics(address, **{"flights-by-plane": 2, "planes": 2, "airlines": 3, "flights-enriched": 1})
+    produce(files, address, "planes", "tailnum", "*", "planes")
+    produce(files, address, "airlines", "carrier", "*", "airlines")
+    document = yaml.safe_load((EXAMPLES / "flights-enriched.yaml").read_text())
+    topology = document["spec"]["topology"]
+    topology["sources"][2]["table"]["global"] = True
+    join = {"table": "airlines", "on": "carrier", "select": {"airline": "airlines.name"}}
+    topology["steps"][1:] = [{"name": "enriched", "from": "with-plane", "join": join}]
+    topology["sinks"].pop()
+    settings = InstanceSettings("flights-enriched-0", address, tmp_path / "state")
+    made = StreamsClient(parse_application(document), settings)
+    try:
+        run_until_done(made, ["planes"])
+        produce(files, address, "flights-by-plane", "tailnum", COLUMNS, FLIGHTS)
+        until_done(made, ["flights-by-plane"])
+    finally:
+        assert made.close(60)
+    joined = "flights left join planes using (tailnum) join airlines using (carrier) where month <= 2"
+    expected = Counter(rows(files, f"select tailnum, name, flight, manufacturer from {joined}"))
+    found = [(message.key(), json.loads(message.value())) for message in read(address, "flights-enriched")]
+    assert expected == Counter(
+        (key and key.decode(), value["airline"], value["flight"], value["manufacturer"]) for key, value in found
+    )
 
 
 def test_late_departures(files: duckdb.DuckDBPyConnection, own: EmbeddedBroker, tmp_path: Path) -> None:
