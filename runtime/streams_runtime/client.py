@@ -69,9 +69,9 @@ class StreamsClient:
         kafka, processing = application.spec.kafka, application.spec.processing
         self.application = application
         self.topology = build_topology(application)
-        self.users_topics: Collection[str] = frozenset(
-            {**source_topics(self.topology), **sink_topics(self.topology, application.spec)}
-        )
+        users_topics = {**source_topics(self.topology), **sink_topics(self.topology, application.spec)}
+        # The global thread looks after its own topics.
+        self.users_topics: Collection[str] = users_topics.keys() - set(self.topology.global_topics)
         self.exactly_once = once = processing.exactly_once
         self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
         self.admin = Admin(self.client_properties)
@@ -121,7 +121,7 @@ class StreamsClient:
         )
         self._life: Life[StreamThread] = Life(settings.instance, works, declared(processing.on_uncaught_exception))
         self._life.machine.add_listener(self._note_transition)
-        self.global_thread = self._make_global_thread(settings.poll_seconds)
+        self.global_thread: GlobalStreamThread | None = self._make_global_thread(settings.poll_seconds)
         """Keeps the global tables; None without any."""
 
     @property

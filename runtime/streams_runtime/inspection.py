@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from streams_runtime.engine import EngineRoom
 from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException, told
+from streams_runtime.global_thread import GlobalStreamThread
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.pipeline.compile import Compiler
@@ -62,6 +63,9 @@ class Inspected(Protocol):
 
     @property
     def standbys(self) -> StandbyTasks | None: ...
+
+    @property
+    def global_thread(self) -> GlobalStreamThread | None: ...
 
     @property
     def global_stores(self) -> Mapping[str, GlobalStore]: ...
@@ -202,7 +206,7 @@ class ClientInspection:
         """The client's account: state, threads, tasks, restoration, lag, counters, error."""
         client, threads = self._client, self._client.threads
         restoration, following = self._progress.snapshot(), self._standby_progress.snapshot()
-        error = client.error
+        error, keeper = client.error, client.global_thread
         return {
             "application_id": self._topology.application_id,
             "instance": client.instance,
@@ -211,6 +215,7 @@ class ClientInspection:
             "pid": os.getpid(),
             "transitions": [{"state": str(state), "at": at} for state, at in client.transitions],
             "threads": [{"name": thread.name, "state": str(thread.state)} for thread in threads],
+            "global_thread": None if keeper is None else {"name": keeper.name, "state": str(keeper.state)},
             "tasks": [
                 active_row(task, thread.name)
                 for thread in threads
