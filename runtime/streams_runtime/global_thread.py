@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from typing import Protocol
 
 from streams_runtime.api import StreamsApplication
@@ -26,6 +25,7 @@ from streams_runtime.states import GLOBAL_THREAD, GlobalThreadState, StateMachin
 from streams_runtime.tasks.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.tasks.intake import batch_of
 from streams_runtime.tasks.processor import Counters
+from streams_runtime.tasks.stores import close_stores, set_damaged_aside
 from streams_runtime.topics.external import check_external_topics, source_topics
 from streams_runtime.topology.plan import SubTopology, Topology
 
@@ -97,8 +97,10 @@ class GlobalStreamThread:
     def close(self) -> None:
         """End the thread, then close the stores, which nobody may be joining with any more. May be called twice.
 
+        A store whose files were found damaged, by whoever read it, is set aside.
+
         Raises:
-            ProcessorStateException: a store could not be flushed; its topic has all that it held.
+            ProcessorStateException: a store could not be flushed, or set aside; its topic has all that it held.
         """
         self.stop()
         if self._thread.is_alive():
@@ -106,9 +108,11 @@ class GlobalStreamThread:
             if self._thread.is_alive():
                 self._application.engine.cancel_jobs(self.name)
                 self._thread.join()
-        with ExitStack() as closing:
-            for store in self._stores.values():
-                closing.callback(store.close)
+        try:
+            close_stores(self._stores)
+        finally:
+            # Damage that shows only when it is read: so the next start builds the store anew.
+            set_damaged_aside(self._stores, self._application.directory)
 
     def _run(self) -> None:
         try:

@@ -19,6 +19,7 @@ from streams_runtime.errors import (
 )
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionResponse
+from streams_runtime.query.client import StreamsQueryClient
 from streams_runtime.query.handles import StoreQueryParameters
 from streams_runtime.states import ClientState, GlobalThreadState
 
@@ -126,6 +127,11 @@ def test_each_instance_has_the_whole_table_and_answers_for_it_itself(
             assert each.store(StoreQueryParameters("airlines", partition=0)).get("K49") == {"name": "n49"}
             owners = each._inspection.owners("airlines")
             assert {number: owner.url for number, owner in owners.items()} == {0: each.url}
+            with StreamsQueryClient(each.url) as queries:
+                assert queries.get("airlines", "K49") == {"name": "n49"}
+                assert [entry.key for entry in queries.range("airlines", "K10", "K12")] == ["K10", "K11", "K12"]
+                assert queries.count("airlines") == 50
+                assert queries.approximate_num_entries("airlines") > 0
         send(topics, f"{namespace}-flights", [(str(number), {"carrier": f"K{number}"}) for number in range(50)])
         eventually(lambda: len(read(topics, f"{namespace}-named")) == 50, "all flights are written")
     assert written(topics, namespace) == {"0": "zero"} | {str(number): f"n{number}" for number in range(1, 50)}

@@ -16,8 +16,9 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.damage import DAMAGED, DamagedFolders, is_damage
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.tasks.global_tables import open_global_store
 from streams_runtime.tasks.stores import close_stores, damage_of, open_stores, set_damaged_aside
-from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId
+from streams_runtime.topology.plan import Format, StoreSpec, SubTopology, TableSourceNode, TaskId
 
 TASK = TaskId(0, 1)
 SUB = SubTopology(
@@ -177,3 +178,18 @@ def test_damage_below_a_folder_is_the_folders() -> None:
     assert found.of([Path("/s/a"), Path("/s/ab"), Path("/s")]) == {Path("/s/a"): "why", Path("/s"): "why"}
     found.forget(Path("/s/a"))
     assert found.of([Path("/s/a")]) == {}
+
+
+def test_a_damaged_global_store_is_set_aside_by_the_next_who_opens_it(directory: StateDirectory) -> None:
+    source = TableSourceNode("users", "users", Format("string"), Format("string"), None, "users", "sources[0]")
+    spec = StoreSpec("users", "key-value", "users", True, "users", global_=True)
+    sub = SubTopology(1, (source,), ("users",), (), (), (spec,))
+    store = open_global_store(sub, directory)
+    store.write_through(Updates([b"a"], [b"1"], [1]), {0: 1})
+    assert store.folder == directory.root / "global" / "rocksdb" / "users"
+    DAMAGED.note(store.folder, "Corruption")
+    store.close()
+    anew = open_global_store(sub, directory)
+    assert (anew.is_empty(), anew.offsets(), directory.quarantined) == (True, {}, 1)
+    anew.close()
+    assert [each.name.endswith("-global-users") for each in (directory.root / "quarantine").iterdir()] == [True]
