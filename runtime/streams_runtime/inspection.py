@@ -34,7 +34,8 @@ from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.task import Task
 from streams_runtime.threads import StreamThread
-from streams_runtime.topology.plan import TableSourceNode, Topology
+from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.plan import Format, TableSourceNode, Topology
 
 _BELIEVED_SECONDS = 1.0  # how long an answer of the brokers is believed
 T = TypeVar("T")
@@ -299,6 +300,8 @@ def codec_of(topology: Topology, store: str, compiler: Callable[[], Compiler]) -
         return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
     size = None if spec.windowing is None else spec.windowing.size
     known = compiler()
+    if isinstance(node, ForeignKeyJoinNode):
+        return StoreCodec(known.key_serde(node.name), value_serde(Format("json")).decode)
     return StoreCodec(
         known.key_serde(spec.node),
         known.aggregate(spec.node).finish_value,

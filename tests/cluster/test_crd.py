@@ -95,6 +95,15 @@ def test_a_dumped_application_with_its_empty_fields_can_be_applied(api_server: C
     assert parse_application(stored(api_server, kube_namespace)).spec == dumped.spec
 
 
+def test_two_tables_can_be_joined_by_a_foreign_key(api_server: Cluster):
+    tables = [{"name": name, "topic": name, **KEYED, "table": {"store": name}} for name in ("users", "plans")]
+    join = {"table": "plans", "on": "value", "select": {"plan": "plans.value"}}
+    step = {"name": "both", "from": "users", "join": join, "store": "both"}
+    spec = {"topology": {"sources": tables, "steps": [step]}}
+    assert answer(api_server, application("default", spec), "--dry-run=server") == ""
+    assert parse_application(application("default", spec)).spec.topology.steps[0].store == "both"
+
+
 @pytest.mark.parametrize("kind", ["inner", "left", "outer"])
 def test_two_tables_can_be_joined_each_way(api_server: Cluster, kind: str):
     tables = [{"name": name, "topic": name, **KEYED, "table": {"store": name}} for name in ("users", "plans")]
@@ -195,8 +204,8 @@ REFUSED: dict[str, tuple[Document, str]] = {
     "an aggregate without a store": (
         step(**{"from": "orders", "aggregate": {"n": "count(*)"}}),
         (
-            "spec.topology.steps[0]: Invalid value: an aggregate has a store, and no other step has one; name it, or"
-            " leave it out"
+            "spec.topology.steps[0]: Invalid value: an aggregate has a store, as has a join of tables with on, and no"
+            " other step; name it, or leave it out"
         ),
     ),
     "a default without a split": (

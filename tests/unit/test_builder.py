@@ -128,6 +128,28 @@ def test_joins_with_global_tables_are_those_of_a_file() -> None:
     )
 
 
+def test_joins_by_a_foreign_key_are_those_of_a_file() -> None:
+    builder = StreamsBuilder()
+    bought = builder.table("bought", key="string", value=json("user STRING"), store="bought")
+    users = builder.table("users", key="string", value=json("tier STRING"), store="users")
+    bought.join(users, {"tier": "users.tier"}, on="user", store="a").to("a")
+    bought.left_join(users, {"tier": "users.tier"}, on="user", store="b-store", name="b").to("b")
+    assert builder.build() == declared(
+        """
+        sources:
+          - {name: bought, topic: bought, key: {format: string}, value: {format: json, schema: user STRING},
+             table: {store: bought}}
+          - {name: users, topic: users, key: {format: string}, value: {format: json, schema: tier STRING},
+             table: {store: users}}
+        steps:
+          - {name: a, from: bought, join: {table: users, "on": user, select: {tier: users.tier}}, store: a}
+          - {name: b, from: bought, join: {table: users, "on": user, type: left, select: {tier: users.tier}},
+             store: b-store}
+        sinks: [{from: a, topic: a}, {from: b, topic: b}]
+        """
+    )
+
+
 def test_joins_are_those_of_a_file() -> None:
     builder = StreamsBuilder()
     stream = orders(builder)
@@ -233,6 +255,12 @@ REFUSED = {
     "a branch that is not there": (
         lambda b: orders(b).split(name="s").branch("true", "large").default_branch("rest")["larg"],
         "'s' has no branch 'larg'; did you mean 'large'?",
+    ),
+    "tables joined by a foreign key without a store": (
+        lambda b: b.table("orders", value="string", store="o").join(
+            b.table("users", value="string", store="u"), {"a": "users.value"}, on="value"
+        ),
+        "join of the tables 'orders' and 'users' on 'value' has no store for its result; give store=",
     ),
     "two streams joined without a name": (joined_without_a_name, "its stores are called after it; give name="),
 }

@@ -125,7 +125,7 @@ def test_on_is_for_global_tables_only() -> None:
     other = {**keyed, "name": "others", "topic": "others"}
     join = {"stream": "others", "within": "1m", "on": "carrier", "select": {"d": "others.distance"}}
     found = mistakes({"name": "j", "from": "flights", "join": join}, sources=(keyed, other))
-    assert found == {"steps[0].join.on": "an expression to look up in the stream 'others', which is joined by the key"}
+    assert found == {"steps[0].join.on": "a key of its own for a join of two streams, which lie together by their keys"}
 
 
 @pytest.mark.parametrize(

@@ -27,17 +27,19 @@ def global_input_mistakes(node: StepSpec | SinkSpec, path: str, streams: Mapping
 
 
 def on_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
-    """`on` in a join with anything but a global table, whose partitions lie where the records' keys are."""
-    join = step.join
-    if join is None or join.on is None:
+    """`on` in a join of a stream with a table that is not global, whose partitions lie where the records' keys are."""
+    join, stream = step.join, streams.get(step.from_ or "", UNKNOWN)
+    if join is None or join.on is None or join.table is None or stream is UNKNOWN or stream.table:
         return
+    if step.store is not None:
+        found = "a store of what a join of a stream gives, which keeps nothing"
+        yield Mistake(under(path, "store"), found, "leave it out")
     other = streams.get(join.other, UNKNOWN)
-    if other.is_global or (other is UNKNOWN and join.stream is None):
+    if other.is_global or other is UNKNOWN:
         return
-    kind = "stream" if join.stream is not None else "table"
-    found = f"an expression to look up in the {kind} {join.other!r}, which is joined by the key"
+    found = f"an expression to look up in the table {join.other!r}, which is joined by the key"
     remedy = "put a keyBy before the join and leave on out"
-    if other.table and kind == "table" and not other.aggregated:
+    if other.table and not other.aggregated:
         remedy += ", or declare the table with global: true"
     yield Mistake(under(path, "join", "on"), found, remedy)
 

@@ -131,6 +131,14 @@ def tables_of(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> froze
     return frozenset(found)
 
 
+def foreign_key_joins(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> frozenset[str]:
+    """Names of the steps that join two tables by a key that the rows of the first one name."""
+    tables = tables_of(sources, steps)
+    return frozenset(
+        step.name for step in steps if step.join is not None and step.join.on is not None and step.from_ in tables
+    )
+
+
 def _that_reach(steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool]) -> frozenset[str]:
     """Names of the keyBy steps from which such a step is reached without another keyBy in between."""
     by_name = {step.name: step for step in steps}

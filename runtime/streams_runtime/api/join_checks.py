@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from streams_runtime.api.foreign_key_checks import foreign_key_mistakes
 from streams_runtime.api.global_table_checks import global_join_mistakes
 from streams_runtime.api.graph import stage_before, stage_in_words
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
@@ -27,6 +28,9 @@ def join_mistakes(
         return
     field = under(path, "join")
     stream, table = streams.get(step.from_ or "", UNKNOWN), streams.get(join.table, UNKNOWN)
+    if stream.table and join.on is not None:
+        yield from foreign_key_mistakes(step, join, path, streams, steps)
+        return
     if stream.table:
         yield from table_join_mistakes(step, join, path, streams, steps)
         return

@@ -73,6 +73,33 @@ def dedupe_store(step: str) -> str:
     return f"{step}-dedupe-store"
 
 
+def registration_topic(application_id: str, step: str) -> str:
+    """What a join by a foreign key writes subscriptions to."""
+    return f"{application_id}-{step}-subscription-registration-topic"
+
+
+def response_topic(application_id: str, step: str) -> str:
+    """What the other table's rows come back by to a join by a foreign key."""
+    return f"{application_id}-{step}-subscription-response-topic"
+
+
+def subscription_store(step: str) -> str:
+    """The store of a join by a foreign key in which each row of the other table finds those that name it."""
+    return f"{step}-subscription-store"
+
+
+def foreign_key_parts(step: str) -> tuple[str, str, str, str]:
+    """What the parts of a join by a foreign key are called: those that write subscriptions, read them, and answer, and
+    the one that reads the answers.
+    """
+    return (
+        f"{step}-subscription-registration",
+        f"{step}-subscription-registration-source",
+        f"{step}-subscription-response",
+        f"{step}-subscription-response-source",
+    )
+
+
 def join_stores(step: str, inner: bool) -> tuple[str, ...]:
     """The stores of a step that joins two streams: its stream's records, the other's, those without a match so far."""
     shared = () if inner else (f"{step}-shared-join-store",)

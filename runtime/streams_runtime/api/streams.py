@@ -134,7 +134,9 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
     if step.key_by is not None:
         return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=())
     # What two records of streams give has no place in a topic.
-    aggregated = before.aggregated or (step.join is not None and step.join.stream is not None)
+    # Nor has a row of a join by a foreign key, which its store gives.
+    kept = step.join is not None and (step.join.stream is not None or (step.join.on is not None and before.table))
+    aggregated = before.aggregated or kept
     after = _columns_after(step, before, streams)
     return replace(before, columns=after, aggregated=aggregated, is_global=False)
 

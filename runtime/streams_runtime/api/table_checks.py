@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from streams_runtime.api.graph import inputs_of_step
+from streams_runtime.api.graph import inputs_of_step, stage_before
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.scalars import moment_problems, scalar_problems
@@ -24,6 +24,8 @@ def table_step_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stream]
     fields += [(under(path, "select", name), text) for name, text in (step.select or {}).items()]
     joined = {} if step.join is None else step.join.select
     fields += [(under(path, "join", "select", name), text) for name, text in joined.items()]
+    if step.join is not None and step.join.on is not None:
+        fields.append((under(path, "join", "on"), step.join.on))
     for field, text in fields:
         for problem in moment_problems(text, _LATER) if not scalar_problems(text, None) else ():
             yield Mistake(field, problem.found, problem.remedy)
@@ -44,11 +46,13 @@ def table_join_mistakes(
     left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.other, UNKNOWN)
     if right is UNKNOWN:
         return
-    wrong = [*_sides(step, join, path, left, right), *_same_sources(step, join, field, steps)]
+    wrong = [*_sides(step, join, path, left, right, steps), *_same_sources(step, join, field, steps)]
     yield from wrong or select_mistakes(left, join, right, field)
 
 
-def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Stream) -> Iterator[Mistake]:
+def _sides(
+    step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Stream, steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
     from_, where = under(path, "from"), under(path, "join", "table")
     if not right.table:
         found = f"{join.other!r} is a stream, and {step.from_!r} is a table"
@@ -61,7 +65,11 @@ def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Strea
             found = f"a join of two tables of which {name!r} is global: no change of a global table is passed on"
             yield Mistake(place, found, "join a stream with it, or declare it without global")
         elif side.aggregated:
-            found = f"a join of two tables of which {name!r} comes from an aggregate is not there yet"
+            by_foreign_key = stage_before(
+                name or "", steps, lambda each: each.join is not None and each.join.on is not None
+            )
+            origin = "an aggregate" if by_foreign_key is None else "a join by a foreign key"
+            found = f"a join of two tables of which {name!r} comes from {origin} is not there yet"
             yield Mistake(
                 place, found, "write it to a topic by a sink, and read that as a table in another application"
             )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streams_runtime.api.graph import outputs_of, repartitioned
+from streams_runtime.api.graph import foreign_key_joins, outputs_of, repartitioned
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.names import (
     application_name_problem,
     changelog_topic,
     colliding,
     dedupe_store,
+    foreign_key_parts,
     join_stores,
     part_name_problem,
+    registration_topic,
     repartition_topic,
+    response_topic,
+    subscription_store,
     topic_problem,
 )
 from streams_runtime.api.parts import Parts
@@ -37,21 +41,36 @@ def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
     topics: dict[str, tuple[str, str]] = {}
     application = parts.application_id or "application"
     moved = repartitioned(step.model for step in parts.steps if step.model)
+    foreign = _foreign_key_joins(parts)
     for step in parts.steps:
+        if step.model and step.name in foreign:
+            for full in (registration_topic(application, step.name), response_topic(application, step.name)):
+                topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
         if step.model and step.name in moved:
             full = repartition_topic(application, step.model.name)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
-        if step.model and step.model.store is not None and step.model.aggregate is not None:
+        keeps = step.model is not None and (step.model.aggregate is not None or step.name in foreign)
+        if step.model and step.model.store is not None and keeps:
             full = changelog_topic(application, step.model.store)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "store"))
-        for store in _unnamed_stores(step.model):
+        for store in _unnamed_stores(step.model, foreign):
             full = changelog_topic(application, store)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
     return topics
 
 
-def _unnamed_stores(step: StepSpec | None) -> tuple[str, ...]:
-    """The stores that a step has without naming them: those of a join of streams, that of a dedupe."""
+def _foreign_key_joins(parts: Parts) -> frozenset[str]:
+    sources = [source.model for source in parts.sources if source.model]
+    return foreign_key_joins(sources, [step.model for step in parts.steps if step.model])
+
+
+def _unnamed_stores(step: StepSpec | None, foreign: frozenset[str]) -> tuple[str, ...]:
+    """The stores that a step has without naming them: those of a join of streams, that of a dedupe.
+
+    And that of a join by a foreign key, one of `foreign`, which has another one that it names.
+    """
+    if step is not None and step.name in foreign:
+        return (subscription_store(step.name),)
     if step is not None and step.dedupe is not None:
         return (dedupe_store(step.name),)
     if step is None or step.join is None or step.join.stream is None:
@@ -74,10 +93,11 @@ def _store_fields(parts: Parts) -> Iterator[tuple[str, str]]:
     for source in parts.sources:
         if source.model and source.model.table is not None:
             yield under(source.path, "table", "store"), source.model.table.store
+    foreign = _foreign_key_joins(parts)
     for step in parts.steps:
         if step.model and step.model.store is not None:
             yield under(step.path, "store"), step.model.store
-        for store in _unnamed_stores(step.model):
+        for store in _unnamed_stores(step.model, foreign):
             yield under(step.path, "name"), store
 
 
@@ -151,7 +171,11 @@ def _internal_names(parts: Parts) -> Iterator[Mistake]:
 def _generated_node_names(parts: Parts) -> Iterator[Mistake]:
     moved = repartitioned(step.model for step in parts.steps if step.model)
     generated = {f"{step}{suffix}": step for step in moved for suffix in ("-repartition", "-repartition-source")}
+    by_foreign_key = {part: step for step in _foreign_key_joins(parts) for part in foreign_key_parts(step)}
     for node in parts.nodes:
+        for name in (each for each in outputs_of(node) if each in by_foreign_key):
+            found = f"{name!r} is what a part of the join {by_foreign_key[name]!r} by a foreign key is called"
+            yield Mistake(under(node.path, "name"), found, "choose another name")
         for name in (each for each in outputs_of(node) if each in generated):
             found = f"{name!r} is what the repartitioning of the step {generated[name]!r} is called"
             yield Mistake(under(node.path, "name"), found, "choose another name")

@@ -87,8 +87,10 @@ class JoinSpec(Model):
     )
     on: str | None = Field(
         default=None,
-        description="With a global table, and only there: Spark SQL expression over the record's columns whose value is"
-        ' looked up in place of its key. YAML reads on as true, so the field\'s name stands in quotes: "on".',
+        description="Spark SQL expression over the record's columns that gives the key to look up. Of two tables: over"
+        " the columns of the row in from, a key of the other table (a foreign key); the step needs a store then, and"
+        " the topics need not have the same number of partitions. Of a stream: with a global table, and only there."
+        " Absent: the record's own key. YAML reads on as true, so the field's name stands in quotes: \"on\".",
     )
     type: JoinType = Field(
         default="inner",
@@ -195,7 +197,8 @@ class StepSpec(Model):
     )
     store: str | None = Field(
         default=None,
-        description="Name of the aggregate's store. No default: a made-up name changes when steps are added.",
+        description="Name of the store of an aggregate, or of what a join of two tables with on gives. No default: a"
+        " made-up name changes when steps are added.",
     )
 
 

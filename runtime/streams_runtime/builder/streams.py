@@ -57,20 +57,56 @@ class Flow:
 class KTable(Flow):
     """A table: the last value of each key."""
 
-    def join(self, other: KTable, select: Mapping[str, str], *, name: str | None = None) -> KTable:
-        """What both tables hold for a key; `select` adds columns, `other`'s being named behind its name and a dot."""
-        return self._joined("join", "inner", other, select, name)
+    def join(
+        self,
+        other: KTable,
+        select: Mapping[str, str],
+        *,
+        name: str | None = None,
+        on: str | None = None,
+        store: str | None = None,
+    ) -> KTable:
+        """What both tables hold for a key; `select` adds columns, `other`'s being named behind its name and a dot.
 
-    def left_join(self, other: KTable, select: Mapping[str, str], *, name: str | None = None) -> KTable:
-        """The same, with nulls where only this table has the key."""
-        return self._joined("left_join", "left", other, select, name)
+        With `on`, an expression over this table's columns, each row stands beside the row of `other` with the key that
+        it gives (a foreign key). Then the result is kept in `store`, and `name`, which its internal topics are called
+        after, is the store's where it is absent.
+        """
+        return self._joined("join", "inner", other, select, name, on, store)
+
+    def left_join(
+        self,
+        other: KTable,
+        select: Mapping[str, str],
+        *,
+        name: str | None = None,
+        on: str | None = None,
+        store: str | None = None,
+    ) -> KTable:
+        """The same, with nulls where only this table has the key, or `other` has not the one that `on` gives."""
+        return self._joined("left_join", "left", other, select, name, on, store)
 
     def outer_join(self, other: KTable, select: Mapping[str, str], *, name: str | None = None) -> KTable:
         """The same, with nulls where only one of both has the key."""
         return self._joined("outer_join", "outer", other, select, name)
 
-    def _joined(self, method: str, type: str, other: KTable, select: Mapping[str, str], name: str | None) -> KTable:
-        return self._also(method, name, {"join": {"table": self._checked(other), "type": type, "select": select}})
+    def _joined(
+        self,
+        method: str,
+        type: str,
+        other: KTable,
+        select: Mapping[str, str],
+        name: str | None,
+        on: str | None = None,
+        store: str | None = None,
+    ) -> KTable:
+        if on is not None and store is None:
+            raise refused(
+                f"{method} of the tables {self.name!r} and {other.name!r} on {on!r} has no store for its result; give"
+                " store="
+            )
+        join = {"table": self._checked(other), "on": on, "type": type, "select": select}
+        return self._also(method, name if name is not None else store, {"join": join, "store": store})
 
 
 class KStream(Flow):

@@ -17,6 +17,14 @@ from streams_runtime.pipeline.avro_read import AvroFormat
 from streams_runtime.pipeline.avro_write import AvroWriter, avro_writer
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.dedupe import check_dedupe
+from streams_runtime.pipeline.foreign_keys import (
+    OTHER,
+    check_foreign_key_join,
+    foreign_keys,
+    results,
+    rows_as_json,
+    sent_format,
+)
 from streams_runtime.pipeline.formats import ddl_of, format_of
 from streams_runtime.pipeline.global_joins import check_lookup, with_lookup
 from streams_runtime.pipeline.joins import MATCH, check_join, joined
@@ -40,7 +48,7 @@ from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
 from streams_runtime.pipeline.stream_nodes import check_stream_node, in_order, numbered
-from streams_runtime.pipeline.tables import check_table_join, held_value, tables_of_snapshots
+from streams_runtime.pipeline.tables import check_table_join, held_value, rows_of_one_source, tables_of_snapshots
 from streams_runtime.pipeline.windows import (
     FRAGMENT,
     ORDER,
@@ -56,6 +64,7 @@ from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
 from streams_runtime.state.user_class import user_class_mistakes
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
     AggregateNode,
@@ -87,12 +96,15 @@ Frames = Mapping[str, DataFrame]
 Source = SourceNode | TableSourceNode | RepartitionSourceNode
 Later = JoinNode | StreamJoinNode | DedupeNode
 """Nodes whose records meet stores and go on in a further stage of the batch."""
-Terminal = Later | AggregateNode | TableSourceNode | RepartitionSinkNode | SinkNode | PeekNode
+Terminal = Later | AggregateNode | TableSourceNode | RepartitionSourceNode | RepartitionSinkNode | SinkNode | PeekNode
 
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """A node at which rows leave Spark, and the rows that reach it. A peek is one when nothing follows it."""
+    """A node at which rows leave Spark, and the rows that reach it. A peek is one when nothing follows it.
+
+    So is a source of raw records, which Spark has no more to do with.
+    """
 
     node: Terminal
     rows: DataFrame
@@ -265,6 +277,23 @@ class Compiler:
         formats = {sink.name: self.value_format(sink) for sink in part.sinks}
         return tables_of_snapshots(part, self._spark.createDataFrame(snapshots), self._decoders, formats)
 
+    def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
+        """What the rows of the left table name in each snapshot (see foreign_keys.foreign_keys)."""
+        return foreign_keys(node, self._rows(side, snapshots)).toArrow()
+
+    def rows_sent(self, side: TablePart, snapshots: pa.Table) -> pa.Table:
+        """The rows of the right table in each snapshot (see foreign_keys.rows_as_json)."""
+        return rows_as_json(self._rows(side, snapshots)).toArrow()
+
+    def joined_by_foreign_key(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
+        """The join's rows over those of the left table, which have foreign_keys.OTHER beside them (see results)."""
+        rows = self._rows(side, snapshots, (OTHER,))
+        return results(node, rows, sent_format(self._outputs[node.table])).toArrow()
+
+    def _rows(self, side: TablePart, snapshots: pa.Table, beside: Sequence[str] = ()) -> DataFrame:
+        self.learn(self._decoders[side.sources[0].name].value, snapshots[held_value(0)])
+        return rows_of_one_source(side, self._spark.createDataFrame(snapshots), self._decoders, beside)
+
     def _analysed_outlets(self, sub: SubTopology) -> list[Outlet]:
         """The first stage's outlets, over no records."""
         sources = {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)}
@@ -278,6 +307,8 @@ class Compiler:
             if isinstance(node, TableSourceNode) and node.name in frames:
                 found.append(Outlet(node, frames[node.name]))
                 frames[node.name] = frames[node.name].where(usable(node))
+            elif isinstance(node, RepartitionSourceNode) and node.raw and node.name in frames:
+                found.append(Outlet(node, frames[node.name]))
         for node in sub.nodes:
             if not inputs_of(node) or node.name in frames or any(name not in frames for name in streams_of(node)):
                 continue
@@ -317,9 +348,9 @@ class Compiler:
                     return decoder.readable(decoder.decode(raw))
             case AggregateNode():
                 return self._analysed_aggregate(node)
-            case JoinNode() | StreamJoinNode() | TableJoinNode() | DedupeNode():
+            case JoinNode() | StreamJoinNode() | TableJoinNode() | DedupeNode() | ForeignKeyJoinNode() | AnswerNode():
                 return self._analysed_later(node)
-            case RepartitionSinkNode():
+            case RepartitionSinkNode() | SubscribeNode():
                 return written(self._outputs[node.input], "json")
             case SinkNode():
                 rows = self._outputs[node.input]
@@ -346,13 +377,17 @@ class Compiler:
             self._avro[node.name, "value"] = avro_writer(node.topic, "value", node.value, columns, node.path)
         return written(rows, sink_format(node, rows))
 
-    def _analysed_later(self, node: Later | TableJoinNode) -> DataFrame:
+    def _analysed_later(self, node: Later | TableJoinNode | AnswerNode | ForeignKeyJoinNode) -> DataFrame:
         rows = self._outputs[node.input]
         match node:
             case DedupeNode():
                 return check_dedupe(node, rows)
             case StreamJoinNode():
                 return check_stream_join(node, rows, self._outputs[node.other])
+            case AnswerNode():
+                return rows
+            case ForeignKeyJoinNode():
+                return check_foreign_key_join(node, rows, self._outputs[node.table])
             case TableJoinNode():
                 return check_table_join(node, rows, self._outputs[node.table])
             case JoinNode():
@@ -379,6 +414,8 @@ class Compiler:
         return self._spark.createDataFrame(table_rows(empty["_key"], empty["_partition"], nothing, finished, windows))
 
     def _decoder_of(self, node: Source) -> Decoder:
+        if isinstance(node, RepartitionSourceNode) and node.raw:
+            return Decoder(Format("bytes"), Format("bytes"))
         if isinstance(node, RepartitionSourceNode):
             origin = self._outputs[node.origin]
             columns = StructType([origin.schema[name] for name in value_columns(origin)])

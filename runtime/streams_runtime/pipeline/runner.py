@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from streams_runtime.kafka.producer import Headers
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler, Outlet
-from streams_runtime.pipeline.decode import RECORD, Account, account_of, counted
+from streams_runtime.pipeline.decode import RECORD, VALUE, Account, account_of, counted
 from streams_runtime.pipeline.dedupe import ToDedupe, with_ids
 from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
 from streams_runtime.pipeline.nodes import (
@@ -60,7 +60,8 @@ PLACE = ("_topic", "_offset", "_timestamp")  # where a record is, and its time: 
 class Emission:
     """Records for one topic, in order. `headers` is None where no record has any. Timestamps in ms.
 
-    `placed_by`: the keys that decide the partition where the records' own do not: those within windowed keys.
+    `placed_by`: the keys that decide the partition where the records' own do not: those within windowed keys. With
+    `partition` no key decides.
     """
 
     topic: str
@@ -70,6 +71,7 @@ class Emission:
     timestamps: list[int]
     headers: list[Headers | None] | None = None
     placed_by: Bytes | None = None
+    partition: int | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -140,6 +142,7 @@ Behind = ToJoin | StreamsToJoin | ToDedupe
 class StageResult:
     """What a stage of a batch gives: rows for topics, stores, joins and dedupes, and the account of its records.
 
+    `arrived` are the records of sources of raw ones, by their names: bytes of key and value, time (ms), and PLACE.
     `behind` is what the stage begins with, if that is a join or a dedupe: None where it begins with the batch.
     """
 
@@ -151,6 +154,7 @@ class StageResult:
     joins: list[ToJoin] = field(default_factory=list)
     stream_joins: list[StreamsToJoin] = field(default_factory=list)
     dedupes: list[ToDedupe] = field(default_factory=list)
+    arrived: dict[str, pa.Table] = field(default_factory=dict)
     behind: Behind | None = None
     peeks: list[Seen] = field(default_factory=list)
 
@@ -314,6 +318,12 @@ class SubTopologyRunner:
                     emissions.append(self._emission(outlet.node, outlet.rows))
         return emissions
 
+    def run_rows(self, table: str, rows: TableRows) -> list[Emission]:
+        """The same of the rows that any other table gives."""
+        frame = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
+        outlets = self._compiler.table_outlets(self._sub, table, frame)
+        return [self._emission(each.node, each.rows) for each in outlets if isinstance(each.node, SinkNode)]
+
     def broken(self, source: str, batch: BatchInput) -> pa.Table:
         """The batch's records of a source that can't be read, as they came."""
         node = next(node for node in self._sources if node.name == source)
@@ -362,6 +372,9 @@ class SubTopologyRunner:
                 ).toArrow()
                 result.keyed.append(_keyed(node, keyed, [OUT_VALUE, *beside]))
                 result.dropped += keyed[OUT_KEY].null_count
+            case RepartitionSourceNode() as node:
+                raw = (f"_key {OUT_KEY}", f"{VALUE} {OUT_VALUE}", f"unix_millis(_timestamp) {OUT_TIME}")
+                result.arrived[node.name] = outlet.rows.selectExpr("_partition", *raw, *PLACE).toArrow()
             case JoinNode() as node:
                 dropped = Observation()
                 rows = taken(node, outlet.rows.drop(RECORD), dropped)

@@ -7,7 +7,7 @@ tasks/table_changes.py decides from that what is passed on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,6 +18,7 @@ from streams_runtime.pipeline.decode import NULL_VALUE, RECORD, Decoder
 from streams_runtime.pipeline.formats import content, format_of, is_null, parsed
 from streams_runtime.pipeline.nodes import HIDDEN, KEPT, applied, value_columns, value_of
 from streams_runtime.pipeline.refusing import columns_refused, refusing
+from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.plan import TransformNode
 from streams_runtime.topology.table_nodes import TableJoinNode
 from streams_runtime.topology.table_parts import TablePart
@@ -59,7 +60,7 @@ def tables_of_snapshots(
 
     `decoders` are those of the sources, `formats` the names of the formats that the sinks write.
     """
-    frame = _sources(part, snapshots, decoders)
+    frame = _sources(part, snapshots, decoders, (SHOWN,))
     number = {node.name: index for index, node in enumerate((*part.sources, *part.steps))}
     for step in part.steps:
         rows = _flat(frame, _row(number[step.input]))
@@ -67,7 +68,7 @@ def tables_of_snapshots(
             rows = applied(step, {step.input: rows}, table=True)
         else:
             other = F.col(KEPT)[_row(number[step.table])]
-            rows = _joined(step, rows, other.dropFields(_TIME), other[_TIME])
+            rows = joined_rows(step, rows, other.dropFields(_TIME), other[_TIME])
         frame = _packed(rows, _row(number[step.name]))
     for index, sink in enumerate(part.sinks):
         rows = _flat(frame, _row(number[sink.input]))
@@ -81,6 +82,20 @@ def tables_of_snapshots(
         *(F.unix_millis(row[_TIME]).alias(time_of(index)) for index, row in rows_of.items()),
         *(written_to(index) for index in range(len(part.sinks))),
     )
+
+
+def rows_of_one_source(
+    part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decoder], beside: Sequence[str] = ()
+) -> DataFrame:
+    """The row that the last table of a part without joins has in each snapshot, as expressions see it.
+
+    Rows in their order, NULL_VALUE where there is none; in KEPT the columns `beside` of the snapshots.
+    """
+    rows = _flat(_sources(part, snapshots, decoders, beside), _row(0))
+    for step in part.steps:
+        assert isinstance(step, TransformNode)
+        rows = applied(step, {step.input: rows}, table=True)
+    return rows
 
 
 def check_table_join(node: TableJoinNode, left: DataFrame, right: DataFrame) -> DataFrame:
@@ -101,11 +116,13 @@ def check_table_join(node: TableJoinNode, left: DataFrame, right: DataFrame) -> 
     mistakes += columns_refused(left.withColumn(node.table, nothing), node.select, f"{node.path}.join.select")
     if mistakes:
         raise InvalidApplicationException(mistakes)
-    return _joined(node, left, nothing, F.col(_TIME))
+    return joined_rows(node, left, nothing, F.col(_TIME))
 
 
-def _sources(part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decoder]) -> DataFrame:
-    """The key, and a row for each source: null where it holds nothing."""
+def _sources(
+    part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decoder], beside: Sequence[str]
+) -> DataFrame:
+    """The key, the columns `beside`, and a row for each source: null where it holds nothing."""
     key = decoders[part.sources[0].name].key
     values = [(index, decoders[source.name]) for index, source in enumerate(part.sources)]
     frame = snapshots.withColumns(
@@ -116,7 +133,7 @@ def _sources(part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decod
     for index, decoder in values:
         columns = F.struct(F.col(held_time(index)).alias(_TIME), *decoder.fields(frame, _parsed(index)))
         rows.append(F.when(~is_null(F.col(held_value(index)), decoder.value), columns).alias(_row(index)))
-    frame = frame.select(content(F.col("_parsed_key"), key).alias(_KEY), SHOWN, *rows)
+    frame = frame.select(content(F.col("_parsed_key"), key).alias(_KEY), *beside, *rows)
     for index, decoder in values:
         if decoder.timestamp is not None:
             others = [name for name in frame.columns if name != _row(index)]
@@ -126,7 +143,7 @@ def _sources(part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decod
     return frame
 
 
-def _joined(node: TableJoinNode, rows: DataFrame, other: Column, time: Column) -> DataFrame:
+def joined_rows(node: TableJoinNode | ForeignKeyJoinNode, rows: DataFrame, other: Column, time: Column) -> DataFrame:
     """The result's rows over those of the left table; `other` is the right one's as a struct, `time` its time."""
     frame = rows.withColumns({node.table: other, _TIME: F.greatest(F.col(_TIME), time)})
     here, there = ~F.col(NULL_VALUE), F.col(f"`{node.table}`").isNotNull()

@@ -21,6 +21,7 @@ from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.tasks.closing import closed
 from streams_runtime.tasks.dedupe import deduped
+from streams_runtime.tasks.foreign_joins import foreign_key_sides
 from streams_runtime.tasks.global_joins import looked_up
 from streams_runtime.tasks.joins import matched
 from streams_runtime.tasks.peeks import PeekLog, Totals, added_up
@@ -82,7 +83,7 @@ class _Work:
 
     def send(self, emission: Emission) -> None:
         """Send records to their topic."""
-        records = (emission.keys, emission.values, emission.timestamps)
+        records = (emission.keys, emission.values, emission.timestamps, emission.partition)
         self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
 
     def hold(self, store: AnyStore, updates: Updates) -> None:
@@ -143,6 +144,7 @@ class BatchProcessor:
         for part in work.runner.table_parts:
             for emission in table_emissions(part, tables, work.runner, tasks):
                 work.send(emission)
+        self._join_by_foreign_keys(work, tables, result)
         stages = [result]
         while stages:
             stage = stages.pop(0)
@@ -201,6 +203,18 @@ class BatchProcessor:
             rows = closed(state, node.windows, new, stores, self._compiler.key_serde(node.name))
         for emission in work.runner.run_table(node, rows) if len(rows) else ():
             work.send(emission)
+
+    def _join_by_foreign_keys(self, work: _Work, changed: Mapping[str, Keyed], result: StageResult) -> None:
+        """Both sides of such joins, as far as the sub-topology has them."""
+        for side in foreign_key_sides(work.sub):
+            done = side.done(self._compiler, changed, result.arrived, work.tasks)
+            for emission in done.emissions:
+                work.send(emission)
+            for store, updates in done.updates:
+                work.hold(store, updates)
+            if done.rows is not None:
+                for emission in work.runner.run_rows(side.node.name, done.rows):
+                    work.send(emission)
 
     def _join_streams(self, work: _Work, join: StreamsToJoin) -> StreamsToJoin:
         """The results of a join of streams; what its stores will hold goes to their changelogs."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.aggregates import parse_aggregate
-from streams_runtime.api.graph import keeping_null_keys, repartitioned, tables_of
+from streams_runtime.api.graph import foreign_key_joins, keeping_null_keys, repartitioned, tables_of
 from streams_runtime.api.names import changelog_topic, repartition_topic
 from streams_runtime.api.paths import under
 from streams_runtime.api.sql import SqlSyntaxError
@@ -15,6 +15,8 @@ from streams_runtime.api.topology_spec import FormatSpec, JoinSpec, SinkSpec, So
 from streams_runtime.api.windows_spec import WindowSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.foreign_key_nodes import InternalSink
+from streams_runtime.topology.foreign_keys import check_foreign_keys, foreign_key_nodes, foreign_key_stores
 from streams_runtime.topology.global_tables import global_sources, global_tables
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import (
@@ -68,6 +70,7 @@ def build_topology(application: StreamsApplication) -> Topology:
     subs = tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups))
     for sub in subs:
         table_parts(sub)
+        check_foreign_keys(sub)
     return Topology(application_id, subs, tuple(_functions(application)), global_tables(of_globals, len(subs)))
 
 
@@ -82,11 +85,15 @@ def _nodes(application: StreamsApplication) -> list[Node]:
     spec = application.spec.topology
     moved, with_null_keys = repartitioned(spec.steps), keeping_null_keys(spec.steps)
     tables = tables_of(spec.sources, spec.steps)
+    foreign = foreign_key_joins(spec.sources, spec.steps)
     rename = {step: f"{step}-repartition-source" for step in moved}
     nodes: list[Node] = []
     for index, source in enumerate(spec.sources):
         nodes.append(_source(source, under("spec.topology.sources", index)))
     for index, step in enumerate(spec.steps):
+        if step.name in foreign and step.join is not None:
+            nodes += foreign_key_nodes(step, step.join, application.application_id, under("spec.topology.steps", index))
+            continue
         nodes.append(_step(step, under("spec.topology.steps", index), rename, tables))
         nodes += branches_of(step)
         if step.name in moved:
@@ -274,6 +281,7 @@ def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubT
             stores += _join_stores(node, application_id)
         if isinstance(node, DedupeNode):
             stores.append(_dedupe_store(node, application_id))
+        stores += foreign_key_stores(node, application_id)
     return SubTopology(
         id=index,
         nodes=tuple(nodes),
@@ -281,6 +289,6 @@ def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubT
             n.topic for n in nodes if isinstance(n, SourceNode | TableSourceNode | RepartitionSourceNode)
         ),
         sink_topics=users_topics_written(nodes),
-        repartition_sinks=tuple(n.topic for n in nodes if isinstance(n, RepartitionSinkNode)),
+        repartition_sinks=tuple(n.topic for n in nodes if isinstance(n, RepartitionSinkNode | InternalSink)),
         stores=tuple(stores),
     )

@@ -75,7 +75,7 @@ def _orphaned(old: Topology, names: Owned) -> Iterator[Change]:
                 f"repartition topic {topic}",
                 "only the old topology has it",
                 "records in it that are not processed yet are never read",
-                "keep the name of its keyBy step, or let the old version read it to its end first",
+                "keep the name of its step, or let the old version read it to its end first",
             )
 
 

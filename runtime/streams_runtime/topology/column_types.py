@@ -9,6 +9,7 @@ from streams_runtime.api.columns import Column, Columns, Type, struct_of, type_n
 from streams_runtime.api.sql import parse_expression
 from streams_runtime.api.streams import value_columns
 from streams_runtime.api.topology_spec import FormatSpec
+from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.plan import (
     Aggregate,
     AggregateNode,
@@ -58,7 +59,7 @@ def _columns(node: Node, found: Known) -> Columns | None:
             return found[node.origin]
         case MergeNode():
             return found[node.inputs[0]]
-        case JoinNode() | TableJoinNode():
+        case JoinNode() | TableJoinNode() | ForeignKeyJoinNode():
             return _joined(node, node.table, found[node.input], found[node.table])
         case StreamJoinNode():
             return _joined(node, node.stream, found[node.input], found[node.other])
@@ -68,7 +69,10 @@ def _columns(node: Node, found: Known) -> Columns | None:
 
 
 def _joined(
-    node: JoinNode | StreamJoinNode | TableJoinNode, name: str, stream: Columns | None, other: Columns | None
+    node: JoinNode | StreamJoinNode | TableJoinNode | ForeignKeyJoinNode,
+    name: str,
+    stream: Columns | None,
+    other: Columns | None,
 ) -> Columns | None:
     """The columns of the stream, or of the left table, and those that the join adds or replaces.
 

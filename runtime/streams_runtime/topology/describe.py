@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
 from streams_runtime.topology.plan import (
     AggregateNode,
     JoinNode,
@@ -126,7 +127,7 @@ def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
         yield f"    Source: {node.name} (topics: [{node.topic}]{stores})"
         yield f"      --> {consumers}"
         return
-    if isinstance(node, SinkNode | RepartitionSinkNode):
+    if isinstance(node, SinkNode | RepartitionSinkNode | SubscribeNode):
         yield f"    Sink: {node.name} (topic: {node.topic})"
     else:
         yield f"    Processor: {node.name} (stores: [{', '.join(stores_of(node, sub))}])"
@@ -164,6 +165,9 @@ _TYPES: dict[type[Node], str] = {
     JoinNode: "join",
     StreamJoinNode: "stream-join",
     TableJoinNode: "table-join",
+    SubscribeNode: "foreign-key-subscription",
+    AnswerNode: "foreign-key-response",
+    ForeignKeyJoinNode: "foreign-key-join",
     RepartitionSinkNode: "repartition-sink",
     SinkNode: "sink",
 }
@@ -175,6 +179,8 @@ _PLAIN: dict[type[Node], str] = {
     RepartitionSourceNode: "read",
     MergeNode: "merge",
     RepartitionSinkNode: "write",
+    SubscribeNode: "subscribe to the other table's rows",
+    AnswerNode: "answer with the table's rows",
     SinkNode: "write",
 }
 
@@ -195,7 +201,7 @@ def _sources(name: str, sub: SubTopology) -> list[str]:
 
 def does(node: Node) -> str:
     """What the node does, in the user's own expressions."""
-    if isinstance(node, StreamNode | StreamJoinNode | DedupeNode):
+    if isinstance(node, StreamNode | StreamJoinNode | DedupeNode | ForeignKeyJoinNode):
         return what_it_does(node) if isinstance(node, StreamNode) else node.summary
     match node:
         case TransformNode():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streams_runtime.api.sql import parse_expression
+from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode, InternalSink
 from streams_runtime.topology.partitions import copartitioned
 from streams_runtime.topology.plan import (
     JoinNode,
@@ -30,7 +31,7 @@ def keys_of(topology: Topology, name: str) -> frozenset[str]:
                 keys.add(f"keyBy {parse_expression(key).sql(dialect='spark')}")
             case SourceNode(key=key) | TableSourceNode(key=key):
                 keys.add(key.name if key.schema is None else f"{key.name} ({key.schema})")
-            case JoinNode():
+            case JoinNode() | ForeignKeyJoinNode():
                 waiting.append(node.input)
             case _:
                 waiting += needed_by(node)
@@ -41,6 +42,7 @@ def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
     """For each internal topic the user's topics whose partition counts decide its own."""
     peers = {topic: group for group in copartitioned(topology) for topic in group}
     users = frozenset(topology.source_topics)
+    between = {node.topic for node in topology.nodes if isinstance(node, InternalSink)}
 
     def upstream(topics: tuple[str, ...]) -> frozenset[str]:
         seen: set[str] = set()
@@ -50,7 +52,10 @@ def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
             if topic in seen:
                 continue
             seen.add(topic)
-            if topic not in users:
+            if topic in between:
+                # The table that reads it says how many partitions it has, whoever writes it.
+                waiting += users.intersection(peers[topic])
+            elif topic not in users:
                 writers = (sub for sub in topology.subtopologies if topic in sub.repartition_sinks)
                 waiting += [each for sub in writers for each in sub.source_topics]
                 waiting += peers.get(topic, ())

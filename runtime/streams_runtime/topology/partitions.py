@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode
 from streams_runtime.topology.plan import (
     AggregateNode,
     InternalTopic,
@@ -40,7 +41,8 @@ def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
     for node in topology.nodes:
         if isinstance(node, JoinNode) and node.on is not None:
             continue  # any task finds every key in a global table
-        if isinstance(node, AggregateNode | JoinNode | StreamJoinNode | TableJoinNode | DedupeNode):
+        meets = AggregateNode | JoinNode | StreamJoinNode | TableJoinNode | DedupeNode | AnswerNode | ForeignKeyJoinNode
+        if isinstance(node, meets):
             joined = set(_topics_of(topology, node.name))
             for group in [group for group in groups if group & joined]:
                 groups.remove(group)

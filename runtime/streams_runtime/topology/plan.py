@@ -9,15 +9,17 @@ from typing import Literal
 
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, InternalSink, SubscribeNode
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import FlatMapNode, PeekNode, StreamNode
 from streams_runtime.topology.table_nodes import TableJoinNode
 
-StoreKind = Literal["key-value", "window", "session", "join", "unjoined", "dedupe"]
+StoreKind = Literal["key-value", "window", "session", "join", "unjoined", "dedupe", "subscription"]
 """`join` is the window store of a side of a join of streams, `unjoined` that of its records without a match.
 
-`dedupe` is the window store of the ids that a dedupe has seen.
+`dedupe` is the window store of the ids that a dedupe has seen, `subscription` that of the rows which name a row of
+another table.
 """
 
 _LEAST_SEGMENT_INTERVAL = 60_000
@@ -91,11 +93,15 @@ class TableSourceNode:
 
 @dataclass(frozen=True, slots=True)
 class RepartitionSourceNode:
-    """Reads the repartition topic `topic`; its records carry the columns and the key of the node `origin`."""
+    """Reads the repartition topic `topic`; its records carry the columns and the key of the node `origin`.
+
+    `raw` ones carry bytes that only the nodes of a join by a foreign key understand.
+    """
 
     name: str
     topic: str
     origin: str
+    raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +251,9 @@ Node = (
     | JoinNode
     | StreamJoinNode
     | TableJoinNode
+    | SubscribeNode
+    | AnswerNode
+    | ForeignKeyJoinNode
     | RepartitionSinkNode
     | SinkNode
 )
@@ -264,6 +273,8 @@ def inputs_of(node: Node) -> tuple[str, ...]:
             return (node.input, node.table)
         case StreamJoinNode():
             return (node.input, node.other)
+        case AnswerNode() | ForeignKeyJoinNode():
+            return (node.input, node.incoming)
         case _:
             return (node.input,)
 
@@ -276,7 +287,7 @@ def streams_of(node: Node) -> tuple[str, ...]:
 def written_by(node: Node) -> str | None:
     """The topic that the node writes: a sink's, or the one for an aggregate's late records."""
     match node:
-        case SinkNode() | RepartitionSinkNode():
+        case SinkNode() | RepartitionSinkNode() | SubscribeNode() | AnswerNode():
             return node.topic
         case AggregateNode():
             return node.late_topic
@@ -286,7 +297,7 @@ def written_by(node: Node) -> str | None:
 
 def users_topics_written(nodes: Iterable[Node]) -> tuple[str, ...]:
     """The topics that the nodes write and that are the user's, each once."""
-    found = (written_by(node) for node in nodes if not isinstance(node, RepartitionSinkNode))
+    found = (written_by(node) for node in nodes if not isinstance(node, RepartitionSinkNode | InternalSink))
     return tuple(dict.fromkeys(topic for topic in found if topic is not None))
 
 
@@ -342,13 +353,14 @@ class StoreSpec:
     def is_queryable(self) -> bool:
         """Whether queries see it: what joins of two streams keep is theirs alone, as in Kafka Streams.
 
-        So is what a dedupe keeps.
+        So is what a dedupe keeps, and who subscribes to a row.
         """
-        return self.kind not in ("join", "unjoined", "dedupe")
+        return self.kind not in ("join", "unjoined", "dedupe", "subscription")
 
     def __post_init__(self) -> None:
         sized = self.windowing is not None and self.windowing.size is not None
-        if (self.windowing is None) != (self.kind in ("key-value", "unjoined")) or sized != (self.kind == "window"):
+        timeless = self.kind in ("key-value", "unjoined", "subscription")
+        if (self.windowing is None) != timeless or sized != (self.kind == "window"):
             raise TopologyException(
                 f"store {self.name!r} of kind {self.kind} can't be kept by {self.windowing}: a window store needs size"
                 " and retention, a session store and those of joins and dedupes a retention, a key-value store neither"
@@ -537,7 +549,7 @@ class Topology:
         """Nodes whose output is a table: aggregates, table sources, joins of tables, and transforms after them."""
         found: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, AggregateNode | TableSourceNode | TableJoinNode) or (
+            if isinstance(node, AggregateNode | TableSourceNode | TableJoinNode | ForeignKeyJoinNode) or (
                 isinstance(node, TransformNode) and node.input in found
             ):
                 found.add(node.name)

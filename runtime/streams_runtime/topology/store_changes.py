@@ -15,6 +15,8 @@ from streams_runtime.topology.change import Change
 from streams_runtime.topology.column_types import columns_of, state_type
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.dedupe_changes import dedupe_store_changes
+from streams_runtime.topology.foreign_key_changes import result_changes, subscription_changes
+from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode
 from streams_runtime.topology.global_changes import global_change
 from streams_runtime.topology.origins import keys_of
 from streams_runtime.topology.plan import (
@@ -40,7 +42,8 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
     """What is other in the store `name`, which both topologies have. Raises UnknownStateStoreException: one has not."""
     (old_sub, before), (new_sub, after) = old.store(name), new.store(name)
     was, now = old.node(before.node), new.node(after.node)
-    path = now.path if isinstance(now, AggregateNode | TableSourceNode | StreamJoinNode | DedupeNode) else name
+    declared = AggregateNode | TableSourceNode | StreamJoinNode | DedupeNode | AnswerNode | ForeignKeyJoinNode
+    path = now.path if isinstance(now, declared) else name
     if before.kind != after.kind:
         yield _changed(
             under(path, "store"),
@@ -62,6 +65,16 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
         yield from join_store_changes(old, was, new, now, after)
     elif isinstance(was, DedupeNode) and isinstance(now, DedupeNode):
         yield from dedupe_store_changes(old, was, new, now)
+    elif isinstance(was, AnswerNode) and isinstance(now, AnswerNode):
+        yield from subscription_changes(old, was, new, now)
+    elif isinstance(was, ForeignKeyJoinNode) and isinstance(now, ForeignKeyJoinNode):
+        yield from result_changes(old, was, new, now)
+    elif type(was) is not type(now) and isinstance(now, ForeignKeyJoinNode):
+        yield _changed(
+            under(path, "store"),
+            f"the store {name} was that of {was.name} and is that of a join",
+            "what is in it has other columns",
+        )
     if not after.global_:
         yield from _moved(old_sub, new_sub, after, path)
 

@@ -72,7 +72,8 @@ final class Topologies {
      * Folding.RESTARTING. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
      * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
-     * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals.
+     * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals. Or {"foreign": {…}},
+     * see ForeignKeys.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -87,6 +88,10 @@ final class Topologies {
         if (asked.has("dedupe")) {
             Dedupe.add(builder, asked.get("dedupe"));
             return new Topologies(builder.build(), Kind.STATELESS);
+        }
+        if (asked.has("foreign")) {
+            ForeignKeys.add(builder, asked.get("foreign"));
+            return new Topologies(builder.build(), Kind.KEYS);
         }
         if (asked.has("tables")) {
             List<String> sinks = Tables.add(builder, asked.get("tables"));

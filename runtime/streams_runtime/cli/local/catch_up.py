@@ -25,13 +25,8 @@ class CatchUp:
     @classmethod
     def of(cls, topology: Topology) -> CatchUp:
         """Everything is still to be done."""
-        repartition = [
-            (topic,)
-            for sub in topology.subtopologies
-            for topic in sub.source_topics
-            if topic in topology.repartition_topics
-        ]
-        return cls((topology.source_topics, *repartition))
+        # In the order in which records pass them: two sub-topologies may feed each other.
+        return cls((topology.source_topics, *((topic,) for topic in topology.repartition_topics)))
 
     @property
     def done(self) -> bool:

@@ -1,0 +1,91 @@
+"""Spark's part of a join of two tables by a foreign key: foreign keys, rows that are sent, and results.
+
+What travels between the two sides is JSON of a row's columns. Everything else of such a join is about bytes, and is
+decided in tasks/foreign_left.py and tasks/foreign_right.py.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.pipeline.decode import NULL_VALUE
+from streams_runtime.pipeline.formats import content, ddl_of, format_of, parsed, write_json
+from streams_runtime.pipeline.nodes import KEPT, OUT_TIME, OUT_VALUE, value_columns
+from streams_runtime.pipeline.refusing import columns_refused, refusing
+from streams_runtime.pipeline.tables import joined_rows
+from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.plan import Format
+
+FOREIGN_KEY = "_foreign_key"
+OTHER = "_other"  # the right table's row as JSON; null where there is none
+PRESENT = "_present"
+_PARSED = "_parsed_other"
+
+
+def foreign_keys(node: ForeignKeyJoinNode, rows: DataFrame) -> DataFrame:
+    """The foreign key of each row of the left table; null where there is no row, and where the expression gives null.
+
+    `rows` are as tables.rows_of_one_source gives them.
+    """
+    return rows.select(F.when(~F.col(NULL_VALUE), F.expr(node.on)).alias(FOREIGN_KEY))
+
+
+def rows_as_json(rows: DataFrame) -> DataFrame:
+    """The rows of a table as they are sent (OUT_VALUE, null where there is none) and their times in ms (OUT_TIME)."""
+    value = write_json([F.col(f"`{name}`") for name in value_columns(rows)])
+    return rows.select(
+        F.when(~F.col(NULL_VALUE), value).alias(OUT_VALUE),
+        F.unix_millis("_timestamp").alias(OUT_TIME),
+    )
+
+
+def results(node: ForeignKeyJoinNode, rows: DataFrame, table: Format) -> DataFrame:
+    """The join's rows over those of the left table, which have OTHER in KEPT.
+
+    Their keys, PRESENT, the columns of the result, and these as JSON (OUT_VALUE). `table` is the right table's format
+    (`sent_format`).
+    """
+    # A projection of its own, so that Spark parses once.
+    both = rows.withColumn(KEPT, F.struct(parsed(F.col(KEPT)[OTHER], table).alias(_PARSED)))
+    frame = joined_rows(node, both, content(F.col(KEPT)[_PARSED], table), F.col("_timestamp"))
+    columns = [F.col(f"`{name}`") for name in value_columns(frame)]
+    return frame.select(
+        "_key",
+        (~F.col(NULL_VALUE)).alias(PRESENT),
+        write_json(columns).alias(OUT_VALUE),
+        F.struct(*columns).alias(KEPT),
+    )
+
+
+def sent_format(table: DataFrame) -> Format:
+    """How the rows of a table are sent, of which this is a frame."""
+    return Format("json", ddl_of(StructType([table.schema[name] for name in value_columns(table)])))
+
+
+def check_foreign_key_join(node: ForeignKeyJoinNode, left: DataFrame, right: DataFrame) -> DataFrame:
+    """Analyse a join by a foreign key over no rows, each expression by itself; its result.
+
+    Raises:
+        InvalidApplicationException: a foreign key of another type than the keys that it stands for, and the expressions
+            that Spark's analysis refuses; all of them.
+    """
+    mistakes: list[Mistake] = []
+    field = f"{node.path}.join.on"
+    try:
+        with refusing(field):
+            (found,) = left.select(F.expr(node.on)).schema
+            mine, theirs = format_of(found.dataType), format_of(right.schema["_key"].dataType)
+        if mine != theirs:
+            one, other = (each.name if mine.name != theirs.name else each.schema for each in (mine, theirs))
+            text = f"{node.on} is {one}, and the keys of {node.table} are {other}"
+            mistakes.append(Mistake(field, text, "give the type of the other table's key: cast(… as …)"))
+    except InvalidApplicationException as refused:
+        mistakes += refused.mistakes
+    nothing = F.lit(None).cast(StructType([right.schema[name] for name in value_columns(right)]))
+    mistakes += columns_refused(left.withColumn(node.table, nothing), node.select, f"{node.path}.join.select")
+    if mistakes:
+        raise InvalidApplicationException(mistakes)
+    return joined_rows(node, left, nothing, F.col("_timestamp"))

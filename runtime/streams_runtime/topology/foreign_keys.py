@@ -1,0 +1,77 @@
+"""From a step that joins two tables by a foreign key to its nodes and stores, and back to the tables that it joins."""
+
+from __future__ import annotations
+
+from streams_runtime.api.names import (
+    changelog_topic,
+    foreign_key_parts,
+    registration_topic,
+    response_topic,
+    subscription_store,
+)
+from streams_runtime.api.topology_spec import JoinSpec, StepSpec
+from streams_runtime.errors import TopologyException
+from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
+from streams_runtime.topology.plan import (
+    Node,
+    RepartitionSourceNode,
+    StoreSpec,
+    SubTopology,
+    TableSourceNode,
+    TransformNode,
+)
+from streams_runtime.topology.table_parts import TablePart
+
+
+def foreign_key_nodes(step: StepSpec, join: JoinSpec, application_id: str, path: str) -> list[Node]:
+    """The nodes of the step, which is one of `api.graph.foreign_key_joins`; first those that come before it.
+
+    Raises TopologyException where it has no store.
+    """
+    if step.store is None:
+        raise TopologyException(f"{path}.store: is missing; a join by a foreign key keeps its result")
+    left, right = step.from_ or "", join.other
+    subscribe, subscriptions, answer, answers = foreign_key_parts(step.name)
+    registration, response = registration_topic(application_id, step.name), response_topic(application_id, step.name)
+    select = tuple(join.select.items())
+    kept = (step.store, registration)
+    return [
+        SubscribeNode(subscribe, left, registration),
+        RepartitionSourceNode(subscriptions, registration, subscribe, raw=True),
+        AnswerNode(answer, right, subscriptions, response, subscription_store(step.name), step.name, path),
+        RepartitionSourceNode(answers, response, answer, raw=True),
+        ForeignKeyJoinNode(step.name, left, right, answers, join.type, join.on or "", select, *kept, path),
+    ]
+
+
+def foreign_key_stores(node: Node, application_id: str) -> list[StoreSpec]:
+    """The store of such a node; none of others."""
+    if isinstance(node, AnswerNode):
+        topic = changelog_topic(application_id, node.store)
+        return [StoreSpec(node.store, "subscription", topic, False, node.name)]
+    if isinstance(node, ForeignKeyJoinNode):
+        return [StoreSpec(node.store, "key-value", changelog_topic(application_id, node.store), False, node.name)]
+    return []
+
+
+def side_of(sub: SubTopology, name: str) -> TablePart:
+    """The table `name` of a join by a foreign key: its one source, and the steps over it.
+
+    Raises TopologyException when it comes from something else.
+    """
+    by_name = {node.name: node for node in sub.nodes}
+    steps: list[TransformNode] = []
+    node = by_name.get(name)
+    while isinstance(node, TransformNode):
+        steps.insert(0, node)
+        node = by_name.get(node.input)
+    if not isinstance(node, TableSourceNode):
+        raise TopologyException(f"{name!r} is no table of a source; join tables that sources give by a foreign key")
+    return TablePart((node,), tuple(steps), frozenset(), ())
+
+
+def check_foreign_keys(sub: SubTopology) -> None:
+    """Raises TopologyException for a join by a foreign key of a table that no source gives."""
+    for node in sub.nodes:
+        if isinstance(node, AnswerNode | ForeignKeyJoinNode):
+            side_of(sub, node.input)

@@ -1,0 +1,95 @@
+"""A join by a foreign key of a whole client: topics of other partition counts, restored stores, exactly once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clients import client, last_values, make_topics, run_until_done, send, until_done
+
+from streams_runtime.client import StreamsClient
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.query.handles import StoreQueryParameters
+
+pytestmark = pytest.mark.integration
+
+KEYS = 12
+
+
+def topology(prefix: str) -> str:
+    return f"""
+sources:
+  - {{name: orders, topic: {prefix}-orders, key: {{format: string}}, value: {{format: json, schema: "user STRING"}},
+      table: {{store: orders}}}}
+  - {{name: users, topic: {prefix}-users, key: {{format: string}}, value: {{format: json, schema: "tier STRING"}},
+      table: {{store: users}}}}
+steps:
+  - name: known
+    from: users
+    where: tier != 'none'
+  - name: enriched
+    from: orders
+    join: {{table: known, type: left, "on": user, select: {{tier: known.tier}}}}
+    store: enriched
+  - {{name: shouted, from: enriched, select: {{tier: upper(tier)}}}}
+sinks:
+  - {{from: enriched, topic: {prefix}-enriched}}
+  - {{from: shouted, topic: {prefix}-shouted}}
+"""
+
+
+def all_done(made: StreamsClient, prefix: str) -> None:
+    """Sources, what goes to the users' tasks, and what comes back."""
+    between = [f"{prefix}-enriched-subscription-{kind}-topic" for kind in ("registration", "response")]
+    for topics in ([f"{prefix}-orders", f"{prefix}-users"], between[:1], between[1:]):
+        until_done(made, topics)
+
+
+def rows(made: StreamsClient) -> dict[Any, Any]:
+    return {each.key: each.value["tier"] for each in made.store(StoreQueryParameters("enriched", "key-value")).all()}
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_orders_have_what_their_user_is_now_also_after_all_stores_were_lost(
+    broker: Any, namespace: str, tmp_path: Path, guarantee: str
+) -> None:
+    bootstrap, orders, users = broker.bootstrap_servers, f"{namespace}-orders", f"{namespace}-users"
+    outputs = {f"{namespace}-enriched": 1, f"{namespace}-shouted": 1}
+    make_topics(bootstrap, **{orders: 3, users: 2, **outputs})
+    names = [f"u{number % 4}" for number in range(KEYS)]
+    processing = {"processing": {"guarantee": guarantee}}
+    send(bootstrap, users, [("u0", {"tier": "tin"}), ("u1", {"tier": "gold"}), ("u2", {"tier": "none"})])
+    with client(bootstrap, namespace, topology(namespace), tmp_path / "first", **processing) as made:
+        run_until_done(made, [users])
+        send(bootstrap, orders, [(f"o{number}", {"user": name}) for number, name in enumerate(names)])
+        all_done(made, namespace)
+        tiers = {"u0": "tin", "u1": "gold", "u2": None, "u3": None}
+        assert rows(made) == {f"o{number}": tiers[name] for number, name in enumerate(names)}
+    with client(bootstrap, namespace, topology(namespace), tmp_path / "second", **processing) as made:
+        run_until_done(made, [orders])
+        send(
+            bootstrap,
+            users,
+            [("u0", None), ("u1", {"tier": "none"}), ("u2", {"tier": "new"}), ("u3", {"tier": "zinc"})],
+        )
+        send(bootstrap, orders, [("o0", {"user": "u3"}), ("o1", {"user": None}), ("o2", None)])
+        all_done(made, namespace)
+        tiers = {"u0": None, "u1": None, "u2": "new", "u3": "zinc"}
+        found = {f"o{number}": tiers[name] for number, name in enumerate(names)} | {"o0": "zinc", "o1": None}
+        del found["o2"]
+        assert rows(made) == found
+        written = last_values(bootstrap, f"{namespace}-enriched")
+        assert {key: value and value["tier"] for key, value in written.items()} == found | {"o2": None}
+        shouted = last_values(bootstrap, f"{namespace}-shouted")
+        told = {key: value and value["tier"] for key, value in shouted.items()}
+        assert told == {key: tier and tier.upper() for key, tier in (found | {"o2": None}).items()}
+        admin = Admin({"bootstrap.servers": bootstrap})
+        try:
+            topics = admin.describe_topics(
+                [f"{namespace}-enriched-subscription-{kind}-topic" for kind in ("registration", "response")]
+            )
+        finally:
+            admin.close()
+        assert [topic.partitions for topic in topics.values()] == [2, 3]

@@ -1,0 +1,168 @@
+"""Joins by a foreign key that are refused: (document, field, part of what was found, part of the remedy) by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Refused = tuple[dict[str, Any], str, str, str]
+S = "spec.topology.steps[0]"
+
+
+def table(name: str, key: str | None = "string", schema: str = "user STRING, n BIGINT, tier STRING") -> dict[str, Any]:
+    stream = {"name": name, "topic": name, "value": {"format": "json", "schema": schema}, "table": {"store": name}}
+    return stream | ({} if key is None else {"key": {"format": key}})
+
+
+ORDERS, USERS = table("orders"), table("users")
+
+
+def stream(name: str) -> dict[str, Any]:
+    return {field: value for field, value in table(name).items() if field != "table"}
+
+
+def joined(**more: Any) -> dict[str, Any]:
+    own = ("name", "from", "store")
+    fields = {"table": "users", "on": "user", "select": {"t": "users.tier"}}
+    step = {"name": "s", "from": "orders", "store": "s-store"} | {name: more[name] for name in own if name in more}
+    join = fields | {name: value for name, value in more.items() if name not in own}
+    return {name: value for name, value in step.items() if value is not None} | {
+        "join": {name: value for name, value in join.items() if value is not None}
+    }
+
+
+def application(*steps: Any, sources: Any = (ORDERS, USERS), **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "streamsoperator.io/v1alpha1",
+        "kind": "StreamsApplication",
+        "metadata": {"name": "shop"},
+        "spec": {"topology": {"sources": list(sources), "steps": list(steps), "sinks": []}, **spec},
+    }
+
+
+_COUNTED = {"name": "n", "from": "clicks", "aggregate": {"tier": "count(*)"}, "store": "n"}
+_EQUAL = {"name": "e", "from": "orders", "join": {"table": "users", "select": {"t": "users.tier"}}}
+
+REFUSED_FOREIGN_KEYS: dict[str, Refused] = {
+    "foreign-key-without-a-store": (
+        application(joined(store=None)),
+        f"{S}.store",
+        "is missing",
+        "name the store of what the join gives",
+    ),
+    "foreign-key-outer": (application(joined(type="outer")), f"{S}.join.type", "an outer join", "use inner or left"),
+    "foreign-key-of-another-type": (
+        application(joined(on="n")),
+        f"{S}.join.on",
+        "'n' is BIGINT, and the key of 'users' is STRING",
+        "cast(n as STRING)",
+    ),
+    "foreign-key-of-no-column": (
+        application(joined(on="usr")),
+        f"{S}.join.on",
+        "unknown column 'usr'",
+        "did you mean 'user'?",
+    ),
+    "foreign-key-that-aggregates": (application(joined(on="max(user)")), f"{S}.join.on", "max", "aggregate"),
+    "foreign-key-that-changes-by-itself": (
+        application(joined(on="concat(user, uuid())")),
+        f"{S}.join.on",
+        "uuid is another value when the row changes",
+        "use what the record has",
+    ),
+    "foreign-key-with-an-unknown-field": (
+        application(joined(select={"t": "users.teir"})),
+        f"{S}.join.select.t",
+        "'users' has no field 'teir'",
+        "did you mean 'tier'?",
+    ),
+    "foreign-key-beside-a-stream": (
+        application(joined(), sources=(ORDERS, stream("users"))),
+        f"{S}.join.table",
+        "'users' is a stream, and 'orders' is a table",
+        "declared with table",
+    ),
+    "foreign-key-of-a-stream": (
+        application(joined(store=None), sources=(stream("orders"), USERS)),
+        f"{S}.join.on",
+        "an expression to look up in the table",
+        "put a keyBy before it",
+    ),
+    "foreign-key-of-a-stream-with-a-store": (
+        application(joined(), sources=(stream("orders"), USERS)),
+        f"{S}.store",
+        "which keeps nothing",
+        "leave it out",
+    ),
+    "foreign-key-of-two-streams": (
+        application(
+            joined(table=None, stream="users", within="1m", store=None), sources=(stream("orders"), stream("users"))
+        ),
+        f"{S}.join.on",
+        "a join of two streams",
+        "put a keyBy before each side",
+    ),
+    "foreign-key-beside-an-aggregate": (
+        application(joined(table="n", select={"t": "n.tier"}), _COUNTED, sources=(ORDERS, stream("clicks"))),
+        f"{S}.join.table",
+        "of what the aggregate 'n' gives is not there yet",
+        "read that as a table in another application",
+    ),
+    "foreign-key-of-a-join": (
+        application(joined(**{"from": "e"}), _EQUAL),
+        f"{S}.from",
+        "of what the join 'e' gives is not there yet",
+        "read that as a table in another application",
+    ),
+    "foreign-key-without-keys": (
+        application(joined(), sources=(table("orders", key=None), USERS)),
+        f"{S}.from",
+        "orders declares none",
+        "declare the source's key",
+    ),
+    "foreign-key-beside-no-keys": (
+        application(joined(), sources=(ORDERS, table("users", key=None))),
+        f"{S}.join.table",
+        "users declares none",
+        "declare the source's key",
+    ),
+    "foreign-key-with-a-column-of-the-tables-name": (
+        application(joined(), sources=(table("orders", schema="user STRING, users STRING"), USERS)),
+        f"{S}.join.table",
+        "'orders' has a column called 'users'",
+        "another name",
+    ),
+    "foreign-key-with-a-store-that-is-taken": (
+        application(joined(store="users")),
+        f"{S}.store",
+        "the store 'users' is used twice",
+        "its own name",
+    ),
+    "foreign-key-whose-part-is-called-so": (
+        application(joined(), {"name": "s-subscription-response", "from": "orders", "where": "n > 1"}),
+        "spec.topology.steps[1].name",
+        "a part of the join 's' by a foreign key",
+        "choose another name",
+    ),
+    "foreign-key-beside-a-topic-of-its-name": (
+        application(joined(), sources=(ORDERS | {"topic": "shop-s-subscription-registration-topic"}, USERS)),
+        "spec.topology.sources[0].topic",
+        "is the name of an internal topic",
+        "choose another topic",
+    ),
+    "table-join-behind-a-foreign-key": (
+        application(
+            joined(),
+            {"name": "j", "from": "s", "join": {"table": "plans", "select": {"again": "plans.tier"}}},
+            sources=(ORDERS, USERS, table("plans")),
+        ),
+        "spec.topology.steps[1].from",
+        "'s' comes from a join by a foreign key",
+        "another application",
+    ),
+    "foreign-key-behind-a-foreign-key": (
+        application(joined(), joined(name="s2", store="s2", **{"from": "s"})),
+        "spec.topology.steps[1].from",
+        "of what the join 's' gives is not there yet",
+        "another application",
+    ),
+}
