@@ -36,6 +36,7 @@ from streams_runtime.tasks.task import Task
 from streams_runtime.threads import StreamThread
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.plan import Format, TableSourceNode, Topology
+from streams_runtime.topology.table_nodes import ToTableNode
 
 _BELIEVED_SECONDS = 1.0  # how long an answer of the brokers is believed
 T = TypeVar("T")
@@ -302,6 +303,8 @@ def codec_of(topology: Topology, store: str, compiler: Callable[[], Compiler]) -
     known = compiler()
     if isinstance(node, ForeignKeyJoinNode):
         return StoreCodec(known.key_serde(node.name), value_serde(Format("json")).decode)
+    if isinstance(node, ToTableNode):
+        return StoreCodec(known.key_serde(node.name), value_serde(known.decoder(node.name).value).decode)
     return StoreCodec(
         known.key_serde(spec.node),
         known.aggregate(spec.node).finish_value,

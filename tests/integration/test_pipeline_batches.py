@@ -98,7 +98,7 @@ def processed(
                 new = pipeline.merge(result, store, at)
                 for partition, updates in new.updates.items():
                     store[partition].write(updates, None)
-                for emission in pipeline.runners[0].run_table(keyed.node, new.rows):  # type: ignore[arg-type]
+                for emission in pipeline.runners[0].run_table(keyed.node, new.rows).emissions:  # type: ignore[arg-type]
                     topics[emission.topic] |= {
                         (p, k): v
                         for p, k, v in zip(new.rows.partitions.to_pylist(), emission.keys, emission.values, strict=True)

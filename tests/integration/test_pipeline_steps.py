@@ -134,7 +134,7 @@ def behind(pipeline: Pipeline, folder: Path, *batches: list[Record]) -> StageRes
                 stores[partition].write(updates, None)
             node = first.keyed[0].node
             assert isinstance(node, AggregateNode)
-            result.emissions = pipeline.runners[0].run_table(node, new.rows)
+            result.emissions = pipeline.runners[0].run_table(node, new.rows).emissions
     return result
 
 

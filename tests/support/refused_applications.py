@@ -273,7 +273,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(step()),
         S,
         "does nothing",
-        "where, select, flatMap, split, peek, headers, dedupe, keyBy, merge, aggregate or join",
+        "where, select, flatMap, split, peek, headers, dedupe, keyBy, merge, toTable, toStream, aggregate or join",
     ),
     "two-verbs": (application(total(keyBy="user")), S, "keyBy and aggregate in one step", "a step of each"),
     "no-from": (
@@ -324,20 +324,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "merge-table": (
         application({"name": "s", "merge": ["orders", "users"]}),
         f"{S}.merge",
-        "table 'users'",
-        "merge a stream",
+        "merge of the table 'users'",
+        "toStream: {} before it",
     ),
     "aggregate-table": (
         application(total(from_="users")),
         f"{S}.aggregate",
-        "table 'users' is not there yet",
-        "stream",
+        "aggregate of the table 'users'",
+        "toStream: {} before it",
     ),
     "key-by-table": (
         application(step(from_="users", keyBy="name")),
         f"{S}.keyBy",
         "of the table 'users'",
-        "keyBy a stream",
+        "toStream: {} before it, whose records are the table's changes, and keyBy that",
     ),
     "unknown-step": (
         application(step(from_="ordrs", where="true")),
@@ -624,8 +624,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "join-with-a-step": (
         application(joined("named"), {"name": "named", "from": "users", "where": "true"}),
         f"{S}.join.table",
-        "the result of the step 'named'",
-        "declared as a table",
+        "the step 'named', whose rows no store keeps",
+        "one of toTable or aggregate",
     ),
     "outer-join-of-a-stream": (
         application(joined(more={"type": "outer"})),
@@ -648,24 +648,24 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "'orders' is a stream, and 'users' is a table",
         "from: orders, join: {table: users}",
     ),
-    "join-of-a-table-with-an-aggregate": (
+    "join-of-a-table-with-windows": (
         application(
             joined("t", select={"n": "t.n"}, from_="users"),
-            {"name": "t", "from": "orders", "aggregate": {"n": "count(*)"}, "store": "t"},
+            total(name="t", window={"tumbling": {"size": "1m"}}),
         ),
         f"{S}.join.table",
-        "of which 't' comes from an aggregate is not there yet",
-        "read that as a table",
+        "of which 't' has windows is not there yet",
+        "make a stream of it by toStream",
     ),
-    "join-of-an-aggregate-with-a-table": (
+    "join-of-windows-with-a-table": (
         application(
             joined(from_="w"),
-            {"name": "t", "from": "orders", "aggregate": {"n": "count(*)"}, "store": "t"},
+            total(name="t", window={"tumbling": {"size": "1m"}}),
             {"name": "w", "from": "t", "where": "n > 1"},
         ),
         f"{S}.from",
-        "of which 'w' comes from an aggregate is not there yet",
-        "read that as a table",
+        "of which 'w' has windows is not there yet",
+        "by keyBy",
     ),
     "join-of-tables-without-a-key": (
         application(

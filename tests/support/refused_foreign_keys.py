@@ -85,7 +85,7 @@ REFUSED_FOREIGN_KEYS: dict[str, Refused] = {
         application(joined(store=None), sources=(stream("orders"), USERS)),
         f"{S}.join.on",
         "an expression to look up in the table",
-        "put a keyBy before it",
+        "put a keyBy before the join",
     ),
     "foreign-key-of-a-stream-with-a-store": (
         application(joined(), sources=(stream("orders"), USERS)),

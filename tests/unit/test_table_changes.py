@@ -19,8 +19,9 @@ from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.pipeline.tables import RAW_KEY, held_time, held_value, present, time_of, written_to
+from streams_runtime.state.shown import Shown, as_stored
 from streams_runtime.state.store import stamp
-from streams_runtime.tasks.table_changes import Passed, Rows, passed_on, table_emissions
+from streams_runtime.tasks.table_changes import Passed, Rows, passed_on, told_changes
 from streams_runtime.tasks.updates import table_updates
 from streams_runtime.topology.plan import SinkNode, SubTopology, TransformNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
@@ -44,6 +45,13 @@ class OneTask:
 
     def key_value_store(self, name: str) -> Store:
         return self.stores.setdefault(name, Store())
+
+
+class Kept:
+    """Of tables that are kept as they are seen."""
+
+    def shown_by(self, table: str) -> Shown:
+        return as_stored
 
 
 class PlayedRunner:
@@ -119,7 +127,8 @@ def passed_in_batches(tree: Tree, records: list[Record], cuts: list[int]) -> dic
     for first, end in batches(len(records), cuts):
         changed = keyed(sub, records[first:end])
         for part in table_parts(sub):
-            for each in table_emissions(part, changed, PlayedRunner(), tasks):  # type: ignore[arg-type]
+            told = told_changes(part, changed, PlayedRunner(), tasks, Kept())  # type: ignore[arg-type]
+            for each in told.emissions:
                 values = [loaded(value) for value in each.values]
                 found[each.topic] += list(zip(each.keys, values, each.timestamps, strict=True))
         for one in changed.values():

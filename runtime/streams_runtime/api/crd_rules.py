@@ -118,9 +118,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             "(has(self.where) || has(self.select) ? 1 : 0) + (has(self.keyBy) ? 1 : 0)"
             " + (has(self.merge) ? 1 : 0) + (has(self.aggregate) ? 1 : 0) + (has(self.join) ? 1 : 0)"
             " + (has(self.flatMap) ? 1 : 0) + (has(self.split) ? 1 : 0) + (has(self.peek) ? 1 : 0)"
-            " + (has(self.headers) ? 1 : 0) + (has(self.dedupe) ? 1 : 0) == 1",
+            " + (has(self.headers) ? 1 : 0) + (has(self.dedupe) ? 1 : 0)"
+            " + (has(self.toTable) ? 1 : 0) + (has(self.toStream) ? 1 : 0) == 1",
             "a step has either where and/or select, or flatMap, or split, or peek, or headers, or dedupe, or keyBy, or"
-            " merge, or aggregate, or join; make a step of each",
+            " merge, or toTable, or toStream, or aggregate, or join; make a step of each",
         ),
         Rule(
             "has(self.from) != has(self.merge)",

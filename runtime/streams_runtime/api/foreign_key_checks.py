@@ -46,9 +46,11 @@ def _sides(
         yield Mistake(where, found, "join a stream with it, or declare it without global")
         return
     for name, side, place in ((step.from_, left, under(path, "from")), (join.other, right, where)):
-        before = stage_before(name or "", steps, lambda each: each.join is not None or each.aggregate is not None)
+        before = stage_before(
+            name or "", steps, lambda each: any(it is not None for it in (each.join, each.aggregate, each.to_table))
+        )
         if before is not None:
-            kind = "join" if before.aggregate is None else "aggregate"
+            kind = "join" if before.join is not None else "toTable" if before.to_table is not None else "aggregate"
             found = f"a join by a foreign key of what the {kind} {before.name!r} gives is not there yet"
             remedy = "write it to a topic by a sink, and read that as a table in another application"
             yield Mistake(place, found, remedy)

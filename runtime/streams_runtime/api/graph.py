@@ -62,11 +62,16 @@ def ordered_steps(parts: Parts) -> list[Part[StepSpec]]:
 def repartitioned(steps: Iterable[StepSpec]) -> frozenset[str]:
     """Names of the keyBy steps whose records go through a repartition topic.
 
-    From these an aggregate, a join or a dedupe is reached without another keyBy in between: state needs all records of
-    a key in one partition, and records that are only passed on do not.
+    From these an aggregate, a toTable, a join or a dedupe is reached without another keyBy in between: state needs all
+    records of a key in one partition, and records that are only passed on do not.
     """
     return _that_reach(
-        steps, lambda step: step.aggregate is not None or (ends_a_stage(step) and not asks_a_global_table(step))
+        steps,
+        lambda step: (
+            step.aggregate is not None
+            or step.to_table is not None
+            or (ends_a_stage(step) and not asks_a_global_table(step))
+        ),
     )
 
 
@@ -110,25 +115,55 @@ def stage_before(
         if owner is None or owner.name in seen or owner.name in moved:
             continue
         seen.add(owner.name)
-        if wanted(owner):
+        if wanted(owner) or (wanted is ends_a_stage and tells_changes(owner, owners, models)):
             return owner
         waiting += inputs_of_step(owner)
     return None
 
 
+def stage_kind(step: StepSpec) -> str:
+    """What kind of step has a stage of its own."""
+    return "toStream" if step.to_stream is not None else "join" if step.dedupe is None else "dedupe"
+
+
 def stage_in_words(step: StepSpec) -> str:
     """What a mistake calls a step of a stage of its own."""
-    return f"the {'join' if step.dedupe is None else 'dedupe'} {step.name!r}"
+    return f"the {stage_kind(step)} {step.name!r}"
+
+
+def tells_changes(step: StepSpec, owners: Mapping[str, StepSpec], steps: Sequence[StepSpec]) -> bool:
+    """Whether the step is a toStream whose records come in a stage of their own, since old rows are asked for first.
+
+    So it is unless nothing but select lies between it and a table that is told record by record.
+    """
+    if step.to_stream is None:
+        return False
+    owner = owners.get(step.from_ or "")
+    while owner is not None and owner.select is not None and owner.where is None:
+        owner = owners.get(owner.from_ or "")
+    if owner is not None and owner.to_table is not None:
+        # The records of several topics have to be put in order first.
+        return stage_before(owner.from_ or "", steps, lambda each: each.merge is not None) is not None
+    return owner is not None
 
 
 def tables_of(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> frozenset[str]:
-    """Names of the sources and steps whose output is a table: aggregates, and where, select and join of a table."""
+    """Names of the sources and steps whose output is a table: aggregates, toTable; where, select, join of a table."""
     found = {source.name for source in sources if source.table is not None}
-    found |= {step.name for step in steps if step.aggregate is not None}
+    found |= {step.name for step in steps if step.aggregate is not None or step.to_table is not None}
     others = [step for step in steps if any(each is not None for each in (step.where, step.select, step.join))]
     while more := {step.name for step in others if step.from_ in found} - found:
         found |= more
     return frozenset(found)
+
+
+def foreign_key_join_behind(table: str, steps: Iterable[StepSpec]) -> StepSpec | None:
+    """The join by a foreign key whose result a table is, or a where or select of it; None: it is another table."""
+    by_name = {step.name: step for step in steps}
+    step = by_name.get(table)
+    while step is not None and step.join is None and (step.where is not None or step.select is not None):
+        step = by_name.get(step.from_ or "")
+    return step if step is not None and step.join is not None and step.join.on is not None else None
 
 
 def foreign_key_joins(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> frozenset[str]:
@@ -158,7 +193,8 @@ def _reaches(name: str, consumers: Mapping[str, Sequence[StepSpec]], wanted: Cal
         for step in consumers.get(waiting.pop(), ()):
             if wanted(step):
                 return True
-            if step.key_by is None and step.aggregate is None and step.name not in seen:
+            ends = (step.key_by, step.aggregate, step.to_table)
+            if all(each is None for each in ends) and step.name not in seen:
                 seen.add(step.name)
                 waiting += outputs_of_step(step)
     return False

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streams_runtime.api.foreign_key_checks import foreign_key_mistakes
 from streams_runtime.api.global_table_checks import global_join_mistakes
-from streams_runtime.api.graph import stage_before, stage_in_words
+from streams_runtime.api.graph import stage_before, stage_in_words, stage_kind
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.streams import UNKNOWN, Stream
@@ -42,12 +42,13 @@ def join_mistakes(
     if table.is_global:
         wrong = list(global_join_mistakes(step, join, field, stream, table))
     else:
-        wrong = list(_sides(step, join, field, stream, table, join.table in sources))
+        kept = {each.name for each in steps if each.to_table is not None or each.aggregate is not None}
+        wrong = list(_sides(step, join, field, stream, table, join.table in sources or join.table in kept))
     yield from wrong or select_mistakes(stream, join, table, field)
 
 
 def merge_mistakes(step: StepSpec, path: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
-    """Inputs of a merge that come from a join or a dedupe.
+    """Inputs of a merge that come from a join, a dedupe, or a table's changes.
 
     A batch's records reach it in another stage than those of the others.
     """
@@ -55,21 +56,28 @@ def merge_mistakes(step: StepSpec, path: str, steps: Sequence[StepSpec]) -> Iter
         before = stage_before(name, steps)
         if before is not None:
             found = f"a merge of what {stage_in_words(before)} gives is not there yet"
-            kind = "join" if before.dedupe is None else "dedupe"
-            remedy = f"merge before the {kind}, or put a keyBy between them that an aggregate or another join follows"
+            remedy = "put a keyBy between them that an aggregate or another join follows"
+            if before.to_stream is None:
+                remedy = f"merge before the {stage_kind(before)}, or {remedy}"
             yield Mistake(under(path, "merge", index), found, remedy)
 
 
 def _sides(
-    step: StepSpec, join: JoinSpec, field: str, stream: Stream, table: Stream, is_source: bool
+    step: StepSpec, join: JoinSpec, field: str, stream: Stream, table: Stream, is_kept: bool
 ) -> Iterator[Mistake]:
     where = under(field, "table")
     if not table.table:
-        yield Mistake(where, f"{join.other!r} is a stream", "declare the source with table: {store: …}")
+        remedy = "declare the source with table: {store: …}, or make a table of the stream by a step toTable"
+        yield Mistake(where, f"{join.other!r} is a stream", remedy)
         return
-    if not is_source:
-        found = f"a join with the result of the step {join.other!r} is not there yet"
-        yield Mistake(where, found, "join with a source that is declared as a table")
+    if not is_kept:
+        found = f"a join with the step {join.other!r}, whose rows no store keeps, is not there yet"
+        yield Mistake(where, found, "join with a table that is kept: a source's, or one of toTable or aggregate")
+        return
+    if table.windowed:
+        found = f"a join with {join.other!r}, whose rows are windows, is not there yet"
+        remedy = "give the aggregate suppress: untilWindowCloses, and make a table of it: toStream, keyBy, toTable"
+        yield Mistake(where, found, remedy)
         return
     yield from name_mistakes(step.from_, stream, join, where)
     for side in (stream, table):

@@ -99,13 +99,15 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
         ("dedupe", step.dedupe),
         ("keyBy", step.key_by),
         ("merge", step.merge),
+        ("toTable", step.to_table),
+        ("toStream", step.to_stream),
         ("aggregate", step.aggregate),
         ("join", step.join),
     )
     given = [name for name, value in fields if value is not None]
     if not given:
-        remedy = "give it where, select, flatMap, split, peek, headers, dedupe, keyBy, merge, aggregate or join"
-        yield Mistake(path, "a step that does nothing", remedy)
+        *names, last = (name for name, _ in fields)
+        yield Mistake(path, "a step that does nothing", f"give it {', '.join(names)} or {last}")
     elif len(given) > 1 and set(given) != {"where", "select"}:
         remedy = "make a step of each; only where and select go together"
         yield Mistake(path, f"{' and '.join(given)} in one step", remedy)
@@ -137,7 +139,11 @@ def _store(step: StepSpec, path: str) -> Iterator[Mistake]:
     by_foreign_key = step.join is not None and step.join.on is not None  # told where it is known what is a table
     if step.aggregate is None and step.store is not None and not by_foreign_key:
         found = _no_store(step)
-        yield Mistake(path, found, "leave it out; only aggregate, joins with on and tables among the sources have one")
+        yield Mistake(
+            path,
+            found,
+            "leave it out; aggregates and joins of tables with on have one, sources with table, and toTable",
+        )
 
 
 def _no_store(step: StepSpec) -> str:

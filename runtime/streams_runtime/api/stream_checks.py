@@ -22,6 +22,7 @@ from streams_runtime.api.stream_join_checks import behind_stream_join_mistakes, 
 from streams_runtime.api.stream_step_checks import stream_step_mistakes, table_mistakes
 from streams_runtime.api.streams import UNKNOWN, Stream, merged_streams, streams_of
 from streams_runtime.api.table_checks import table_source_mistakes, table_step_mistakes
+from streams_runtime.api.table_stream_checks import table_stream_mistakes
 from streams_runtime.api.topology_spec import SinkSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
@@ -51,7 +52,8 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
                 yield from _merge(step.model, step.path, streams)
                 yield from merge_mistakes(step.model, step.path, steps)
                 yield from join_mistakes(step.model, step.path, streams, sources, steps)
-                yield from table_step_mistakes(step.model, step.path, streams)
+                yield from table_step_mistakes(step.model, step.path, streams, steps)
+                yield from table_stream_mistakes(step.model, step.path, streams, steps)
                 yield from stream_join_mistakes(step.model, step.path, streams, steps)
                 yield from behind_stream_join_mistakes(step.model, step.path, steps)
     for sink in parts.sinks:
@@ -117,8 +119,9 @@ def _keys_and_tables(step: StepSpec, path: str, streams: Mapping[str, Stream]) -
         return
     for name in inputs_of_step(step):
         if streams.get(name, UNKNOWN).table:
-            found = f"{verb} of the table {name!r} is not there yet"
-            yield Mistake(under(path, verb), found, f"{verb} a stream; where, select and sinks take tables")
+            found = f"{verb} of the table {name!r}, which has rows that change and no records"
+            remedy = f"put a step toStream: {{}} before it, whose records are the table's changes, and {verb} that"
+            yield Mistake(under(path, verb), found, remedy)
     unkeyed = _input(step, streams).unkeyed
     if step.aggregate is not None and unkeyed and not _input(step, streams).table:
         found = f"an aggregate of records without a key: {' and '.join(unkeyed)} declares none, or avro"

@@ -131,8 +131,13 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
     if step.aggregate is not None:
         columns = _aggregated_columns(step.aggregate, before.visible)
         return Stream(columns, before.key, (), table=True, aggregated=True, windowed=step.window is not None)
+    if step.to_table is not None:
+        return replace(before, table=True, aggregated=False)
+    if step.to_stream is not None:
+        # A change has its place by the record that brought it about; a window that closes has none.
+        return replace(before, table=False, aggregated=before.windowed)
     if step.key_by is not None:
-        return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=())
+        return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=(), windowed=False)
     # What two records of streams give has no place in a topic.
     # Nor has a row of a join by a foreign key, which its store gives.
     kept = step.join is not None and (step.join.stream is not None or (step.join.on is not None and before.table))

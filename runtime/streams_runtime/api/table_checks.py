@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from streams_runtime.api.graph import inputs_of_step, stage_before
+from streams_runtime.api.graph import foreign_key_join_behind
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.scalars import moment_problems, scalar_problems
 from streams_runtime.api.streams import UNKNOWN, Stream
+from streams_runtime.api.told_tables import roots_of, told_aggregates
 from streams_runtime.api.topology_spec import JoinSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 _LATER = "is another value when the row changes, so that what was passed on before would not be known again"
 
 
-def table_step_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
-    """Expressions of where, select and join over a source's table that would give old rows another value."""
+def table_step_mistakes(
+    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    """Expressions of where, select and join over a table that would give old rows another value.
+
+    Of an aggregate old rows are only asked for where its every change is told.
+    """
     rows = streams.get(step.from_ or "", UNKNOWN)
-    if not rows.table or rows.aggregated:
+    if not rows.table:
         return
+    if rows.aggregated:
+        told = told_aggregates(steps, {name for name, stream in streams.items() if stream.table})
+        if not told & roots_of(step.from_ or "", {each.name: each for each in steps}):
+            return
     fields = [(under(path, "where"), step.where)] if step.where is not None else []
     fields += [(under(path, "select", name), text) for name, text in (step.select or {}).items()]
     joined = {} if step.join is None else step.join.select
@@ -64,15 +74,13 @@ def _sides(
         if side.is_global:
             found = f"a join of two tables of which {name!r} is global: no change of a global table is passed on"
             yield Mistake(place, found, "join a stream with it, or declare it without global")
-        elif side.aggregated:
-            by_foreign_key = stage_before(
-                name or "", steps, lambda each: each.join is not None and each.join.on is not None
-            )
-            origin = "an aggregate" if by_foreign_key is None else "a join by a foreign key"
-            found = f"a join of two tables of which {name!r} comes from {origin} is not there yet"
-            yield Mistake(
-                place, found, "write it to a topic by a sink, and read that as a table in another application"
-            )
+        elif side.windowed:
+            found = f"a join of two tables of which {name!r} has windows is not there yet"
+            yield Mistake(place, found, "make a stream of it by toStream, give that a key by keyBy, and join by this")
+        elif foreign_key_join_behind(name or "", steps) is not None:
+            found = f"a join of two tables of which {name!r} comes from a join by a foreign key is not there yet"
+            remedy = "write it to a topic by a sink, and read that as a table in another application"
+            yield Mistake(place, found, remedy)
         elif side.unkeyed:
             found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none, or avro"
             yield Mistake(place, found, "declare the source's key")
@@ -82,25 +90,10 @@ def _sides(
 
 def _same_sources(step: StepSpec, join: JoinSpec, field: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
     by_name = {each.name: each for each in steps}
-    both = _sources(step.from_ or "", by_name) & _sources(join.other, by_name)
+    both = roots_of(step.from_ or "", by_name) & roots_of(join.other, by_name)
     if both:
         shared = ", ".join(sorted(both))
         found = (
             f"{step.from_!r} and {join.other!r} both come from {shared}; a join of a table with itself is not there yet"
         )
         yield Mistake(under(field, "table"), found, "take what is needed of one table with one where and select")
-
-
-def _sources(name: str, steps: Mapping[str, StepSpec]) -> frozenset[str]:
-    """What the rows of a table come from: names that are no steps, and aggregates, which begin a table."""
-    found, seen, waiting = set(), set(), [name]
-    while waiting:
-        here = waiting.pop()
-        if here in seen:
-            continue
-        seen.add(here)
-        if here in steps and steps[here].aggregate is None:
-            waiting += inputs_of_step(steps[here])
-        else:
-            found.add(here)
-    return frozenset(found)

@@ -53,6 +53,9 @@ def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
         if step.model and step.model.store is not None and keeps:
             full = changelog_topic(application, step.model.store)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "store"))
+        if step.model and step.model.to_table is not None:
+            full = changelog_topic(application, step.model.to_table.store)
+            topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "toTable", "store"))
         for store in _unnamed_stores(step.model, foreign):
             full = changelog_topic(application, store)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
@@ -97,6 +100,8 @@ def _store_fields(parts: Parts) -> Iterator[tuple[str, str]]:
     for step in parts.steps:
         if step.model and step.model.store is not None:
             yield under(step.path, "store"), step.model.store
+        if step.model and step.model.to_table is not None:
+            yield under(step.path, "toTable", "store"), step.model.to_table.store
         for store in _unnamed_stores(step.model, foreign):
             yield under(step.path, "name"), store
 

@@ -10,6 +10,7 @@ from streams_runtime.api.base import Model
 from streams_runtime.api.functions_spec import FunctionSpec
 from streams_runtime.api.stream_joins_spec import WithinSpec
 from streams_runtime.api.stream_steps_spec import BranchSpec, DedupeSpec, FlatMapSpec, PeekSpec
+from streams_runtime.api.table_steps_spec import ToStreamSpec, ToTableSpec
 from streams_runtime.api.values import Duration
 from streams_runtime.api.windows_spec import WindowSpec
 
@@ -77,8 +78,8 @@ class JoinSpec(Model):
 
     table: str | None = Field(
         default=None,
-        description="The table in which each record's key is looked up: a source that is declared as one. With a table"
-        " in from, its steps may be named too.",
+        description="The table in which each record's key is looked up: a source that is declared as one, or a step"
+        " toTable or aggregate. With a table in from, steps over tables may be named too.",
     )
     stream: str | None = Field(
         default=None,
@@ -119,7 +120,7 @@ class JoinSpec(Model):
 
 
 class StepSpec(Model):
-    """One step: where and/or select, or one of flatMap, split, peek, headers, dedupe, keyBy, merge, aggregate, join."""
+    """One step: where and/or select, or one of the other fields that say what becomes of records, such as keyBy."""
 
     name: str = Field(description="What other steps call this one; unique. Part of its internal topics' names.")
     from_: str | None = Field(
@@ -170,6 +171,16 @@ class StepSpec(Model):
         default=None,
         min_length=2,
         description="Sources or steps whose records become one stream; same columns in all.",
+    )
+    to_table: ToTableSpec | None = Field(
+        default=None,
+        description="Make a table of a stream: the last value of each key. A record without a value deletes its key's"
+        " row; one without a key is dropped.",
+    )
+    to_stream: ToStreamSpec | None = Field(
+        default=None,
+        description="Make a stream of a table: each of its changes is a record, one without a value where a row was"
+        " deleted. Written {}.",
     )
     aggregate: dict[str, str] | None = Field(
         default=None,

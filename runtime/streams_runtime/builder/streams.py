@@ -90,6 +90,10 @@ class KTable(Flow):
         """The same, with nulls where only one of both has the key."""
         return self._joined("outer_join", "outer", other, select, name)
 
+    def to_stream(self, *, name: str | None = None) -> KStream:
+        """The table's changes as records: one without a value where a row was deleted."""
+        return KStream(self._recording, self._step("to_stream", name, {"toStream": {}}))
+
     def _joined(
         self,
         method: str,
@@ -144,6 +148,11 @@ class KStream(Flow):
         """The records of several streams as one; same columns in all."""
         fields = {"merge": [self.name, *(self._checked(each) for each in others)]}
         return KStream(self._recording, self._step("merge", name, fields, inputs=False))
+
+    def to_table(self, store: str, *, name: str | None = None) -> KTable:
+        """A table of the last value of each key, kept in `store`. Absent: the step's `name` is the store's."""
+        given = name if name is not None else store
+        return KTable(self._recording, self._step("to_table", given, {"toTable": {"store": store}}))
 
     def split(self, *, name: str) -> BranchedKStream:
         """Divide the stream: `.branch(…)` for each condition, in the order in which they are tried."""

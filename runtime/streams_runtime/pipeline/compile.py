@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
 from streams_runtime.pipeline.stream_nodes import check_stream_node, in_order, numbered
 from streams_runtime.pipeline.tables import check_table_join, held_value, rows_of_one_source, tables_of_snapshots
+from streams_runtime.pipeline.to_table import decoder_of_rows
+from streams_runtime.pipeline.told import change_by_change
 from streams_runtime.pipeline.windows import (
     FRAGMENT,
     ORDER,
@@ -62,6 +64,7 @@ from streams_runtime.pipeline.windows import (
 )
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
+from streams_runtime.state.shown import Shown, as_stored, shown
 from streams_runtime.state.user_class import user_class_mistakes
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
@@ -89,14 +92,23 @@ from streams_runtime.topology.plan import (
 )
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import PeekNode, StreamNode
-from streams_runtime.topology.table_nodes import TableJoinNode
-from streams_runtime.topology.table_parts import TablePart, table_parts
+from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
+from streams_runtime.topology.table_parts import TablePart, table_parts, told_aggregates
 
 Frames = Mapping[str, DataFrame]
 Source = SourceNode | TableSourceNode | RepartitionSourceNode
 Later = JoinNode | StreamJoinNode | DedupeNode
 """Nodes whose records meet stores and go on in a further stage of the batch."""
-Terminal = Later | AggregateNode | TableSourceNode | RepartitionSourceNode | RepartitionSinkNode | SinkNode | PeekNode
+Terminal = (
+    Later
+    | AggregateNode
+    | TableSourceNode
+    | RepartitionSourceNode
+    | ToTableNode
+    | RepartitionSinkNode
+    | SinkNode
+    | PeekNode
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,7 @@ class Compiler:
         self._reunions = topology.reunions
         parts = [part for sub in topology.subtopologies for part in table_parts(sub)]
         self._over_changes = frozenset(name for part in parts for name in part.kept)
+        self._told = frozenset(name for sub in topology.subtopologies for name in told_aggregates(sub))
         self._decoders: dict[str, Decoder] = {}
         self._aggregates: dict[str, AggregateState] = {}
         self._outputs: dict[str, DataFrame] = {}
@@ -188,6 +201,8 @@ class Compiler:
         state, several = self._aggregates[node.name], self._several_topics(node)
         match node.windows:
             case None:
+                if node.name in self._told:
+                    return change_by_change(state, rows, node.path, several)
                 return partials(state, rows, node.path)
             case TimeWindows() as windows:
                 return partials(state, in_windows(rows, windows, several, late), node.path, (OUT_WINDOW,))
@@ -212,6 +227,14 @@ class Compiler:
             late = those_that_missed(rows, several, found)
         return late_records(node, late, rows.columns)
 
+    def is_told(self, aggregate: str) -> bool:
+        """Whether every change of an aggregate counts (see table_parts.told_aggregates)."""
+        return aggregate in self._told
+
+    def shown_by(self, table: str) -> Shown:
+        """How what a table's store holds becomes what is seen of it: of an aggregate, its columns as JSON."""
+        return shown(self._aggregates[table]) if table in self._aggregates else as_stored
+
     def key_format(self, node: str) -> Format:
         """The format of the keys of the rows that a node gives."""
         return format_of(self._outputs[node].schema["_key"].dataType)
@@ -233,7 +256,7 @@ class Compiler:
         outlets = self._analysed_outlets(sub)
         to_topics = SinkNode | RepartitionSinkNode | Later
         forwarded = any(isinstance(outlet.node, to_topics) for outlet in outlets)
-        forwarded = forwarded or any(part.sinks for part in table_parts(sub))
+        forwarded = forwarded or any(part.sinks or part.streams for part in table_parts(sub))
         return forwarded or any("_headers" in repr(node) for node in sub.nodes)
 
     def stream_outlets(
@@ -245,17 +268,22 @@ class Compiler:
         """
         return self._outlets(sub, dict(sources), peeks)
 
-    def table_outlets(self, sub: SubTopology, aggregate: str, rows: pa.Table) -> list[Outlet]:
-        """The second stage: from an aggregate's new rows (see nodes.table_rows) to the sinks behind it."""
-        return self._outlets(sub, {aggregate: self._spark.createDataFrame(rows)})
+    def table_outlets(
+        self, sub: SubTopology, aggregate: str, rows: pa.Table, peeks: dict[str, Observation] | None = None
+    ) -> list[Outlet]:
+        """The second stage: from an aggregate's new rows (see nodes.table_rows) to what is behind it.
+
+        `peeks`: as for the first stage.
+        """
+        return self._outlets(sub, {aggregate: self._spark.createDataFrame(rows)}, peeks)
 
     def outlets_behind(
-        self, sub: SubTopology, node: Later, rows: pa.Table, peeks: dict[str, Observation] | None = None
+        self, sub: SubTopology, node: Later | ToStreamNode, rows: pa.Table, peeks: dict[str, Observation] | None = None
     ) -> list[Outlet]:
         """The stage behind a join: from records with what the table holds beside them (joins.MATCH) on.
 
         Of a join of streams from its results on (see stream_joins.joined_streams), of a dedupe from the records that it
-        passes on. `peeks`: as for the first stage.
+        passes on, of a toStream from the table's changes on. `peeks`: as for the first stage.
         """
         if isinstance(node, JoinNode):
             self.learn(self._decoders[node.table].value, rows[MATCH])
@@ -266,7 +294,7 @@ class Compiler:
                 frame = joined_streams(node, frame, *formats)
             case JoinNode():
                 frame = joined(node, frame, self._decoders[node.table].value)
-            case DedupeNode():
+            case DedupeNode() | ToStreamNode():
                 pass
         return self._outlets(sub, {node.name: frame}, peeks)
 
@@ -302,19 +330,17 @@ class Compiler:
     def _outlets(
         self, sub: SubTopology, frames: dict[str, DataFrame], peeks: dict[str, Observation] | None = None
     ) -> list[Outlet]:
-        found: list[Outlet] = []
-        for node in sub.nodes:
-            if isinstance(node, TableSourceNode) and node.name in frames:
-                found.append(Outlet(node, frames[node.name]))
-                frames[node.name] = frames[node.name].where(usable(node))
-            elif isinstance(node, RepartitionSourceNode) and node.raw and node.name in frames:
-                found.append(Outlet(node, frames[node.name]))
+        found = list(_kept_as_they_come(sub, frames))
         for node in sub.nodes:
             if not inputs_of(node) or node.name in frames or any(name not in frames for name in streams_of(node)):
                 continue
-            if node.name in self._over_changes:
+            if isinstance(node, ToTableNode):
+                found.append(Outlet(node, frames[node.input]))
+            if node.name in self._over_changes and not isinstance(node, AggregateNode):
                 continue  # and so is what follows it: they have no frames here
-            if isinstance(node, Passing):
+            if isinstance(node, ToTableNode):
+                frames[node.name] = frames[node.input].where(usable(node))
+            elif isinstance(node, Passing):
                 frames[node.name] = self._applied(node, frames)
                 if isinstance(node, PeekNode) and peeks is not None:
                     peeks[node.name] = Observation()
@@ -348,7 +374,15 @@ class Compiler:
                     return decoder.readable(decoder.decode(raw))
             case AggregateNode():
                 return self._analysed_aggregate(node)
-            case JoinNode() | StreamJoinNode() | TableJoinNode() | DedupeNode() | ForeignKeyJoinNode() | AnswerNode():
+            case (
+                JoinNode()
+                | StreamJoinNode()
+                | TableJoinNode()
+                | DedupeNode()
+                | ForeignKeyJoinNode()
+                | AnswerNode()
+                | ToTableNode()
+            ):
                 return self._analysed_later(node)
             case RepartitionSinkNode() | SubscribeNode():
                 return written(self._outputs[node.input], "json")
@@ -377,23 +411,35 @@ class Compiler:
             self._avro[node.name, "value"] = avro_writer(node.topic, "value", node.value, columns, node.path)
         return written(rows, sink_format(node, rows))
 
-    def _analysed_later(self, node: Later | TableJoinNode | AnswerNode | ForeignKeyJoinNode) -> DataFrame:
+    def _analysed_later(self, node: Later | TableJoinNode | AnswerNode | ForeignKeyJoinNode | ToTableNode) -> DataFrame:
         rows = self._outputs[node.input]
         match node:
+            case ToTableNode():
+                return self._analysed_table(node, rows)
             case DedupeNode():
                 return check_dedupe(node, rows)
             case StreamJoinNode():
                 return check_stream_join(node, rows, self._outputs[node.other])
             case AnswerNode():
                 return rows
-            case ForeignKeyJoinNode():
-                return check_foreign_key_join(node, rows, self._outputs[node.table])
-            case TableJoinNode():
-                return check_table_join(node, rows, self._outputs[node.table])
+            case TableJoinNode() | ForeignKeyJoinNode():
+                return self._analysed_tables(node, rows)
             case JoinNode():
                 if node.on is not None:
                     check_lookup(node, rows, self._outputs[node.table])
                 return check_join(node, rows, self.key_format(node.table), self._decoders[node.table].value)
+
+    def _analysed_tables(self, node: TableJoinNode | ForeignKeyJoinNode, rows: DataFrame) -> DataFrame:
+        if isinstance(node, ForeignKeyJoinNode):
+            return check_foreign_key_join(node, rows, self._outputs[node.table])
+        return check_table_join(node, rows, self._outputs[node.table])
+
+    def _analysed_table(self, node: ToTableNode | AggregateNode, rows: DataFrame) -> DataFrame:
+        """The rows of a table, once it is known how they are read from its store, or from what is shown of it."""
+        with refusing(f"{node.path}.{'toTable' if isinstance(node, ToTableNode) else 'aggregate'}"):
+            decoder = self._decoders[node.name] = decoder_of_rows(rows)
+            decoder.readable(decoder.decode(self._spark.createDataFrame(RAW_SCHEMA.empty_table())))
+        return rows
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:
         _check_order(node, self._several_topics(node), self._topology.flat_mapped(node.name))
@@ -404,6 +450,8 @@ class Compiler:
         rows = self._outputs[node.input]
         check_aggregates(state, rows)
         self._aggregates[node.name] = state
+        if node.name in self._told and state.in_turn:
+            raise _told_in_python(node)
         schema = to_arrow_schema(self.partial_aggregates(node, rows, Observation()).schema)
         state.bind(schema)
         bind_reductions(self._spark, state)
@@ -411,7 +459,9 @@ class Compiler:
         finished = state.finish(state.of_batch(empty))
         nothing = empty["_time"]
         windows = None if node.windows is None else (nothing, nothing)
-        return self._spark.createDataFrame(table_rows(empty["_key"], empty["_partition"], nothing, finished, windows))
+        table = table_rows(empty["_key"], empty["_partition"], nothing, finished, windows)
+        rows = self._spark.createDataFrame(table)
+        return self._analysed_table(node, rows) if node.name in self._told else rows
 
     def _decoder_of(self, node: Source) -> Decoder:
         if isinstance(node, RepartitionSourceNode) and node.raw:
@@ -426,6 +476,22 @@ class Compiler:
 
     def _read(self, format: Format) -> Format:
         return AvroFormat(format.name, format.schema, self._writers) if format.name == "avro" else format
+
+
+def _told_in_python(node: AggregateNode) -> InvalidApplicationException:
+    found = "a class in Python in an aggregate of which every change is asked for is not there yet"
+    remedy = "write the aggregate to a topic by a sink, and read that in another application"
+    return InvalidApplicationException([Mistake(f"{node.path}.aggregate", found, remedy)])
+
+
+def _kept_as_they_come(sub: SubTopology, frames: dict[str, DataFrame]) -> Iterator[Outlet]:
+    """Tables' records, of which the usable ones are left in `frames`, and raw ones."""
+    for node in sub.nodes:
+        if isinstance(node, TableSourceNode) and node.name in frames:
+            yield Outlet(node, frames[node.name])
+            frames[node.name] = frames[node.name].where(usable(node))
+        elif isinstance(node, RepartitionSourceNode) and node.raw and node.name in frames:
+            yield Outlet(node, frames[node.name])
 
 
 def _schema_path(node: Source) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from streams_runtime.errors import InvalidApplicationException, Mistake
-from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, VALUE
+from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, TURN, VALUE
 from streams_runtime.pipeline.formats import format_of, write_json
 from streams_runtime.pipeline.global_joins import LOOKUP
 from streams_runtime.pipeline.refusing import arguments_refused, columns_refused, refusing
@@ -28,11 +28,12 @@ from streams_runtime.topology.plan import (
     TransformNode,
 )
 from streams_runtime.topology.stream_nodes import StreamNode
+from streams_runtime.topology.table_nodes import ToStreamNode, ToTableNode
 
 WINDOW_START, WINDOW_END = "_window_start", "_window_end"  # of the rows of a windowed aggregate
 KEPT = "_kept"  # what a row of a table has with it that its steps do not see
-HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD, ELEMENT, WAY, WINDOW_START, WINDOW_END, KEPT})
-Passing = TransformNode | StreamNode | KeyByNode | MergeNode
+HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD, ELEMENT, WAY, WINDOW_START, WINDOW_END, KEPT, TURN})
+Passing = TransformNode | StreamNode | KeyByNode | MergeNode | ToStreamNode
 """Nodes that are one DataFrame of another, with nothing kept and nothing sent."""
 OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"
 OUT_WINDOW = "_window"  # start of a row's window, ms
@@ -54,7 +55,10 @@ def applied(node: Passing, frames: Mapping[str, DataFrame], table: bool) -> Data
             return _transformed(node, frames[node.input], table)
         case KeyByNode():
             with refusing(f"{node.path}.keyBy"):
-                return frames[node.input].withColumn("_key", F.expr(node.key))
+                # What was a window is none under another key.
+                return frames[node.input].withColumn("_key", F.expr(node.key)).drop(WINDOW_START, WINDOW_END)
+        case ToStreamNode():
+            return frames[node.input].drop(RECORD)
         case MergeNode():
             return _merged(node, [frames[name] for name in node.inputs])
 
@@ -148,7 +152,7 @@ def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
 
 
 @cache
-def usable(node: AggregateNode | TableSourceNode | RepartitionSinkNode | JoinNode) -> Column:
+def usable(node: AggregateNode | TableSourceNode | ToTableNode | RepartitionSinkNode | JoinNode) -> Column:
     """Whether the node takes a record, as in Kafka Streams.
 
     It needs a key, except for a left join; joins and aggregates by key or by sliding windows need a value too. A join

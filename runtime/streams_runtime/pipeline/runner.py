@@ -33,6 +33,7 @@ from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.peeks import Seen, seen
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
+from streams_runtime.pipeline.to_table import PLACE, Streamed, kept_rows, place_of
 from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed
 from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.dedupe import DedupeNode
@@ -47,13 +48,13 @@ from streams_runtime.topology.plan import (
     SubTopology,
     TableSourceNode,
     TimeWindows,
-    TransformNode,
+    streams_of,
 )
+from streams_runtime.topology.stage_order import stage_order
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import PeekNode
-from streams_runtime.topology.table_parts import TablePart, table_parts
-
-PLACE = ("_topic", "_offset", "_timestamp")  # where a record is, and its time: what order among topics goes by
+from streams_runtime.topology.table_nodes import ToTableNode
+from streams_runtime.topology.table_parts import TablePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,14 @@ class Keyed:
     """Rows of a batch for one store: which task's partition, which key, when. `columns` is the rest.
 
     For an aggregate, each (partition, key) once, `columns` what its state is made of (AggregateState.of_batch); for a
-    table source, rows in offset order, `columns` the value's bytes, each row's PLACE, and its headers where something
-    asks for headers; rows without a key are there for their place only. `within` is what divides the rows of a key: of
-    time windows their start (OUT_WINDOW, in ms), of sessions their fragments (windows.FRAGMENT_COLUMNS), of sliding
-    windows each record by its turn (windows.ORDER); and how many records of the batch each row stands for.
+    table source or a toTable, rows in offset order, `columns` the value's bytes, each row's PLACE, and its headers
+    where something asks for headers; rows without a key are there for their place only. An aggregate of which every
+    change counts has a row for each record, with its place (told.change_by_change). `within` is what divides the rows
+    of a key: of time windows their start (OUT_WINDOW, in ms), of sessions their fragments (windows.FRAGMENT_COLUMNS),
+    of sliding windows each record by its turn (windows.ORDER); and how many records of the batch each row stands for.
     """
 
-    node: AggregateNode | TableSourceNode
+    node: AggregateNode | TableSourceNode | ToTableNode
     partitions: pa.ChunkedArray
     keys: pa.ChunkedArray
     timestamps: pa.ChunkedArray
@@ -134,8 +136,8 @@ class ToJoin:
     rows: pa.Table
 
 
-Behind = ToJoin | StreamsToJoin | ToDedupe
-"""What a stage behind a join or a dedupe begins with."""
+Behind = ToJoin | StreamsToJoin | ToDedupe | Streamed
+"""What a stage behind a join, a dedupe or a toStream begins with."""
 
 
 @dataclass(slots=True)
@@ -143,7 +145,8 @@ class StageResult:
     """What a stage of a batch gives: rows for topics, stores, joins and dedupes, and the account of its records.
 
     `arrived` are the records of sources of raw ones, by their names: bytes of key and value, time (ms), and PLACE.
-    `behind` is what the stage begins with, if that is a join or a dedupe: None where it begins with the batch.
+    `behind` is what the stage begins with, if that is a join, a dedupe or a toStream: None where it begins with the
+    batch.
     """
 
     accounts: dict[str, Account] = field(default_factory=dict)
@@ -176,7 +179,7 @@ class SubTopologyRunner:
         self._compiler = compiler
         self._reader = reader
         self._sub = sub
-        self.table_parts = table_parts(sub)
+        self.stages = stage_order(sub)
         self._parse_once = compiler.has_several_outlets(sub)
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
@@ -238,7 +241,7 @@ class SubTopologyRunner:
     def run_behind(self, found: Behind) -> StageResult:
         """The stage behind a join: records with what the table holds beside them (joins.MATCH), or pairs of streams.
 
-        Or the one behind a dedupe: the records that it passes on.
+        Or the one behind a dedupe: the records that it passes on; or behind a toStream: the table's changes.
         """
         result = StageResult(behind=found)
         peeks: dict[str, Observation] = {}
@@ -293,7 +296,7 @@ class SubTopologyRunner:
         )
 
     def _rows_for(self, node: AggregateNode, batch: BatchInput, behind: Behind | None, headers: bool) -> DataFrame:
-        """The rows that the aggregate takes of the batch, or of what stands behind a join or a dedupe."""
+        """The rows that the aggregate takes of the batch, or of what stands behind a join, a dedupe or a toStream."""
         if behind is not None:
             outlets = self._compiler.outlets_behind(self._sub, behind.node, behind.rows)
         else:
@@ -305,18 +308,20 @@ class SubTopologyRunner:
         (rows,) = (each.rows for each in outlets if each.node is node)
         return rows.where(usable(node))
 
-    def run_table(self, node: AggregateNode, rows: TableRows) -> list[Emission]:
+    def run_table(self, node: AggregateNode, rows: TableRows) -> StageResult:
         """The second stage: an aggregate's new rows through the steps and sinks behind it."""
+        result = StageResult()
         consumers = self._sub.consumers_of(node.name)
         direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
-        emissions = self._direct(direct, rows) if direct else []
+        result.emissions = self._direct(direct, rows) if direct else []
         if len(direct) < len(consumers):
             table = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
-            for outlet in self._compiler.table_outlets(self._sub, node.name, table):
+            peeks: dict[str, Observation] = {}
+            for outlet in self._compiler.table_outlets(self._sub, node.name, table, peeks):
                 if outlet.node not in direct:
-                    assert isinstance(outlet.node, SinkNode)
-                    emissions.append(self._emission(outlet.node, outlet.rows))
-        return emissions
+                    self._collect(outlet, result)
+            result.peeks = self._seen(peeks)
+        return result
 
     def run_rows(self, table: str, rows: TableRows) -> list[Emission]:
         """The same of the rows that any other table gives."""
@@ -360,7 +365,13 @@ class SubTopologyRunner:
                 table = self._compiler.partial_aggregates(node, rows, late).toArrow()
                 result.dropped += observed(dropped, "dropped")
                 result.late += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
-                result.keyed.append(_keyed(node, table, [column.name for column in state.columns]))
+                told = [*place_of(rows), "_headers"] if self._compiler.is_told(node.name) else []
+                result.keyed.append(_keyed(node, table, [*(column.name for column in state.columns), *told]))
+            case ToTableNode() as node:
+                table = kept_rows(outlet.rows, self._headers)
+                result.dropped += table[OUT_KEY].null_count
+                more = [name for name in table.column_names if name not in ("_partition", OUT_KEY, OUT_TIME)]
+                result.keyed.append(_keyed(node, table, more))
             case TableSourceNode() as node:
                 beside = [*PLACE, *(["_headers"] if self._headers else [])]
                 keyed = outlet.rows.selectExpr(
@@ -415,9 +426,9 @@ class SubTopologyRunner:
     def _in_sessions(self, name: str) -> bool:
         """Whether the rows that a node gives are sessions, whose keys have two times."""
         node = next(each for each in self._sub.nodes if each.name == name)
-        if isinstance(node, TransformNode):
-            return self._in_sessions(node.input)
-        return isinstance(node, AggregateNode) and isinstance(node.windows, SessionWindows)
+        if isinstance(node, AggregateNode):
+            return isinstance(node.windows, SessionWindows)
+        return any(self._in_sessions(each) for each in streams_of(node))
 
     def _direct(self, sinks: Sequence[SinkNode], rows: TableRows) -> list[Emission]:
         """An aggregate's rows straight to sinks: no step in between, so no need of Spark."""
@@ -445,7 +456,7 @@ class SubTopologyRunner:
                 return encoded(columns.column(0))
 
 
-def _keyed(node: AggregateNode | TableSourceNode, table: pa.Table, columns: list[str]) -> Keyed:
+def _keyed(node: AggregateNode | TableSourceNode | ToTableNode, table: pa.Table, columns: list[str]) -> Keyed:
     within = [name for name in (OUT_WINDOW, *FRAGMENT_COLUMNS, OUT_RECORDS) if name in table.column_names]
     divided = table.select(within) if within else None
     return Keyed(node, table["_partition"], table[OUT_KEY], table[OUT_TIME], table.select(columns), divided)

@@ -53,10 +53,20 @@ def written_to(sink: int) -> str:
     return f"_written_{sink}"
 
 
+def streamed(stream: int) -> str:
+    """Column of the answer: the row that the part's toStream of this number makes a record of; null: there is none.
+
+    A struct: the row's time, and its columns.
+    """
+    return f"_streamed_{stream}"
+
+
 def tables_of_snapshots(
     part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decoder], formats: Mapping[str, str]
 ) -> DataFrame:
-    """The key of each snapshot, the row that every table has for it, and what is written of it; rows in their order.
+    """The key of each snapshot, whether every table has a row for it, and what is written and streamed of these.
+
+    Rows are in the snapshots' order.
 
     `decoders` are those of the sources, `formats` the names of the formats that the sinks write.
     """
@@ -81,6 +91,7 @@ def tables_of_snapshots(
         *(row.isNotNull().alias(present(index)) for index, row in rows_of.items()),
         *(F.unix_millis(row[_TIME]).alias(time_of(index)) for index, row in rows_of.items()),
         *(written_to(index) for index in range(len(part.sinks))),
+        *(F.col(_row(number[each.input])).alias(streamed(index)) for index, each in enumerate(part.streams)),
     )
 
 

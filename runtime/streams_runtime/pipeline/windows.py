@@ -15,7 +15,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
+from streams_runtime.pipeline.decode import TURN
 from streams_runtime.pipeline.nodes import OUT_WINDOW
+from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.topology.plan import SessionWindows, TimeWindows
 
 MISSED = "_missed"
@@ -122,11 +124,13 @@ def _ordered(rows: DataFrame, several_topics: bool) -> tuple[DataFrame, WindowSp
     """The rows with their times, and the order of each partition."""
     timed = rows.withColumn(_TIME, F.unix_millis("_timestamp"))
     partition = Window.partitionBy("_partition")
+    within = ["_offset", *([ELEMENT] if ELEMENT in rows.columns else [])]
     if not several_topics:
-        return timed, partition.orderBy("_offset")
+        return timed, partition.orderBy(*within)
     of_a_topic = Window.partitionBy("_partition", "_topic").orderBy("_offset")
-    timed = timed.withColumn(_SOURCE_TIME, F.max(_TIME).over(of_a_topic))
-    return timed, partition.orderBy(_SOURCE_TIME, "_topic", "_offset")
+    turn = F.unix_millis(TURN) if TURN in rows.columns else F.col(_TIME)
+    timed = timed.withColumn(_SOURCE_TIME, F.max(turn).over(of_a_topic))
+    return timed, partition.orderBy(_SOURCE_TIME, "_topic", *within)
 
 
 def _before_the_batch(since: Mapping[int, int]) -> Column:

@@ -18,8 +18,8 @@ from streams_runtime.pipeline.nodes import OUT_TIME
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.windows import DedupeStore
-from streams_runtime.tasks.joins import places
 from streams_runtime.tasks.kept import Kept, check_times, kept_in, spans_of
+from streams_runtime.tasks.places import places
 
 _TIME_BYTES = 8
 
@@ -85,7 +85,7 @@ def firsts(kept: Kept, within: int, records: Sequence[Timed]) -> list[bool]:
 def _in_turn(rows: pa.Table) -> dict[int, list[int]]:
     """The rows of each partition in the order of its records."""
     partitions: Sequence[int] = rows["_partition"].to_pylist()
-    turns = places(partitions, rows, 0)
+    turns = places(partitions, rows)
     found: defaultdict[int, list[int]] = defaultdict(list)
     # What is the same in all of that is one record's, several times: a flatMap's, in the order of the rows.
     for row in sorted(range(len(turns)), key=turns.__getitem__):

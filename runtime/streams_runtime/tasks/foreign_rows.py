@@ -1,7 +1,7 @@
 """What both sides of a join by a foreign key go by: their table's changes and the other side's records, in turn.
 
 As for other joins the order is that of the times that each topic's partition has come to; at the same time the table's
-own change comes first (joins.places).
+own change comes first (tasks/places.py).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from streams_runtime.pipeline.runner import Emission, Keyed, TableRows
 from streams_runtime.pipeline.tables import RAW_KEY, held_time, held_value
 from streams_runtime.state.store import Updates, stamp, unstamp
 from streams_runtime.state.stores import AnyStore
-from streams_runtime.tasks.joins import Place, places
+from streams_runtime.tasks.places import Place, places_among
 from streams_runtime.tasks.task import Task
-from streams_runtime.topology.plan import TableSourceNode
+from streams_runtime.topology.table_parts import TableRoot
 
 At = tuple[int, bytes]
 """Partition and key of a row of the table."""
@@ -100,26 +100,20 @@ class Snapshots:
 
 
 def in_turn(
-    source: TableSourceNode, changed: Keyed | None, arrived: pa.Table | None, tasks: Mapping[int, Task]
+    source: TableRoot, changed: Keyed | None, arrived: pa.Table | None, tasks: Mapping[int, Task]
 ) -> tuple[list[Event], Snapshots]:
     """The batch's events of one side, and what its table's source holds between them; nothing is in the stores yet.
 
     Raises ProcessorStateException: a store can't be read.
     """
+    several = [] if changed is None else [(changed.partitions.to_pylist(), changed.columns)]
+    several += [] if arrived is None else [(arrived["_partition"].to_pylist(), arrived)]
+    turns = places_among(*several)
     rows: list[_Row] = []
     if changed is not None:
-        rows += _changes(changed)
+        rows += _changes(changed, turns[0])
     if arrived is not None:
-        partitions = arrived["_partition"].to_pylist()
-        told = zip(partitions, arrived[OUT_KEY].to_pylist(), strict=True)
-        messages = zip(arrived[OUT_TIME].to_pylist(), arrived[OUT_VALUE].to_pylist(), strict=True)
-        turns = zip(places(partitions, arrived, 1), told, messages, strict=True)
-        # The other side sends nothing without a key or a value; what somebody else has written so is no message.
-        rows += [
-            (place, at, time, None, message)
-            for place, at, (time, message) in turns
-            if at[1] is not None and message is not None
-        ]
+        rows += _messages(arrived, turns[-1])
     rows.sort(key=lambda row: row[0])
     first = _stored(source, {row[1] for row in rows}, tasks)
     snapshots = Snapshots()
@@ -134,18 +128,27 @@ def in_turn(
     return events, snapshots
 
 
-def _changes(changed: Keyed) -> Iterator[_Row]:
+def _messages(arrived: pa.Table, places: Sequence[Place]) -> Iterator[_Row]:
+    """Records of the other side, which sends none without a key or a value: such are somebody else's."""
+    told = zip(arrived["_partition"].to_pylist(), arrived[OUT_KEY].to_pylist(), strict=True)
+    messages = zip(arrived[OUT_TIME].to_pylist(), arrived[OUT_VALUE].to_pylist(), strict=True)
+    for place, (partition, key), (time, message) in zip(places, told, messages, strict=True):
+        if key is not None and message is not None:
+            yield place, (partition, key), time, None, message
+
+
+def _changes(changed: Keyed, places: Sequence[Place]) -> Iterator[_Row]:
     """The changes of a table's source, of which those without a key are none."""
     partitions = changed.partitions.to_pylist()
     times = changed.columns["_timestamp"].cast(pa.int64()).to_pylist()
     held = zip(changed.timestamps.to_pylist(), changed.columns[OUT_VALUE].to_pylist(), strict=True)
-    turns = zip(places(partitions, changed.columns, 0), partitions, encoded(changed.keys), times, held, strict=True)
+    turns = zip(places, partitions, encoded(changed.keys), times, held, strict=True)
     for place, partition, key, micros, (time, value) in turns:
         if key is not None:
             yield place, (partition, key), micros // 1000, _Change(None if value is None else (time, value)), None
 
 
-def _stored(source: TableSourceNode, wanted: set[At], tasks: Mapping[int, Task]) -> dict[At, Held]:
+def _stored(source: TableRoot, wanted: set[At], tasks: Mapping[int, Task]) -> dict[At, Held]:
     """What the source's store has for the keys of these partitions, before the batch."""
     by_partition: dict[int, list[bytes]] = {}
     for partition, key in sorted(wanted):

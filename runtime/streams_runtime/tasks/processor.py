@@ -16,6 +16,7 @@ from streams_runtime.pipeline.dedupe import ToDedupe
 from streams_runtime.pipeline.runner import Behind, Emission, Keyed, StageResult, SubTopologyRunner, ToJoin
 from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
+from streams_runtime.pipeline.to_table import Streamed
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.stores import AnyStore
@@ -28,11 +29,14 @@ from streams_runtime.tasks.peeks import PeekLog, Totals, added_up
 from streams_runtime.tasks.sessions import merged_sessions, must_be_cut_anew
 from streams_runtime.tasks.sliding import merged_sliding
 from streams_runtime.tasks.stream_joins import join_streams
-from streams_runtime.tasks.table_changes import table_emissions
+from streams_runtime.tasks.table_changes import told_changes
 from streams_runtime.tasks.task import Task
+from streams_runtime.tasks.told import in_turn, merged_one_by_one
 from streams_runtime.tasks.unreadable import ErrorPolicy, dead_letters
 from streams_runtime.tasks.updates import merged, stream_times, table_updates
 from streams_runtime.topology.plan import AggregateNode, SessionWindows, SlidingWindows, SubTopology, TableSourceNode
+from streams_runtime.topology.table_nodes import ToTableNode
+from streams_runtime.topology.table_parts import TablePart
 
 
 @dataclass(slots=True)
@@ -80,6 +84,8 @@ class _Work:
     batch: BatchInput
     producer: BatchProducer
     outcome: Outcome
+    changes: dict[str, Keyed] = field(default_factory=dict)
+    """Of the batch, by the node that keeps the table."""
 
     def send(self, emission: Emission) -> None:
         """Send records to their topic."""
@@ -140,44 +146,80 @@ class BatchProcessor:
         for letter in letters:
             work.send(letter)
         work.outcome.offsets = {each.partition: each.end for each in batch.ranges}
-        tables = {keyed.node.name: keyed for keyed in result.keyed if isinstance(keyed.node, TableSourceNode)}
-        for part in work.runner.table_parts:
-            for emission in table_emissions(part, tables, work.runner, tasks):
-                work.send(emission)
-        self._join_by_foreign_keys(work, tables, result)
-        stages = [result]
-        while stages:
-            stage = stages.pop(0)
-            self._apply(work, stage)
-            found: list[Behind] = [
-                matched(each, tables.get(each.node.table), work.tables(each))
-                if each.node.on is None
-                else looked_up(each, self._global_stores[each.node.table])
-                for each in stage.joins
-            ]
-            found += [self._join_streams(work, each) for each in stage.stream_joins]
-            found += [self._dedupe(work, each) for each in stage.dedupes]
-            stages += [work.runner.run_behind(each) for each in found if len(each.rows)]
+        waiting: dict[str, Behind] = {}  # by the node that a stage begins behind
+        self._apply(work, result, waiting)
+        self._join_by_foreign_keys(work, result)
+        for each in work.runner.stages:
+            if isinstance(each, TablePart):
+                told = told_changes(each, work.changes, work.runner, tasks, self._compiler)
+                for emission in told.emissions:
+                    work.send(emission)
+                waiting |= {streamed.node.name: streamed for streamed in told.streams}
+            elif each in waiting:
+                found = self._met(work, waiting.pop(each))
+                if len(found.rows):
+                    self._apply(work, work.runner.run_behind(found), waiting)
         self._counters.records_processed += result.records
         self._counters.deserialization_errors += result.broken
         self._counters.dead_letters += sum(len(each) for each in letters)
         return work.outcome
 
-    def _apply(self, work: _Work, stage: StageResult) -> None:
-        """One stage: its output, and what its rows come to in the stores."""
+    def _met(self, work: _Work, found: Behind) -> Behind:
+        """What goes on of the rows that wait for stores, once they have met these."""
+        match found:
+            case ToJoin():
+                table = found.node.table
+                if found.node.on is not None:
+                    return looked_up(found, self._global_stores[table])
+                show = self._compiler.shown_by(table)
+                return matched(found, work.changes.get(table), work.tables(found), show)
+            case StreamsToJoin():
+                return self._join_streams(work, found)
+            case ToDedupe():
+                return self._dedupe(work, found)
+            case Streamed():
+                return found
+
+    def _apply(self, work: _Work, stage: StageResult, waiting: dict[str, Behind]) -> None:
+        """One stage: its output, what its rows come to in the stores, and in `waiting` what other stages begin with."""
         for emission in stage.emissions:
             work.send(emission)
         for keyed in stage.keyed:
-            if isinstance(keyed.node, AggregateNode):
-                self._aggregate(work, stage, keyed, keyed.node)
-            else:
-                work.outcome.held += _held_table(keyed, keyed.node, work.tasks, work.outcome.offsets)
+            match keyed.node:
+                case AggregateNode() as node if self._compiler.is_told(node.name):
+                    self._tell(work, keyed, node)
+                case AggregateNode() as node:
+                    self._aggregate(work, stage, keyed, node, waiting)
+                case ToTableNode() as node:
+                    self._keep(work, in_turn(keyed), node)
+                case TableSourceNode() as node:
+                    work.changes[node.name] = keyed
+                    work.outcome.held += _held_table(keyed, node, work.tasks, work.outcome.offsets)
+        begun: tuple[Behind, ...] = (*stage.joins, *stage.stream_joins, *stage.dedupes)
+        waiting |= {each.node.name: each for each in begun}
         self._counters.records_dropped += stage.dropped
         self._counters.late_records += stage.late
         self._counters.peeks = added_up(self._counters.peeks, stage.peeks)
         self._peek_log.take(stage.peeks)
 
-    def _aggregate(self, work: _Work, stage: StageResult, keyed: Keyed, node: AggregateNode) -> None:
+    def _keep(self, work: _Work, keyed: Keyed, node: ToTableNode) -> None:
+        """The rows of a toTable, in turn."""
+        work.changes[node.name] = keyed
+        for partition, updates in table_updates(keyed).items():
+            work.hold(work.tasks[partition].stores[node.store], updates)
+
+    def _tell(self, work: _Work, keyed: Keyed, node: AggregateNode) -> None:
+        """The changes of an aggregate of which every one counts."""
+        if len(keyed.keys):
+            stores = {partition: task.key_value_store(node.store) for partition, task in work.tasks.items()}
+            told = merged_one_by_one(self._compiler.aggregate(node.name), keyed, stores)
+            work.changes[node.name] = told.changes
+            for partition, updates in told.updates.items():
+                work.hold(stores[partition], updates)
+
+    def _aggregate(
+        self, work: _Work, stage: StageResult, keyed: Keyed, node: AggregateNode, waiting: dict[str, Behind]
+    ) -> None:
         if len(keyed.keys) == 0:
             return
         stores = {partition: task.stores[node.store] for partition, task in work.tasks.items()}
@@ -201,13 +243,13 @@ class BatchProcessor:
         rows = new.rows
         if node.windows is not None and node.windows.only_final:
             rows = closed(state, node.windows, new, stores, self._compiler.key_serde(node.name))
-        for emission in work.runner.run_table(node, rows) if len(rows) else ():
-            work.send(emission)
+        if len(rows):
+            self._apply(work, work.runner.run_table(node, rows), waiting)
 
-    def _join_by_foreign_keys(self, work: _Work, changed: Mapping[str, Keyed], result: StageResult) -> None:
+    def _join_by_foreign_keys(self, work: _Work, result: StageResult) -> None:
         """Both sides of such joins, as far as the sub-topology has them."""
         for side in foreign_key_sides(work.sub):
-            done = side.done(self._compiler, changed, result.arrived, work.tasks)
+            done = side.done(self._compiler, work.changes, result.arrived, work.tasks)
             for emission in done.emissions:
                 work.send(emission)
             for store, updates in done.updates:

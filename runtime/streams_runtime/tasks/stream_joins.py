@@ -30,8 +30,8 @@ from streams_runtime.state.unjoined import (
 )
 from streams_runtime.state.windows import JoinStore
 from streams_runtime.tasks.join_turns import Alone, Result, Turns
-from streams_runtime.tasks.joins import places
 from streams_runtime.tasks.kept import NO_TIME, Kept, check_times, kept_in, spans_of
+from streams_runtime.tasks.places import places
 from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 
 _TIME_BYTES = 8
@@ -171,7 +171,7 @@ def _in_turn(rows: pa.Table) -> dict[int, list[Record]]:
     partitions: Sequence[int] = rows["_partition"].to_pylist()
     keys, values = encoded(rows["_key"]), encoded(rows[OUT_VALUE])
     times, sides = rows[OUT_TIME].to_pylist(), [Side(side) for side in rows[SIDE].to_pylist()]
-    turns = list(zip(places(partitions, rows, 0), [-side for side in sides], strict=True))
+    turns = list(zip(places(partitions, rows), [-side for side in sides], strict=True))
     found: defaultdict[int, list[Record]] = defaultdict(list)
     # What is the same in all of that is one record's, several times: a flatMap's, in the order of the rows.
     for row in sorted(range(len(turns)), key=turns.__getitem__):

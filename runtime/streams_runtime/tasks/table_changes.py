@@ -1,6 +1,6 @@
 """State side of steps over tables: what each change of a source makes its tables pass on, as Kafka Streams does.
 
-The changes of all sources that joins bring together have one order (joins.places). A change is the step from one
+The changes of all sources that joins bring together have one order (tasks.places). A change is the step from one
 snapshot of its key to the next; Spark says what each table has in either (pipeline.tables), and here it is decided,
 for all changes at once, how far each goes and at which time.
 """
@@ -9,17 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streams_runtime.pipeline.decode import NULL_VALUE, TURN
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Emission, Keyed, SubTopologyRunner, headers_of
-from streams_runtime.pipeline.tables import RAW_KEY, SHOWN, held_time, held_value, present, time_of, written_to
+from streams_runtime.pipeline.tables import (
+    RAW_KEY,
+    SHOWN,
+    held_time,
+    held_value,
+    present,
+    streamed,
+    time_of,
+    written_to,
+)
+from streams_runtime.pipeline.to_table import Streamed
+from streams_runtime.state.shown import Shown
 from streams_runtime.state.store import unstamp
-from streams_runtime.tasks.joins import places
+from streams_runtime.tasks.places import Place, places_among
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.plan import TransformNode
 from streams_runtime.topology.table_nodes import TableJoinNode
@@ -37,8 +49,8 @@ class Changes:
     """A batch's changes of a part's sources, in turn.
 
     `source`: which of the part's sources has changed; `before` and `after`: which snapshots the change leads from and
-    to; `times` those of the records, in ms; `headers` their headers. `snapshots` are (key, partition, shown, and what
-    each source holds).
+    to; `times` those of the records, in ms; `headers` their headers, `places` where they are. `snapshots` are (key,
+    shown, and what each source holds).
     """
 
     source: list[int] = field(default_factory=list)
@@ -46,6 +58,7 @@ class Changes:
     after: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     headers: list[Any] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
     snapshots: list[tuple[bytes, bool, tuple[_Held, ...]]] = field(default_factory=list)
 
     def table(self) -> pa.Table:
@@ -77,16 +90,35 @@ class Passed:
     times: Numbers
 
 
-def table_emissions(
-    part: TablePart, changed: Mapping[str, Keyed], runner: SubTopologyRunner, tasks: Mapping[int, Task]
-) -> list[Emission]:
-    """What the part's sinks write of a batch's changes; `changed` has them by source, nothing is in the stores yet.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What goes out of a part: what its sinks write, and the records that its toStreams make of changes."""
+
+    emissions: list[Emission] = field(default_factory=list)
+    streams: list[Streamed] = field(default_factory=list)
+
+
+class Stores(Protocol):
+    """Knows how what a store holds becomes what is seen of it."""
+
+    def shown_by(self, table: str) -> Shown:
+        """By the node that keeps the table."""
+
+
+def told_changes(
+    part: TablePart,
+    changed: Mapping[str, Keyed],
+    runner: SubTopologyRunner,
+    tasks: Mapping[int, Task],
+    stores: Stores,
+) -> Told:
+    """What is told of a batch's changes; `changed` has them by source, nothing is in the stores yet.
 
     Raises ProcessorStateException: a store can't be read.
     """
-    changes = changes_of(part, changed, tasks) if part.sinks else Changes()
+    changes = changes_of(part, changed, tasks, stores) if part.sinks or part.streams else Changes()
     if not changes.source:
-        return []
+        return Told()
     answer = runner.run_tables(part, changes.table())
     before, after = np.array(changes.before), np.array(changes.after)
     rows = {}
@@ -94,13 +126,13 @@ def table_emissions(
         there = answer[present(index)].to_numpy()
         rows[node.name] = Rows(there[before], there[after], answer[time_of(index)].fill_null(0).to_numpy()[after])
     passed = passed_on(part, np.array(changes.source), np.array(changes.times), rows)
-    emissions = []
+    told = Told()
     for index, sink in enumerate(part.sinks):
         which = np.flatnonzero(passed[sink.input].which)
         snapshots: list[int] = after[which].tolist()
         keys, values = runner.keys(sink, answer["_key"]), runner.values(sink, answer[written_to(index)])
         headers = [changes.headers[change] for change in which.tolist()]
-        emissions.append(
+        told.emissions.append(
             Emission(
                 sink.topic,
                 False,
@@ -110,30 +142,59 @@ def table_emissions(
                 headers_of(headers) if any(headers) else None,
             )
         )
-    return emissions
+    for index, stream in enumerate(part.streams):
+        rows_told = _as_records(changes, passed[stream.input], after, answer, index)
+        if len(rows_told):
+            told.streams.append(Streamed(stream, rows_told))
+    return told
 
 
-def changes_of(part: TablePart, changed: Mapping[str, Keyed], tasks: Mapping[int, Task]) -> Changes:
+def _as_records(changes: Changes, passed: Passed, after: Numbers, answer: pa.Table, stream: int) -> pa.Table:
+    """The changes that are passed on, as the stage behind a toStream reads them."""
+    which = np.flatnonzero(passed.which)
+    rows = answer.select(["_key", streamed(stream)]).take(pa.array(after[which]))
+    row = rows[streamed(stream)].combine_chunks()
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    places = [changes.places[change] for change in which.tolist()]
+    metadata = {
+        "_key": rows["_key"],
+        "_timestamp": pa.array(passed.times[which] * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+        "_topic": pa.array([topic for _, _, _, topic, _, _ in places], pa.string()),
+        "_partition": pa.array([partition for partition, *_ in places], pa.int32()),
+        "_offset": pa.array([offset for *_, offset, _ in places], pa.int64()),
+        "_headers": pa.array([changes.headers[change] for change in which.tolist()], kind),
+        NULL_VALUE: row.is_null(),
+        TURN: pa.array([time for _, time, *_ in places], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+    }
+    columns = dict(zip((field.name for field in row.type), row.flatten(), strict=True))
+    columns.pop("_timestamp")
+    return pa.table(metadata | columns)
+
+
+def changes_of(part: TablePart, changed: Mapping[str, Keyed], tasks: Mapping[int, Task], stores: Stores) -> Changes:
     """The batch's changes of the part's sources in turn, and the snapshots between them.
 
     Raises ProcessorStateException: a store can't be read.
     """
     rows = []
-    for source, node in enumerate(part.sources):
-        keyed = changed.get(node.name)
-        if keyed is not None and len(keyed.keys):
+    there = {index: changed[node.name] for index, node in enumerate(part.sources) if node.name in changed}
+    several = [(keyed.partitions.to_pylist(), keyed.columns) for keyed in there.values()]
+    for (source, keyed), turns in zip(there.items(), places_among(*several), strict=True):
+        if len(keyed.keys):
             partitions = keyed.partitions.to_pylist()
             whose = zip(partitions, keyed.keys.to_pylist(), strict=True)
             held = zip(keyed.timestamps.to_pylist(), keyed.columns[OUT_VALUE].to_pylist(), strict=True)
             times = keyed.columns["_timestamp"].cast(pa.int64()).to_pylist()
             headers = keyed.columns["_headers"].to_pylist()
-            turns = places(partitions, keyed.columns, source)
-            rows += [row for row in zip(turns, whose, held, times, headers, strict=True) if row[1][1] is not None]
+            sources = [source] * len(turns)
+            rows += [
+                row for row in zip(turns, sources, whose, held, times, headers, strict=True) if row[2][1] is not None
+            ]
     found = Changes()
     rows.sort(key=lambda row: row[0])
-    current = _held(part, {row[1] for row in rows}, tasks)
+    current = _held(part, {row[2] for row in rows}, tasks, stores)
     latest: dict[tuple[int, bytes], int] = {}
-    for (_, _, source, _, _), at, (time, value), micros, headers in rows:
+    for place, source, at, (time, value), micros, headers in rows:
         if at not in latest:
             latest[at] = len(found.snapshots)
             found.snapshots.append((at[1], False, tuple(current[at])))
@@ -143,6 +204,7 @@ def changes_of(part: TablePart, changed: Mapping[str, Keyed], tasks: Mapping[int
         found.after.append(len(found.snapshots))
         found.times.append(micros // 1000)
         found.headers.append(headers)
+        found.places.append(place)
         latest[at] = len(found.snapshots)
         found.snapshots.append((at[1], True, tuple(current[at])))
     return found
@@ -189,7 +251,7 @@ def _joined(step: TableJoinNode, passed: Mapping[str, Passed], rows: Mapping[str
 
 
 def _held(
-    part: TablePart, wanted: set[tuple[int, bytes]], tasks: Mapping[int, Task]
+    part: TablePart, wanted: set[tuple[int, bytes]], tasks: Mapping[int, Task], stores: Stores
 ) -> dict[tuple[int, bytes], list[_Held]]:
     """What each source's store has for the keys of these partitions, before the batch."""
     found: dict[tuple[int, bytes], list[_Held]] = {at: [] for at in wanted}
@@ -199,6 +261,8 @@ def _held(
     for partition, keys in by_partition.items():
         for node in part.sources:
             stored = tasks[partition].key_value_store(node.store).get_stored(keys)
-            for key, each in zip(keys, stored, strict=True):
-                found[partition, key].append(_NOTHING if each is None else unstamp(each))
+            held = [_NOTHING if each is None else unstamp(each) for each in stored]
+            values = stores.shown_by(node.name)([value for _, value in held])
+            for key, (time, _), value in zip(keys, held, values, strict=True):
+                found[partition, key].append((time, value))
     return found

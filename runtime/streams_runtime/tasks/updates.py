@@ -20,6 +20,7 @@ from streams_runtime.state.window_keys import window_key
 from streams_runtime.state.windows import SessionStore, WindowStore
 from streams_runtime.tasks.parts import place_named
 from streams_runtime.topology.plan import AggregateNode, TableSourceNode, TimeWindows
+from streams_runtime.topology.table_nodes import ToTableNode
 
 _NO_TIME = (-1).to_bytes(8, "big", signed=True)
 
@@ -89,7 +90,7 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
     return Merged(updates, rows, late)
 
 
-def windows_of(node: AggregateNode | TableSourceNode) -> TimeWindows:
+def windows_of(node: AggregateNode | TableSourceNode | ToTableNode) -> TimeWindows:
     """The time windows of a node that is known to have them."""
     assert isinstance(node, AggregateNode)
     assert isinstance(node.windows, TimeWindows)
@@ -112,7 +113,7 @@ def _without_closed(keyed: Keyed, times: Mapping[int, int]) -> tuple[Keyed, int]
 
 
 def table_updates(keyed: Keyed) -> dict[int, Updates]:
-    """A table source's rows by partition, the last one of each key."""
+    """The rows of a table source or a toTable by partition, the last one of each key."""
     partitions: Sequence[int] = keyed.partitions.to_pylist()
     latest: dict[int, dict[bytes, tuple[bytes | None, int]]] = {}
     rows = zip(

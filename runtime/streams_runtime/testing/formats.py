@@ -21,6 +21,8 @@ from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
 from streams_runtime.testing.fitting import fitted
 from streams_runtime.testing.schemas import LocalSchemas
 from streams_runtime.topology.plan import AggregateNode, Format, SinkNode, Topology, TransformNode
+from streams_runtime.topology.stream_nodes import StreamNode
+from streams_runtime.topology.table_nodes import ToStreamNode
 
 Encode = Callable[[object], bytes | None]
 Decode = Callable[[bytes], object]
@@ -124,6 +126,6 @@ def _key_decoder(format: Format, aggregate: AggregateNode | None, codec: Callabl
 def _windows_of(topology: Topology, name: str) -> AggregateNode | None:
     """The aggregate whose windows or sessions are the keys of what a node gives."""
     node = topology.node(name)
-    if isinstance(node, TransformNode):
+    if isinstance(node, TransformNode | StreamNode | ToStreamNode):
         return _windows_of(topology, node.input)
     return node if isinstance(node, AggregateNode) and node.windows is not None else None

@@ -47,10 +47,11 @@ from streams_runtime.topology.plan import (
     needed_by,
     users_topics_written,
 )
+from streams_runtime.topology.stage_order import stage_order
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_steps import branches_of, stream_node
-from streams_runtime.topology.table_nodes import TableJoinNode
-from streams_runtime.topology.table_parts import table_parts
+from streams_runtime.topology.table_nodes import TableJoinNode, ToTableNode
+from streams_runtime.topology.table_steps import table_node
 
 # Without a declared format a key is bytes that are only carried along.
 _UNDECLARED_KEY = Format("bytes")
@@ -60,7 +61,7 @@ def build_topology(application: StreamsApplication) -> Topology:
     """The plan of an application that `load_application` or `parse_application` accepted.
 
     Raises TopologyException for what they would have refused: references to nothing, circles, aggregates that
-    can't be read, joins of tables that no source gives.
+    can't be read, joins of tables that are none, or that would wait for themselves.
     """
     nodes = {node.name: node for node in _nodes(application)}
     ordered = [nodes[name] for name in needed_first({node.name: needed_by(node) for node in nodes.values()})]
@@ -69,7 +70,7 @@ def build_topology(application: StreamsApplication) -> Topology:
     application_id = application.application_id
     subs = tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups))
     for sub in subs:
-        table_parts(sub)
+        stage_order(sub)
         check_foreign_keys(sub)
     return Topology(application_id, subs, tuple(_functions(application)), global_tables(of_globals, len(subs)))
 
@@ -119,7 +120,7 @@ def _step(step: StepSpec, path: str, rename: Mapping[str, str], tables: Collecti
     if step.merge is not None:
         return MergeNode(step.name, tuple(rename.get(name, name) for name in step.merge), path)
     before = rename.get(step.from_ or "", step.from_ or "")
-    if (node := stream_node(step, before, path)) is not None:
+    if (node := stream_node(step, before, path) or table_node(step, before, path)) is not None:
         return node
     if step.key_by is not None:
         return KeyByNode(step.name, before, step.key_by, path)
@@ -277,6 +278,9 @@ def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubT
         if isinstance(node, AggregateNode):
             topic = changelog_topic(application_id, node.store)
             stores.append(_store(node, topic))
+        if isinstance(node, ToTableNode):
+            topic = changelog_topic(application_id, node.store)
+            stores.append(StoreSpec(node.store, "key-value", topic, False, node.name))
         if isinstance(node, StreamJoinNode):
             stores += _join_stores(node, application_id)
         if isinstance(node, DedupeNode):

@@ -37,7 +37,7 @@ from streams_runtime.topology.stream_nodes import (
     StreamNode,
     what_it_does,
 )
-from streams_runtime.topology.table_nodes import TableJoinNode
+from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 
 _FromTopics = SourceNode | TableSourceNode | RepartitionSourceNode
 
@@ -168,6 +168,8 @@ _TYPES: dict[type[Node], str] = {
     SubscribeNode: "foreign-key-subscription",
     AnswerNode: "foreign-key-response",
     ForeignKeyJoinNode: "foreign-key-join",
+    ToTableNode: "to-table",
+    ToStreamNode: "to-stream",
     RepartitionSinkNode: "repartition-sink",
     SinkNode: "sink",
 }
@@ -178,6 +180,8 @@ _PLAIN: dict[type[Node], str] = {
     TableSourceNode: "read as a table",
     RepartitionSourceNode: "read",
     MergeNode: "merge",
+    ToTableNode: "to a table",
+    ToStreamNode: "to a stream",
     RepartitionSinkNode: "write",
     SubscribeNode: "subscribe to the other table's rows",
     AnswerNode: "answer with the table's rows",
@@ -194,7 +198,9 @@ def stores_of(node: Node, sub: SubTopology) -> list[str]:
 
 
 def _sources(name: str, sub: SubTopology) -> list[str]:
-    """The sources of the sub-topology that the rows of a node come from."""
+    """The nodes with a store, or else the sources, that the rows of a table come from."""
+    if any(store.node == name for store in sub.stores):
+        return [name]
     inputs = [each for node in sub.nodes if node.name == name for each in inputs_of(node)]
     return [source for each in inputs for source in _sources(each, sub)] or [name]
 

@@ -21,7 +21,7 @@ from streams_runtime.topology.plan import (
     inputs_of,
 )
 from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.table_nodes import TableJoinNode
+from streams_runtime.topology.table_nodes import TableJoinNode, ToTableNode
 
 # CreateTime: a record that is written again or restored keeps the time that it is about.
 _ALL = {"message.timestamp.type": "CreateTime"}
@@ -30,6 +30,19 @@ _CHANGELOG = {**_ALL, "cleanup.policy": "compact"}
 _CLOCK_DIFFERENCE = 24 * 60 * 60 * 1000
 # Unlimited: records go when they are processed, by DeleteRecords up to the committed offset, and not before.
 _REPARTITION = {**_ALL, "cleanup.policy": "delete", "retention.ms": "-1"}
+
+
+_MEETS = (
+    AggregateNode
+    | JoinNode
+    | StreamJoinNode
+    | TableJoinNode
+    | ToTableNode
+    | DedupeNode
+    | AnswerNode
+    | ForeignKeyJoinNode
+)
+"""Nodes at which records of one key meet."""
 
 
 def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
@@ -41,8 +54,7 @@ def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
     for node in topology.nodes:
         if isinstance(node, JoinNode) and node.on is not None:
             continue  # any task finds every key in a global table
-        meets = AggregateNode | JoinNode | StreamJoinNode | TableJoinNode | DedupeNode | AnswerNode | ForeignKeyJoinNode
-        if isinstance(node, meets):
+        if isinstance(node, _MEETS):
             joined = set(_topics_of(topology, node.name))
             for group in [group for group in groups if group & joined]:
                 groups.remove(group)

@@ -13,7 +13,7 @@ from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoi
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import FlatMapNode, PeekNode, StreamNode
-from streams_runtime.topology.table_nodes import TableJoinNode
+from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 
 StoreKind = Literal["key-value", "window", "session", "join", "unjoined", "dedupe", "subscription"]
 """`join` is the window store of a side of a join of streams, `unjoined` that of its records without a match.
@@ -254,6 +254,8 @@ Node = (
     | SubscribeNode
     | AnswerNode
     | ForeignKeyJoinNode
+    | ToTableNode
+    | ToStreamNode
     | RepartitionSinkNode
     | SinkNode
 )
@@ -385,6 +387,7 @@ class SubTopology:
     def leads_out(self, name: str) -> bool:
         """Whether the records of the node `name` reach a store, a topic, or a peek that nothing else follows."""
         ends = AggregateNode | JoinNode | StreamJoinNode | DedupeNode | RepartitionSinkNode | SinkNode | PeekNode
+        ends |= ToTableNode
         return any(isinstance(node, ends) or self.leads_out(node.name) for node in self.consumers_of(name))
 
 
@@ -546,10 +549,10 @@ class Topology:
 
     @property
     def tables(self) -> frozenset[str]:
-        """Nodes whose output is a table: aggregates, table sources, joins of tables, and transforms after them."""
+        """Nodes whose output is a table: aggregates, table sources, toTable, joins of tables, transforms after them."""
         found: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, AggregateNode | TableSourceNode | TableJoinNode | ForeignKeyJoinNode) or (
+            if isinstance(node, AggregateNode | TableSourceNode | TableJoinNode | ForeignKeyJoinNode | ToTableNode) or (
                 isinstance(node, TransformNode) and node.input in found
             ):
                 found.add(node.name)

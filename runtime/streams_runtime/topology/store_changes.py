@@ -33,17 +33,21 @@ from streams_runtime.topology.plan import (
 )
 from streams_runtime.topology.stream_join_changes import join_store_changes
 from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.table_nodes import ToTableNode
+from streams_runtime.topology.to_table_changes import to_table_changes
 
 _RENAME = "give the store a new name, which makes it begin empty, or put back what it was"
 _WIDER = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+
+
+_OWNERS = AggregateNode | TableSourceNode | ToTableNode | StreamJoinNode | DedupeNode | AnswerNode | ForeignKeyJoinNode
 
 
 def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
     """What is other in the store `name`, which both topologies have. Raises UnknownStateStoreException: one has not."""
     (old_sub, before), (new_sub, after) = old.store(name), new.store(name)
     was, now = old.node(before.node), new.node(after.node)
-    declared = AggregateNode | TableSourceNode | StreamJoinNode | DedupeNode | AnswerNode | ForeignKeyJoinNode
-    path = now.path if isinstance(now, declared) else name
+    path = now.path if isinstance(now, _OWNERS) else name
     if before.kind != after.kind:
         yield _changed(
             under(path, "store"),
@@ -75,8 +79,20 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
             f"the store {name} was that of {was.name} and is that of a join",
             "what is in it has other columns",
         )
+    elif isinstance(was, ToTableNode) and isinstance(now, ToTableNode):
+        yield from to_table_changes(old, was, new, now)
+    elif isinstance(was, ToTableNode | AggregateNode) and isinstance(now, ToTableNode | AggregateNode):
+        yield _changed(
+            path,
+            f"the store {name} was that of {_kind(was)} and is that of {_kind(now)}",
+            "what it holds is of the other kind, and can't be read as this",
+        )
     if not after.global_:
         yield from _moved(old_sub, new_sub, after, path)
+
+
+def _kind(node: AggregateNode | ToTableNode) -> str:
+    return "an aggregate" if isinstance(node, AggregateNode) else "a toTable"
 
 
 def _contents(old: Topology, was: AggregateNode, new: Topology, now: AggregateNode) -> Iterator[Change]:

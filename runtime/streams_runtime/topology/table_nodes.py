@@ -1,4 +1,4 @@
-"""The node of the plan that makes one table of two."""
+"""The nodes of the plan that make tables, and streams of tables."""
 
 from __future__ import annotations
 
@@ -21,4 +21,23 @@ class TableJoinNode:
     table: str
     type: JoinType
     select: tuple[tuple[str, str], ...]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToTableNode:
+    """The last value of each key of the stream `input`, kept in `store`; its output is a table."""
+
+    name: str
+    input: str
+    store: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToStreamNode:
+    """The changes of the table `input`, as records; its output is a stream."""
+
+    name: str
+    input: str
     path: str

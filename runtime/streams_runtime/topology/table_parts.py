@@ -5,39 +5,60 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.plan import SinkNode, SubTopology, TableSourceNode, TransformNode
-from streams_runtime.topology.table_nodes import TableJoinNode
+from streams_runtime.topology.plan import (
+    AggregateNode,
+    JoinNode,
+    SinkNode,
+    SubTopology,
+    TableSourceNode,
+    TransformNode,
+    inputs_of,
+    streams_of,
+)
+from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 
+TableRoot = TableSourceNode | ToTableNode | AggregateNode
+"""What keeps a table's rows in a store."""
 TableStep = TransformNode | TableJoinNode
 
 
 @dataclass(frozen=True, slots=True)
 class TablePart:
-    """Table sources, the steps over them, and the sinks behind steps that need old rows as well as new ones.
+    """Tables that stores keep, the steps over them, and what is behind steps that need old rows as well as new ones.
 
     `steps` are in order, inputs first, and each takes its rows from sources and steps of the part. `kept` names those
     that need old rows, or come behind one that does: a `where` tells a row that leaves the table from one that was
-    never in it, and a join puts a change beside what the other table holds.
+    never in it, and a join puts a change beside what the other table holds. So do tables whose changes have to be put
+    in order first, or that are worked out change by change.
     """
 
-    sources: tuple[TableSourceNode, ...]
+    sources: tuple[TableRoot, ...]
     steps: tuple[TableStep, ...]
     kept: frozenset[str]
     sinks: tuple[SinkNode, ...]
+    streams: tuple[ToStreamNode, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The part's, by its first source."""
+        return self.sources[0].name
 
 
 def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     """The parts of a sub-topology; sources that no join brings together are in parts of their own.
 
-    Sources of which nothing needs old rows are in none. Raises TopologyException for a join of a table that no source
-    gives, or of one with itself.
+    Sources of which nothing needs old rows are in none. Raises TopologyException for a join of a table that no store
+    keeps, or of one with itself.
     """
+    told = told_aggregates(sub)
     groups: dict[str, set[str]] = {}  # by the name of a table of sources: the names that belong together
     behind: dict[str, frozenset[str]] = {}  # by the same: the sources that its rows come from
     kept: set[str] = set()
     for node in sub.nodes:
-        if isinstance(node, TableSourceNode):
+        if isinstance(node, TableSourceNode | ToTableNode) or node.name in told:
             groups[node.name], behind[node.name] = {node.name}, frozenset({node.name})
+            if isinstance(node, AggregateNode) or (isinstance(node, ToTableNode) and _topics(sub, node.name) > 1):
+                kept.add(node.name)
         elif isinstance(node, TableJoinNode):
             behind[node.name] = _sources_of_join(node, behind)
             groups[node.name] = groups[node.input] | groups[node.table] | {node.name}
@@ -53,10 +74,45 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     return tuple(_part(sub, group, kept) for group in found.values() if group & kept)
 
 
+def told_aggregates(sub: SubTopology) -> frozenset[str]:
+    """Names of the aggregates of which every change counts: for a toStream, or for a join with their table.
+
+    Those by windows are not among them.
+    """
+    return frozenset(
+        node.name
+        for node in sub.nodes
+        if isinstance(node, AggregateNode) and node.windows is None and _is_asked(sub, node.name)
+    )
+
+
+def _is_asked(sub: SubTopology, name: str) -> bool:
+    for node in sub.consumers_of(name):
+        if isinstance(node, ToStreamNode | TableJoinNode | JoinNode):
+            return True  # a join of a stream has no table but what it asks
+        if isinstance(node, TransformNode) and _is_asked(sub, node.name):
+            return True
+    return False
+
+
+def _topics(sub: SubTopology, name: str) -> int:
+    """How many topics the records of a node come from."""
+    by_name = {node.name: node for node in sub.nodes}
+    found, seen, waiting = set(), set(), [name]
+    while waiting:
+        here = waiting.pop()
+        if here not in seen:
+            seen.add(here)
+            waiting += streams_of(by_name[here])
+            if not inputs_of(by_name[here]):
+                found.add(here)
+    return len(found)
+
+
 def _sources_of_join(node: TableJoinNode, behind: dict[str, frozenset[str]]) -> frozenset[str]:
     for side in (node.input, node.table):
         if side not in behind:
-            raise TopologyException(f"{node.path}: {side!r} is no table of a source; join tables that sources give")
+            raise TopologyException(f"{node.path}: {side!r} is no table that a store keeps by key; join such tables")
     if both := behind[node.input] & behind[node.table]:
         raise TopologyException(f"{node.path}: both sides come from {', '.join(sorted(both))}; join different tables")
     return behind[node.input] | behind[node.table]
@@ -65,8 +121,9 @@ def _sources_of_join(node: TableJoinNode, behind: dict[str, frozenset[str]]) -> 
 def _part(sub: SubTopology, group: set[str], kept: set[str]) -> TablePart:
     nodes = [node for node in sub.nodes if node.name in group]
     return TablePart(
-        tuple(node for node in nodes if isinstance(node, TableSourceNode)),
+        tuple(node for node in nodes if isinstance(node, TableRoot)),
         tuple(node for node in nodes if isinstance(node, TableStep)),
         frozenset(group & kept),
         tuple(node for node in sub.nodes if isinstance(node, SinkNode) and node.input in group & kept),
+        tuple(node for node in sub.nodes if isinstance(node, ToStreamNode) and node.input in group & kept),
     )

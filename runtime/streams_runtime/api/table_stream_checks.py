@@ -1,0 +1,111 @@
+"""Checks of steps between streams and tables: toTable, toStream, and what asks an aggregate for its every change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from streams_runtime.api.aggregates import parse_aggregate
+from streams_runtime.api.graph import foreign_key_join_behind, inputs_of_step, stage_before
+from streams_runtime.api.paths import under
+from streams_runtime.api.python_aggregates import PYTHON
+from streams_runtime.api.sql import SqlSyntaxError
+from streams_runtime.api.streams import UNKNOWN, Stream
+from streams_runtime.api.told_tables import made_of_their_own, told_aggregates
+from streams_runtime.api.topology_spec import StepSpec
+from streams_runtime.errors import Mistake
+
+_CLOSED = "give the aggregate suppress: untilWindowCloses, or write it to a topic by a sink"
+
+
+def table_stream_mistakes(
+    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    """What is wrong with the step where streams become tables, or tables streams. `steps` are all."""
+    if step.to_table is not None:
+        yield from _to_table(step, under(path, "toTable"), streams.get(step.from_ or "", UNKNOWN), steps)
+    if step.to_stream is not None:
+        yield from _to_stream(step, under(path, "toStream"), streams, steps)
+    if step.aggregate is not None:
+        yield from _told(step, path, streams, steps)
+    if step.join is not None:
+        yield from _joined(step, path, streams, steps)
+    yield from _by_key(step, path, streams)
+
+
+def _to_table(step: StepSpec, field: str, stream: Stream, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+    if stream.table:
+        yield Mistake(field, f"toTable of {step.from_!r}, which is a table", "leave the step out")
+        return
+    if stream.unkeyed:
+        found = f"a table of records without a key: {' and '.join(stream.unkeyed)} declares none, or avro"
+        yield Mistake(field, found, "put a keyBy step before it, or declare the source's key")
+    yield from _without_places(step, field, "toTable", steps)
+
+
+def _to_stream(
+    step: StepSpec, field: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    stream = streams.get(step.from_ or "", UNKNOWN)
+    if stream is UNKNOWN:
+        return
+    if not stream.table:
+        yield Mistake(field, f"toStream of {step.from_!r}, which is a stream", "leave the step out")
+        return
+    if (windows := _windows_behind(step.from_ or "", steps)) is not None and windows.suppress is None:
+        found = f"toStream of {windows.name!r}, whose windows change with each record, is not there yet"
+        yield Mistake(field, found, _CLOSED)
+    if (join := foreign_key_join_behind(step.from_ or "", steps)) is not None:
+        found = f"toStream of what the join {join.name!r} by a foreign key gives is not there yet"
+        yield Mistake(field, found, "write it to a topic by a sink, and read that in another application")
+
+
+def _windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
+    """The aggregate by windows that a table's rows come from; None: they come from something else."""
+    by_name = {step.name: step for step in steps}
+    step = by_name.get(name)
+    while step is not None and step.aggregate is None and step.to_table is None:
+        step = by_name.get(step.from_ or "")
+    return step if step is not None and step.window is not None else None
+
+
+def _told(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+    tables = {name for name, stream in streams.items() if stream.table}
+    if step.name not in told_aggregates(steps, tables):
+        return
+    for name, text in (step.aggregate or {}).items():
+        try:
+            in_python = parse_aggregate(text).function == PYTHON
+        except SqlSyntaxError:
+            continue
+        if in_python:
+            found = "a class in Python in an aggregate of which every change is asked for, by a toStream or a join, is"
+            remedy = "write the aggregate to a topic by a sink, and read that in another application"
+            yield Mistake(under(path, "aggregate", name), f"{found} not there yet", remedy)
+    yield from _without_places(step, under(path, "aggregate"), "an aggregate of which every change is asked for", steps)
+
+
+def _without_places(step: StepSpec, field: str, what: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+    join = stage_before(step.from_ or "", steps, lambda each: each.join is not None and each.join.stream is not None)
+    if join is not None:
+        found = f"{what} behind the join {join.name!r} of two streams is not there yet"
+        yield Mistake(field, found, "put a keyBy between them, which repartitions")
+
+
+def _joined(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+    tables = {name for name, stream in streams.items() if stream.table}
+    for join, table, told in made_of_their_own(steps, tables):
+        if join is step:
+            found = f"{table!r} is made of {told!r}, whose records are changes of a table that it is joined with"
+            yield Mistake(under(path, "join", "table"), found, f"put a keyBy between {told!r} and {table!r}")
+            return
+
+
+def _by_key(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
+    """Steps that go by key, over a stream of windows: its keys have a time in them, and its records no place."""
+    kinds = {"aggregate": step.aggregate, "join": step.join, "dedupe": step.dedupe, "toTable": step.to_table}
+    for kind in (kind for kind, value in kinds.items() if value is not None):
+        for name in inputs_of_step(step):
+            stream = streams.get(name, UNKNOWN)
+            if stream.windowed and not stream.table:
+                found = f"{kind} of {name!r}, whose keys are windows"
+                yield Mistake(under(path, kind), found, "put a keyBy before it; a select before that keeps the times")

@@ -1,0 +1,59 @@
+"""Spark's part of tables that streams become: rows as a store keeps them, each with the place of its record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streams_runtime.pipeline.decode import NULL_VALUE, TURN, Decoder
+from streams_runtime.pipeline.encode import encoded
+from streams_runtime.pipeline.formats import ddl_of, format_of
+from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, value_columns, value_of
+from streams_runtime.topology.plan import Format
+from streams_runtime.topology.table_nodes import ToStreamNode
+
+PLACE = ("_topic", "_offset", "_timestamp")  # where a record is, and its time: what order among topics goes by
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A table's changes as records of a stream: metadata and columns as expressions see them, in their order."""
+
+    node: ToStreamNode
+    rows: pa.Table
+
+
+def place_of(rows: DataFrame) -> list[str]:
+    """The columns of the rows that say where their records are: PLACE, and TURN where it is another time."""
+    return [*PLACE, *([TURN] if TURN in rows.columns else [])]
+
+
+def kept_rows(rows: DataFrame, headers: bool) -> pa.Table:
+    """Rows as a store keeps them: partition, key and value as bytes, time (ms), the place, and headers if wanted.
+
+    Keys and values are None where there are none.
+    """
+    beside = [*place_of(rows), *(["_headers"] if headers else [])]
+    table = rows.select(
+        "_partition",
+        F.col("_key").alias(OUT_KEY),
+        F.unix_millis("_timestamp").alias(OUT_TIME),
+        F.when(~F.col(NULL_VALUE), value_of(rows.columns, "json")).cast("binary").alias(OUT_VALUE),
+        *beside,
+    ).toArrow()
+    keys = pa.chunked_array([pa.array(encoded(table[OUT_KEY]), pa.binary())])
+    return table.set_column(table.column_names.index(OUT_KEY), OUT_KEY, keys)
+
+
+def decoder_of_rows(rows: DataFrame) -> Decoder:
+    """How such keys and values are read.
+
+    Raises:
+        NotSupportedException: keys have no format for their type.
+    """
+    columns = StructType([rows.schema[name] for name in value_columns(rows)])
+    return Decoder(format_of(rows.schema["_key"].dataType), Format("json", ddl_of(columns)))

@@ -1,0 +1,134 @@
+"""State side of tables whose every change counts: a batch's changes, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams_runtime.pipeline.decode import TURN
+from streams_runtime.pipeline.encode import encoded
+from streams_runtime.pipeline.nodes import OUT_VALUE
+from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.to_table import PLACE
+from streams_runtime.pipeline.windows import ORDER
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.shown import seen
+from streams_runtime.state.store import KeyValueStore, Updates, unstamp
+from streams_runtime.tasks.places import places
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An aggregate's contents after each record of a batch, in turn, and what the stores will have at its end."""
+
+    changes: Keyed
+    updates: Mapping[int, Updates]
+
+
+def in_turn(keyed: Keyed) -> Keyed:
+    """The rows of a toTable in the order of their turns; of one topic they are already."""
+    if pc.count_distinct(keyed.columns["_topic"]).as_py() <= 1:
+        return keyed
+    turns = places(keyed.partitions.to_pylist(), keyed.columns)
+    order = pa.array(sorted(range(len(turns)), key=turns.__getitem__), pa.int64())
+    columns = (keyed.partitions, keyed.keys, keyed.timestamps, keyed.columns)
+    partitions, keys, timestamps, rest = (each.take(order) for each in columns)
+    return replace(keyed, partitions=partitions, keys=keys, timestamps=timestamps, columns=rest)
+
+
+def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, KeyValueStore]) -> Told:
+    """What each record of a batch (told.change_by_change) makes of its key's contents; writes nothing.
+
+    Raises:
+        StreamsException: a total left its range.
+        ProcessorStateException: a store can't be read.
+    """
+    assert keyed.within is not None
+    keys = pa.chunked_array([pa.array(encoded(keyed.keys), pa.binary())])
+    rows = pa.table({"partition": keyed.partitions, "key": keys, "order": keyed.within[ORDER]})
+    by_key = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in rows.column_names])
+    rows = rows.take(by_key)
+    where = list(zip(rows["partition"].to_pylist(), rows["key"].to_pylist(), strict=True))
+    firsts = np.array([row for row, each in enumerate(where) if row == 0 or where[row - 1] != each])
+    stored = _stored([where[row] for row in firsts.tolist()], stores)
+    times = keyed.timestamps.take(by_key).to_numpy().astype(np.int64)
+    times[firsts] = np.maximum(times[firsts], [-1 if each is None else each[0] for each in stored])
+    old = state.decode([None if each is None else each[1] for each in stored])
+    begun = _with(state, state.of_batch(keyed.columns.take(by_key)), firsts, old)
+    contents, times = _running(state, begun, times, firsts)
+    lasts = np.append(firsts[1:], len(where)) - 1
+    values, time_list = state.encode(contents), times.tolist()
+    updates: dict[int, Updates] = {}
+    for partition in stores:
+        mine = [row for row in lasts.tolist() if where[row][0] == partition]
+        if mine:
+            kept = ([where[row][1] for row in mine], [values[row] for row in mine], [time_list[row] for row in mine])
+            updates[partition] = Updates(*kept)
+    shown = pa.array(seen(state, contents, [True] * len(where)), pa.binary())
+    return Told(_changes(keyed, by_key, rows, times, shown), updates)
+
+
+def _stored(where: Sequence[tuple[int, bytes]], stores: Mapping[int, KeyValueStore]) -> list[tuple[int, bytes] | None]:
+    """Time and state of each key, sorted by partition and key; None where there is none."""
+    found: list[tuple[int, bytes] | None] = []
+    for partition in dict.fromkeys(partition for partition, _ in where):
+        keys = [key for each, key in where if each == partition]
+        found += [None if each is None else unstamp(each) for each in stores[partition].get_stored(keys)]
+    return found
+
+
+def _with(state: AggregateState, rows: pa.Table, firsts: Numbers, old: pa.Table) -> pa.Table:
+    """The rows, the first one of each key together with what was there before."""
+    return _replaced(rows, firsts, state.merge(old, rows.take(firsts)))
+
+
+def _running(state: AggregateState, rows: pa.Table, times: Numbers, firsts: Numbers) -> tuple[pa.Table, Numbers]:
+    """Each row with all rows of its key before it, and the latest time of these.
+
+    In so many steps as a key's number of rows can be halved: after each a row stands for twice as many.
+    """
+    number = np.arange(len(times))
+    begins = np.repeat(firsts, np.diff(np.append(firsts, len(times))))
+    reach = 1
+    while True:
+        later = np.flatnonzero(number - reach >= begins)
+        if not len(later):
+            return rows, times
+        earlier = later - reach
+        rows = _replaced(rows, later, state.merge(rows.take(earlier), rows.take(later)))
+        times = times.copy()
+        times[later] = np.maximum(times[later], times[earlier])
+        reach *= 2
+
+
+def _replaced(rows: pa.Table, which: Numbers, new: pa.Table) -> pa.Table:
+    """The rows with others in the places `which`."""
+    source = np.arange(len(rows))
+    source[which] = len(rows) + np.arange(len(which))
+    return pa.concat_tables([rows, new.cast(rows.schema)]).take(pa.array(source))
+
+
+def _changes(keyed: Keyed, by_key: pa.Array, rows: pa.Table, times: Numbers, values: pa.Array) -> Keyed:
+    """What the rows come to, in turn: each key's contents after each record, with the place of that."""
+    order = pc.sort_indices(rows, sort_keys=[("partition", "ascending"), ("order", "ascending")])
+    beside = keyed.columns.take(by_key).take(order)
+    milliseconds = pa.array(times).take(order)
+    turn = beside[TURN] if TURN in beside.column_names else beside["_timestamp"]
+    topic, offset, timestamp = PLACE
+    columns = {
+        OUT_VALUE: values.take(order),
+        topic: beside[topic],
+        offset: beside[offset],
+        timestamp: milliseconds.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
+        TURN: turn,
+        "_headers": beside["_headers"],
+    }
+    partitions, keys = rows["partition"].take(order), rows["key"].take(order)
+    return Keyed(keyed.node, partitions, keys, pa.chunked_array([milliseconds]), pa.table(columns))

@@ -1,0 +1,133 @@
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/**
+ * Streams that become tables, and tables that become streams: of the topics `in` and `other`, and of `users`, which is
+ * read as a table; all are text to JSON {"v": number}. A join is ten times the one and once the other, 0 where there is
+ * none.
+ */
+final class Changes {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Serde<String> TEXT = Serdes.String();
+
+    private final StreamsBuilder builder;
+
+    private Changes(StreamsBuilder builder) {
+        this.builder = builder;
+    }
+
+    /** Adds the steps of this name to a topology; the topics that they write. */
+    static List<String> add(StreamsBuilder builder, String name) {
+        Map<String, KStream<String, String>> sinks = new Changes(builder).made(name);
+        sinks.forEach((topic, stream) -> stream.to(topic, Produced.with(TEXT, TEXT)));
+        return new ArrayList<>(sinks.keySet());
+    }
+
+    private Map<String, KStream<String, String>> made(String name) {
+        switch (name) {
+            case "a table":
+                KTable<String, String> table = kept(stream("in"), "kept");
+                return Map.of("out", table.toStream(), "fitting", fitting(table).toStream());
+            case "beside a table":
+                KTable<String, String> beside = kept(stream("in"), "kept");
+                return Map.of("out", joined(stream("other"), beside));
+            case "beside its own table":
+                KStream<String, String> own = stream("in");
+                KTable<String, String> mine = kept(own.filter((key, value) -> fits(value)), "kept");
+                return Map.of("out", joined(own, mine));
+            case "tables beside each other":
+                KTable<String, String> left = kept(stream("in"), "kept");
+                return Map.of("out", left.outerJoin(users(), Changes::both).toStream());
+            case "counts of changes":
+                return Map.of("out", counted(byNumber(fitting(users()).toStream()), "counted").toStream());
+            case "counts of counts":
+                KStream<String, String> counts = counted(stream("in"), "first").toStream();
+                return Map.of("out", counted(byNumber(counts), "second").toStream(), "counts", counts);
+            case "beside a count":
+                KStream<String, String> all = stream("in");
+                KTable<String, String> count = counted(all, "counted");
+                return Map.of("out", joined(stream("other"), count), "own", joined(all, count));
+            case "a count beside a table":
+                KTable<String, String> many = counted(stream("in"), "counted");
+                KTable<String, String> doubled = many.mapValues(value -> text(number(value) * 2));
+                return Map.of("out", fitting(doubled).leftJoin(users(), Changes::both).toStream());
+            case "a table of changes":
+                KTable<String, String> changed = kept(fitting(users()).toStream(), "kept");
+                return Map.of("out", joined(stream("other"), changed), "changes", changed.toStream());
+            default:
+                throw new IllegalArgumentException(name);
+        }
+    }
+
+    private KStream<String, String> stream(String topic) {
+        return builder.stream(topic, Consumed.with(TEXT, TEXT));
+    }
+
+    private KTable<String, String> users() {
+        return builder.table("users", Consumed.with(TEXT, TEXT), store("users"));
+    }
+
+    private static KTable<String, String> kept(KStream<String, String> stream, String store) {
+        return stream.toTable(store(store));
+    }
+
+    private static KTable<String, String> counted(KStream<String, String> stream, String store) {
+        return stream
+            .groupByKey(Grouped.with(TEXT, TEXT))
+            .aggregate(() -> text(0), (key, value, count) -> text(number(count) + 1), store(store));
+    }
+
+    private static KTable<String, String> fitting(KTable<String, String> table) {
+        return table.filter((key, value) -> fits(value));
+    }
+
+    private static KStream<String, String> byNumber(KStream<String, String> stream) {
+        return stream.selectKey((key, value) -> value == null ? null : String.valueOf(number(value) % 2));
+    }
+
+    private static KStream<String, String> joined(KStream<String, String> stream, KTable<String, String> table) {
+        return stream.leftJoin(table, Changes::both, Joined.with(TEXT, TEXT, TEXT));
+    }
+
+    private static Materialized<String, String, KeyValueStore<Bytes, byte[]>> store(String name) {
+        return Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as(name)
+            .withKeySerde(TEXT)
+            .withValueSerde(TEXT);
+    }
+
+    private static boolean fits(String value) {
+        return value != null && number(value) % 3 != 0;
+    }
+
+    private static String both(String one, String other) {
+        return text(number(one) * 10 + number(other));
+    }
+
+    private static long number(String value) {
+        try {
+            return value == null ? 0 : JSON.readTree(value).get("v").asLong();
+        } catch (IOException exception) {
+            throw new UncheckedIOException(exception);
+        }
+    }
+
+    private static String text(long number) {
+        return JSON.createObjectNode().put("v", number).toString();
+    }
+}
