@@ -97,7 +97,7 @@ def test_a_dumped_application_with_its_empty_fields_can_be_applied(api_server: C
 
 def test_two_tables_can_be_joined_by_a_foreign_key(api_server: Cluster):
     tables = [{"name": name, "topic": name, **KEYED, "table": {"store": name}} for name in ("users", "plans")]
-    join = {"table": "plans", "on": "value", "select": {"plan": "plans.value"}}
+    join = {"table": "plans", "key": "value", "select": {"plan": "plans.value"}}
     step = {"name": "both", "from": "users", "join": join, "store": "both"}
     spec = {"topology": {"sources": tables, "steps": [step]}}
     assert answer(api_server, application("default", spec), "--dry-run=server") == ""

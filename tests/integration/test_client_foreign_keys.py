@@ -30,7 +30,7 @@ steps:
     where: tier != 'none'
   - name: enriched
     from: orders
-    join: {{table: known, type: left, "on": user, select: {{tier: known.tier}}}}
+    join: {{table: known, type: left, "key": user, select: {{tier: known.tier}}}}
     store: enriched
   - {{name: shouted, from: enriched, select: {{tier: upper(tier)}}}}
 sinks:

@@ -39,7 +39,7 @@ sources:
       table: {{store: airlines, global: true}}}}
 steps:
   - {{name: named, from: flights,
-      join: {{table: airlines, "on": carrier, type: left, select: {{airline: airlines.name}}}}}}
+      join: {{table: airlines, "key": carrier, type: left, select: {{airline: airlines.name}}}}}}
 sinks: [{{from: named, topic: {prefix}-named}}]
 """
 

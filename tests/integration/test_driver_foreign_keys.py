@@ -20,7 +20,7 @@ def table(name: str, schema: str | None, key: str = "string", value: str = "json
 
 
 def joined(on: str, select: dict[str, str], kind: str = "inner", **more: Any) -> dict[str, Any]:
-    join = {"table": "plans", "type": kind, "on": on, "select": select}
+    join = {"table": "plans", "type": kind, "key": on, "select": select}
     return {"name": "both", "from": "users", "join": join, "store": "both"} | more
 
 
@@ -63,7 +63,7 @@ def test_columns_of_every_type_come_from_both_sides_and_steps_behind_see_them(ma
 def test_a_table_is_joined_with_itself_and_values_of_one_column_are_named_value(made: Made) -> None:
     staff = table("staff", None, value="string")
     step = {"name": "bosses", "from": "staff", "store": "bosses"}
-    join = {"table": "staff", "on": "value", "select": {"value": "concat(value, '<', staff.value)"}}
+    join = {"table": "staff", "key": "value", "select": {"value": "concat(value, '<', staff.value)"}}
     sink = {"from": "bosses", "topic": "out", "value": {"format": "string"}}
     driver = made(document([staff], [step | {"join": join}], [sink]), partitions={"staff": 3})
     staff_topic, out = driver.input_topic("staff"), driver.output_topic("out")
@@ -82,9 +82,9 @@ def test_what_only_spark_knows_to_be_wrong_is_told_at_its_field(spark: SparkSess
     on, select = "nosuch(plan)", {"a": "nosuch2(plans.price)", "b": "plans.price"}
     sinks = [{"from": "both", "topic": "out"}]
     found = mistakes_of(spark, topology_of(sources, [joined(on, select)], sinks))
-    assert set(found) == {"spec.topology.steps[0].join.on", "spec.topology.steps[0].join.select.a"}
+    assert set(found) == {"spec.topology.steps[0].join.key", "spec.topology.steps[0].join.select.a"}
     found = mistakes_of(spark, topology_of(sources, [joined("if(true, nullif(plan, ''), plan)", {"b": "1"})], sinks))
     assert found == {
-        "spec.topology.steps[0].join.on": "if(true, nullif(plan, ''), plan) is string, and the keys of plans are long;"
+        "spec.topology.steps[0].join.key": "if(true, nullif(plan, ''), plan) is string, and the keys of plans are long;"
         " give the type of the other table's key: cast(… as …)"
     }

@@ -148,7 +148,7 @@ def test_flights_enriched_from_a_global_table_of_airlines(
     document = yaml.safe_load((EXAMPLES / "flights-enriched.yaml").read_text())
     topology = document["spec"]["topology"]
     topology["sources"][2]["table"]["global"] = True
-    join = {"table": "airlines", "on": "carrier", "select": {"airline": "airlines.name"}}
+    join = {"table": "airlines", "key": "carrier", "select": {"airline": "airlines.name"}}
     topology["steps"][1:] = [{"name": "enriched", "from": "with-plane", "join": join}]
     topology["sinks"].pop()
     settings = InstanceSettings("flights-enriched-0", address, tmp_path / "state")

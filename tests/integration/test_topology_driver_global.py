@@ -30,9 +30,9 @@ spec:
       - {{name: airports, topic: airports, key: {{format: string}}, value: {{format: string}},
           table: {{store: airports, global: true}}}}
     steps:
-      - {{name: named, from: flights, join: {{table: airlines, "on": {on}, select: {{airline: airlines.name}}}}}}
+      - {{name: named, from: flights, join: {{table: airlines, "key": {on}, select: {{airline: airlines.name}}}}}}
       - {{name: placed, from: named,
-          join: {{table: airports, type: left, "on": origin, select: {{at: airports.value}}}}}}
+          join: {{table: airports, type: left, "key": origin, select: {{at: airports.value}}}}}}
       - {{name: by-airport, from: placed, keyBy: at}}
       - {{name: counted, from: by-airport, aggregate: {{"n": count(*)}}, store: counted}}
     sinks:
@@ -122,6 +122,6 @@ def test_a_record_of_a_global_table_that_cannot_be_read_is_told_or_left_out(
 @pytest.mark.usefixtures("spark")
 def test_what_only_spark_can_tell_of_a_lookup_is_told_at_its_field() -> None:
     with pytest.raises(
-        InvalidApplicationException, match=r"join\.on: length\(carrier\) is INT, the key of airlines STRING"
+        InvalidApplicationException, match=r"join\.key: length\(carrier\) is INT, the key of airlines STRING"
     ):
         TopologyTestDriver(text(on="length(carrier)"))

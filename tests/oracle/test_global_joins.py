@@ -47,7 +47,7 @@ def pipelines(spark: SparkSession) -> dict[tuple[str, str], Pipeline]:
     sources, sinks = [source(schema="a BIGINT, u STRING"), users], [{"from": "both", "topic": "out"}]
     made = {}
     for kind, on in KINDS:
-        join = {"table": "users", "type": kind, "on": ON[on], "select": {"b": "users.b"}}
+        join = {"table": "users", "type": kind, "key": ON[on], "select": {"b": "users.b"}}
         steps = [
             {"name": "joined", "from": "in", "join": join},
             {"name": "both", "from": "joined", "select": {"a": "a", "b": "b"}},

@@ -41,7 +41,7 @@ def document(kind: str = "inner", filtered: bool = False) -> dict[str, Any]:
     steps: list[dict[str, Any]] = [
         {"name": names[side], "from": side, "where": "v % 3 != 0"} for side in (LEFT, RIGHT) if filtered
     ]
-    join = {"table": names[RIGHT], "type": kind, "on": "f", "select": {"w": f"`{names[RIGHT]}`.v"}}
+    join = {"table": names[RIGHT], "type": kind, "key": "f", "select": {"w": f"`{names[RIGHT]}`.v"}}
     steps.append({"name": "both", "from": names[LEFT], "join": join, "store": "result"})
     sinks = [{"from": "both", "topic": "out"}]
     return {

@@ -22,7 +22,7 @@ def stream(name: str) -> dict[str, Any]:
 
 def joined(**more: Any) -> dict[str, Any]:
     own = ("name", "from", "store")
-    fields = {"table": "users", "on": "user", "select": {"t": "users.tier"}}
+    fields = {"table": "users", "key": "user", "select": {"t": "users.tier"}}
     step = {"name": "s", "from": "orders", "store": "s-store"} | {name: more[name] for name in own if name in more}
     join = fields | {name: value for name, value in more.items() if name not in own}
     return {name: value for name, value in step.items() if value is not None} | {
@@ -42,7 +42,25 @@ def application(*steps: Any, sources: Any = (ORDERS, USERS), **spec: Any) -> dic
 _COUNTED = {"name": "n", "from": "clicks", "aggregate": {"tier": "count(*)"}, "store": "n"}
 _EQUAL = {"name": "e", "from": "orders", "join": {"table": "users", "select": {"t": "users.tier"}}}
 
+_NAMED = table("names", schema="named STRING")
+
 REFUSED_FOREIGN_KEYS: dict[str, Refused] = {
+    "stream-of-what-a-foreign-key-gives": (
+        application({"name": "t", "from": "w", "toStream": {}}, {"name": "w", "from": "s", "where": "n > 1"}, joined()),
+        f"{S}.toStream",
+        "toStream of what the join 's' by a foreign key gives is not there yet",
+        "by a sink",
+    ),
+    "table-of-a-foreign-key-beside-another": (
+        application(
+            {"name": "both", "from": "s", "join": {"table": "names", "select": {"named": "names.named"}}},
+            joined(),
+            sources=(ORDERS, USERS, _NAMED),
+        ),
+        f"{S}.from",
+        "'s' comes from a join by a foreign key",
+        "by a sink",
+    ),
     "foreign-key-without-a-store": (
         application(joined(store=None)),
         f"{S}.store",
@@ -51,21 +69,21 @@ REFUSED_FOREIGN_KEYS: dict[str, Refused] = {
     ),
     "foreign-key-outer": (application(joined(type="outer")), f"{S}.join.type", "an outer join", "use inner or left"),
     "foreign-key-of-another-type": (
-        application(joined(on="n")),
-        f"{S}.join.on",
+        application(joined(key="n")),
+        f"{S}.join.key",
         "'n' is BIGINT, and the key of 'users' is STRING",
         "cast(n as STRING)",
     ),
     "foreign-key-of-no-column": (
-        application(joined(on="usr")),
-        f"{S}.join.on",
+        application(joined(key="usr")),
+        f"{S}.join.key",
         "unknown column 'usr'",
         "did you mean 'user'?",
     ),
-    "foreign-key-that-aggregates": (application(joined(on="max(user)")), f"{S}.join.on", "max", "aggregate"),
+    "foreign-key-that-aggregates": (application(joined(key="max(user)")), f"{S}.join.key", "max", "aggregate"),
     "foreign-key-that-changes-by-itself": (
-        application(joined(on="concat(user, uuid())")),
-        f"{S}.join.on",
+        application(joined(key="concat(user, uuid())")),
+        f"{S}.join.key",
         "uuid is another value when the row changes",
         "use what the record has",
     ),
@@ -83,7 +101,7 @@ REFUSED_FOREIGN_KEYS: dict[str, Refused] = {
     ),
     "foreign-key-of-a-stream": (
         application(joined(store=None), sources=(stream("orders"), USERS)),
-        f"{S}.join.on",
+        f"{S}.join.key",
         "an expression to look up in the table",
         "put a keyBy before the join",
     ),
@@ -97,7 +115,7 @@ REFUSED_FOREIGN_KEYS: dict[str, Refused] = {
         application(
             joined(table=None, stream="users", within="1m", store=None), sources=(stream("orders"), stream("users"))
         ),
-        f"{S}.join.on",
+        f"{S}.join.key",
         "a join of two streams",
         "put a keyBy before each side",
     ),

@@ -107,8 +107,8 @@ def test_joins_with_global_tables_are_those_of_a_file() -> None:
     builder = StreamsBuilder()
     users = builder.global_table("users", key="string", value=json("tier STRING"), store="users")
     cities = builder.global_table("cities", key="string", value=json("city STRING"), store="cities", name="towns")
-    named = orders(builder).join(users, {"tier": "users.tier"}, on="user")
-    named.left_join(cities, {"city": "towns.city"}, on="upper(user)", name="both").to("out")
+    named = orders(builder).join(users, {"tier": "users.tier"}, key="user")
+    named.left_join(cities, {"city": "towns.city"}, key="upper(user)", name="both").to("out")
     assert builder.build() == declared(
         """
         sources:
@@ -119,10 +119,10 @@ def test_joins_with_global_tables_are_those_of_a_file() -> None:
           - {name: orders, topic: orders, key: {format: string},
              value: {format: json, schema: "user STRING, amount DOUBLE, tags ARRAY<STRING>"}}
         steps:
-          - {name: orders-join, from: orders, join: {table: users, "on": user, select: {tier: users.tier}}}
+          - {name: orders-join, from: orders, join: {table: users, "key": user, select: {tier: users.tier}}}
           - name: both
             from: orders-join
-            join: {table: towns, type: left, "on": upper(user), select: {city: towns.city}}
+            join: {table: towns, type: left, "key": upper(user), select: {city: towns.city}}
         sinks: [{from: both, topic: out}]
         """
     )
@@ -132,8 +132,8 @@ def test_joins_by_a_foreign_key_are_those_of_a_file() -> None:
     builder = StreamsBuilder()
     bought = builder.table("bought", key="string", value=json("user STRING"), store="bought")
     users = builder.table("users", key="string", value=json("tier STRING"), store="users")
-    bought.join(users, {"tier": "users.tier"}, on="user", store="a").to("a")
-    bought.left_join(users, {"tier": "users.tier"}, on="user", store="b-store", name="b").to("b")
+    bought.join(users, {"tier": "users.tier"}, key="user", store="a").to("a")
+    bought.left_join(users, {"tier": "users.tier"}, key="user", store="b-store", name="b").to("b")
     assert builder.build() == declared(
         """
         sources:
@@ -142,8 +142,8 @@ def test_joins_by_a_foreign_key_are_those_of_a_file() -> None:
           - {name: users, topic: users, key: {format: string}, value: {format: json, schema: tier STRING},
              table: {store: users}}
         steps:
-          - {name: a, from: bought, join: {table: users, "on": user, select: {tier: users.tier}}, store: a}
-          - {name: b, from: bought, join: {table: users, "on": user, type: left, select: {tier: users.tier}},
+          - {name: a, from: bought, join: {table: users, "key": user, select: {tier: users.tier}}, store: a}
+          - {name: b, from: bought, join: {table: users, "key": user, type: left, select: {tier: users.tier}},
              store: b-store}
         sinks: [{from: a, topic: a}, {from: b, topic: b}]
         """
@@ -258,9 +258,9 @@ REFUSED = {
     ),
     "tables joined by a foreign key without a store": (
         lambda b: b.table("orders", value="string", store="o").join(
-            b.table("users", value="string", store="u"), {"a": "users.value"}, on="value"
+            b.table("users", value="string", store="u"), {"a": "users.value"}, key="value"
         ),
-        "join of the tables 'orders' and 'users' on 'value' has no store for its result; give store=",
+        "join of the tables 'orders' and 'users' by 'value' has no store for its result; give store=",
     ),
     "two streams joined without a name": (joined_without_a_name, "its stores are called after it; give name="),
 }

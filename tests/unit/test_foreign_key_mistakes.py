@@ -21,6 +21,6 @@ def test_a_mistake_names_its_field_what_was_found_and_what_would_do_and_stands_a
 
 
 def test_sql_of_a_foreign_key_is_that_of_spark() -> None:
-    accepted = parse_application(application(joined(on="concat(user, '')")))
+    accepted = parse_application(application(joined(key="concat(user, '')")))
     found = {each.path: (each.kind, each.text) for each in sql_of(accepted)}
-    assert found["spec.topology.steps[0].join.on"] == ("on", "concat(user, '')")
+    assert found["spec.topology.steps[0].join.key"] == ("key", "concat(user, '')")

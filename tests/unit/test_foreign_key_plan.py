@@ -37,7 +37,7 @@ def join(
     on: str = "user", kind: str = "inner", from_: str = "orders", select: Any = None, **more: Any
 ) -> dict[str, Any]:
     other = more.pop("table", "users")
-    fields = {"table": other, "on": on, "type": kind, "select": select or {"tier": f"{other}.tier"}}
+    fields = {"table": other, "key": on, "type": kind, "select": select or {"tier": f"{other}.tier"}}
     return {"name": "both", "from": from_, "join": fields, "store": "result"} | more
 
 
@@ -116,7 +116,7 @@ S = "spec.topology.steps[0]"
 @pytest.mark.parametrize(
     ("step", "where", "what"),
     [
-        (join(on="lower(user)"), f"{S}.join.on", "found by user, and would be found by LOWER(user)"),
+        (join(on="lower(user)"), f"{S}.join.key", "found by user, and would be found by LOWER(user)"),
         (join(kind="left"), f"{S}.join.type", "was inner and is left"),
         (
             join(select={"tier": "upper(users.tier)"}),

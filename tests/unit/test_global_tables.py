@@ -29,7 +29,7 @@ AIRLINES = {
 NAMED = {
     "name": "named",
     "from": "flights",
-    "join": {"table": "airlines", "on": "carrier", "select": {"airline": "airlines.name"}},
+    "join": {"table": "airlines", "key": "carrier", "select": {"airline": "airlines.name"}},
 }
 
 
@@ -106,11 +106,13 @@ def test_a_key_by_before_a_global_join_repartitions_nothing_unless_something_els
 
 
 def test_what_is_wrong_with_a_global_join_is_said_at_its_field() -> None:
-    assert mistakes(joined(on=None)) == {"steps[0].join.on": "is missing; 'airlines' is a global table"}
-    assert mistakes(joined(on="carier")) == {"steps[0].join.on": "unknown column 'carier'"}
-    assert mistakes(joined(on="distance")) == {"steps[0].join.on": "'distance' is BIGINT, the key of 'airlines' STRING"}
-    assert mistakes(joined(on="cast(carrier as date)")) == {
-        "steps[0].join.on": "'cast(carrier as date)' is DATE, for which keys have no format"
+    assert mistakes(joined(key=None)) == {"steps[0].join.key": "is missing; 'airlines' is a global table"}
+    assert mistakes(joined(key="carier")) == {"steps[0].join.key": "unknown column 'carier'"}
+    assert mistakes(joined(key="distance")) == {
+        "steps[0].join.key": "'distance' is BIGINT, the key of 'airlines' STRING"
+    }
+    assert mistakes(joined(key="cast(carrier as date)")) == {
+        "steps[0].join.key": "'cast(carrier as date)' is DATE, for which keys have no format"
     }
     assert mistakes(joined(type="outer")).keys() == {"steps[0].join.type"}
     assert mistakes(joined(select={"a": "airlines.nam"})).keys() == {"steps[0].join.select.a"}
@@ -120,12 +122,16 @@ def test_what_is_wrong_with_a_global_join_is_said_at_its_field() -> None:
 
 def test_on_is_for_global_tables_only() -> None:
     found = mistakes(NAMED, sources=({**FLIGHTS, "key": {"format": "string"}}, local(AIRLINES)))
-    assert found == {"steps[0].join.on": "an expression to look up in the table 'airlines', which is joined by the key"}
+    assert found == {
+        "steps[0].join.key": "an expression to look up in the table 'airlines', which is joined by the key"
+    }
     keyed = {**FLIGHTS, "key": {"format": "string"}}
     other = {**keyed, "name": "others", "topic": "others"}
-    join = {"stream": "others", "within": "1m", "on": "carrier", "select": {"d": "others.distance"}}
+    join = {"stream": "others", "within": "1m", "key": "carrier", "select": {"d": "others.distance"}}
     found = mistakes({"name": "j", "from": "flights", "join": join}, sources=(keyed, other))
-    assert found == {"steps[0].join.on": "a key of its own for a join of two streams, which lie together by their keys"}
+    assert found == {
+        "steps[0].join.key": "a key of its own for a join of two streams, which lie together by their keys"
+    }
 
 
 @pytest.mark.parametrize(
@@ -135,7 +141,7 @@ def test_on_is_for_global_tables_only() -> None:
         ({"select": {"a": "name"}}, "from"),
         ({"aggregate": {"n": "count(*)"}, "store": "n"}, "from"),
         ({"keyBy": "name"}, "from"),
-        ({"join": {"table": "airlines", "on": "name", "select": {"a": "airlines.name"}}}, "from"),
+        ({"join": {"table": "airlines", "key": "name", "select": {"a": "airlines.name"}}}, "from"),
     ],
 )
 def test_a_global_table_is_no_input_of_a_step(step: dict[str, Any], field: str) -> None:
@@ -178,14 +184,14 @@ def test_a_topology_shows_its_global_tables() -> None:
 
 def test_a_table_that_becomes_global_is_a_change_of_its_store_both_ways() -> None:
     keyed = {**FLIGHTS, "key": {"format": "string"}}
-    by_key = joined(on=None)
+    by_key = joined(key=None)
     one = plan(by_key, sources=(keyed, local(AIRLINES)))
     other = plan(NAMED, sources=(keyed, AIRLINES))
     for before, after, words in ((one, other, "in whole by every instance"), (other, one, "in parts by tasks")):
         (change,) = changes(before, after).items
         assert (change.kind, change.where) == ("changed", "spec.topology.sources[1].table.global")
         assert change.what.endswith(f"is kept {words}")
-    assert changes(other, plan(joined(on="upper(carrier)"), sources=(keyed, AIRLINES))).items == ()
+    assert changes(other, plan(joined(key="upper(carrier)"), sources=(keyed, AIRLINES))).items == ()
     renamed = {**AIRLINES, "topic": "airlines-2"}
     (change,) = changes(other, plan(NAMED, sources=(keyed, renamed))).items
     assert change.what == "the changelog of the store airlines was airlines and is airlines-2"

@@ -237,3 +237,14 @@ def test_a_builder_makes_the_same_steps() -> None:
         {"name": "n-to-stream", "from": "n", "toStream": {}},
     ]
     assert builder.reading().application is not None
+
+
+def test_what_was_looked_up_in_a_global_table_before_an_aggregate_is_no_foreign_key():
+    known = {**USERS, "name": "known", "topic": "known", "table": {"store": "known", "global": True}}
+    steps = [
+        step(join={"table": "known", "key": "user", "select": {"tier": "known.tier"}}),
+        step(name="n", from_="s", aggregate={"n": "count(*)"}, store="n"),
+        step(name="both", from_="n", join={"table": "users", "select": {"tier": "users.tier"}}),
+        step(name="told", from_="both", **TOLD),
+    ]
+    assert read_application(application(*steps, sources=[ORDERS, USERS, known])).mistakes == ()

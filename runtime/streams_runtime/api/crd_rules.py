@@ -128,8 +128,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             "a step takes its records either from one source or step (from) or from several (merge)",
         ),
         Rule(
-            "has(self.aggregate) ? has(self.store) : !has(self.store) || (has(self.join) && has(self.join.on))",
-            "an aggregate has a store, as has a join of tables with on, and no other step; name it, or leave it out",
+            "has(self.aggregate) ? has(self.store) : !has(self.store) || (has(self.join) && has(self.join.key))",
+            "an aggregate has a store, as has a join of tables with key, and no other step; name it, or leave it out",
         ),
         Rule(
             "!has(self.default) || has(self.split)",
@@ -146,9 +146,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             "a join is with either a table or a stream; name one of the two",
         ),
         Rule(
-            "!has(self.on) || !has(self.stream)",
+            "!has(self.key) || !has(self.stream)",
             "a key of its own for a join of two streams, which lie together by their keys; leave it out",
-            ".on",
+            ".key",
         ),
         Rule(
             "has(self.stream) || !has(self.grace)",

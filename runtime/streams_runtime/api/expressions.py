@@ -24,7 +24,7 @@ class SqlField:
 
     path: str
     kind: Literal[
-        "schema", "timestamp", "where", "select", "flatMap", "split", "peek", "headers", "keyBy", "aggregate", "on"
+        "schema", "timestamp", "where", "select", "flatMap", "split", "peek", "headers", "keyBy", "aggregate", "key"
     ]
     text: str
 
@@ -65,8 +65,8 @@ def _of_step(step: StepSpec, path: str) -> Iterator[SqlField]:
         yield SqlField(under(path, "keyBy"), "keyBy", step.key_by)
     for name, text in (step.aggregate or {}).items():
         yield from _of_aggregate(under(path, "aggregate", name), text)
-    if step.join is not None and step.join.on is not None:
-        yield SqlField(under(path, "join", "on"), "on", step.join.on)
+    if step.join is not None and step.join.key is not None:
+        yield SqlField(under(path, "join", "key"), "key", step.join.key)
     for name, text in (step.join.select if step.join is not None else {}).items():
         yield SqlField(under(path, "join", "select", name), "select", text)
 

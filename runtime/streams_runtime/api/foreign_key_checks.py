@@ -18,7 +18,7 @@ from streams_runtime.errors import Mistake
 def foreign_key_mistakes(
     step: StepSpec, join: JoinSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
 ) -> Iterator[Mistake]:
-    """What is wrong with a join that has `on` and takes its rows from a table. `steps` are all."""
+    """What is wrong with a join that has `key` and takes its rows from a table. `steps` are all."""
     field = under(path, "join")
     left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.other, UNKNOWN)
     if join.type == "outer":
@@ -29,7 +29,7 @@ def foreign_key_mistakes(
         yield Mistake(under(path, "store"), "is missing", remedy)
     if right is UNKNOWN:
         return
-    wrong = [*_sides(step, join, path, left, right, steps), *_key(join, left, right, under(field, "on"))]
+    wrong = [*_sides(step, join, path, left, right, steps), *_key(join, left, right, under(field, "key"))]
     yield from wrong or select_mistakes(left, join, right, field)
 
 
@@ -62,7 +62,7 @@ def _sides(
 
 def _key(join: JoinSpec, left: Stream, right: Stream, field: str) -> Iterator[Mistake]:
     """The expression of the foreign key, which has to be of the other table's type of key."""
-    text = join.on or ""
+    text = join.key or ""
     problems = scalar_problems(text, left.visible)
     for problem in problems:
         yield Mistake(field, problem.found, problem.remedy)

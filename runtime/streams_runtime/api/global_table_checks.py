@@ -22,14 +22,14 @@ def global_input_mistakes(node: StepSpec | SinkSpec, path: str, streams: Mapping
     for tokens, name in names:
         if streams.get(name, UNKNOWN).is_global:
             found = f"{name!r} is a global table, which is only there to be looked up in and passes nothing on"
-            remedy = f"join a stream with it (join: {{table: {name}, on: …}}), or declare it without global"
+            remedy = f"join a stream with it (join: {{table: {name}, key: …}}), or declare it without global"
             yield Mistake(under(path, *tokens), found, remedy)
 
 
 def on_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
-    """`on` in a join of a stream with a table that is not global, whose partitions lie where the records' keys are."""
+    """`key` in a join of a stream with a table that is not global, whose partitions lie where the records' keys are."""
     join, stream = step.join, streams.get(step.from_ or "", UNKNOWN)
-    if join is None or join.on is None or join.table is None or stream is UNKNOWN or stream.table:
+    if join is None or join.key is None or join.table is None or stream is UNKNOWN or stream.table:
         return
     if step.store is not None:
         found = "a store of what a join of a stream gives, which keeps nothing"
@@ -38,34 +38,34 @@ def on_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Ite
     if other.is_global or other is UNKNOWN:
         return
     found = f"an expression to look up in the table {join.other!r}, which is joined by the key"
-    remedy = "put a keyBy before the join and leave on out"
+    remedy = "put a keyBy before the join and leave key out"
     if other.table and not other.aggregated:
         remedy += ", or declare the table with global: true"
-    yield Mistake(under(path, "join", "on"), found, remedy)
+    yield Mistake(under(path, "join", "key"), found, remedy)
 
 
 def global_join_mistakes(
     step: StepSpec, join: JoinSpec, field: str, stream: Stream, table: Stream
 ) -> Iterator[Mistake]:
     """What is wrong with the two sides of a stream's join with a global table; `field` is the join."""
-    where, on = under(field, "table"), under(field, "on")
+    where, on = under(field, "table"), under(field, "key")
     yield from name_mistakes(step.from_, stream, join, where)
     if table.unkeyed:
         found = f"a join with rows without a key: {' and '.join(table.unkeyed)} declares none, or avro"
         yield Mistake(where, found, "declare the source's key")
-    if join.on is None:
+    if join.key is None:
         found = f"is missing; {join.other!r} is a global table"
         yield Mistake(on, found, "give the expression whose value is looked up in it, such as the name of a column")
         return
-    problems = scalar_problems(join.on, stream.visible)
+    problems = scalar_problems(join.key, stream.visible)
     for problem in problems:
         yield Mistake(on, problem.found, problem.remedy)
-    kind = None if problems or stream.visible is None else stream.visible.type_of(parse_expression(join.on))
+    kind = None if problems or stream.visible is None else stream.visible.type_of(parse_expression(join.key))
     if kind is None:
         return
     if key_format(kind) is None:
-        found = f"{join.on!r} is {shown_type(kind)}, for which keys have no format"
+        found = f"{join.key!r} is {shown_type(kind)}, for which keys have no format"
         yield Mistake(on, found, "cast it to STRING, BIGINT, INT or DOUBLE")
     elif table.key is not None and not table.unkeyed and shown_type(kind) != shown_type(table.key):
-        found = f"{join.on!r} is {shown_type(kind)}, the key of {join.other!r} {shown_type(table.key)}"
+        found = f"{join.key!r} is {shown_type(kind)}, the key of {join.other!r} {shown_type(table.key)}"
         yield Mistake(on, found, "give the table's type: cast(… as …)")

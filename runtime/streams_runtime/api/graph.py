@@ -92,7 +92,7 @@ def keeping_null_keys(steps: Iterable[StepSpec]) -> frozenset[str]:
 
 def asks_a_global_table(step: StepSpec) -> bool:
     """Whether the step is a join with a global table, to which a record's own key means nothing."""
-    return step.join is not None and step.join.on is not None
+    return step.join is not None and step.join.key is not None
 
 
 def ends_a_stage(step: StepSpec) -> bool:
@@ -163,14 +163,14 @@ def foreign_key_join_behind(table: str, steps: Iterable[StepSpec]) -> StepSpec |
     step = by_name.get(table)
     while step is not None and step.join is None and (step.where is not None or step.select is not None):
         step = by_name.get(step.from_ or "")
-    return step if step is not None and step.join is not None and step.join.on is not None else None
+    return step if step is not None and step.join is not None and step.join.key is not None else None
 
 
 def foreign_key_joins(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> frozenset[str]:
     """Names of the steps that join two tables by a key that the rows of the first one name."""
     tables = tables_of(sources, steps)
     return frozenset(
-        step.name for step in steps if step.join is not None and step.join.on is not None and step.from_ in tables
+        step.name for step in steps if step.join is not None and step.join.key is not None and step.from_ in tables
     )
 
 

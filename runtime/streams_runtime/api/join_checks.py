@@ -28,7 +28,7 @@ def join_mistakes(
         return
     field = under(path, "join")
     stream, table = streams.get(step.from_ or "", UNKNOWN), streams.get(join.table, UNKNOWN)
-    if stream.table and join.on is not None:
+    if stream.table and join.key is not None:
         yield from foreign_key_mistakes(step, join, path, streams, steps)
         return
     if stream.table:

@@ -136,19 +136,19 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
 def _store(step: StepSpec, path: str) -> Iterator[Mistake]:
     if step.aggregate is not None and step.store is None:
         yield Mistake(path, "is missing", f"name the store of this aggregate, such as {step.name!r}")
-    by_foreign_key = step.join is not None and step.join.on is not None  # told where it is known what is a table
+    by_foreign_key = step.join is not None and step.join.key is not None  # told where it is known what is a table
     if step.aggregate is None and step.store is not None and not by_foreign_key:
         found = _no_store(step)
         yield Mistake(
             path,
             found,
-            "leave it out; aggregates and joins of tables with on have one, sources with table, and toTable",
+            "leave it out; aggregates and joins of tables with key have one, sources with table, and toTable",
         )
 
 
 def _no_store(step: StepSpec) -> str:
     if step.join is not None:
-        return "a store of what a join gives is not there yet, but for joins of two tables with on"
+        return "a store of what a join gives is not there yet, but for joins of two tables with key"
     if step.dedupe is not None:
         return f"a name for the store of a dedupe, which is called {dedupe_store(step.name)!r}"
     return "a store for a step without state"

@@ -27,9 +27,9 @@ def join_shape_mistakes(join: JoinSpec, path: str) -> Iterator[Mistake]:
                 found = "times for a join with a table, which is as it is when a record comes"
                 yield Mistake(under(path, name), found, "leave it out; streams are joined within a time")
         return
-    if join.on is not None:
+    if join.key is not None:
         found = "a key of its own for a join of two streams, which lie together by their keys"
-        yield Mistake(under(path, "on"), found, "leave it out, and put a keyBy before each side that needs one")
+        yield Mistake(under(path, "key"), found, "leave it out, and put a keyBy before each side that needs one")
     if join.within is None:
         remedy = "say how far apart the records of the two streams may lie, such as 5m"
         yield Mistake(under(path, "within"), "is missing", remedy)

@@ -140,7 +140,7 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
         return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=(), windowed=False)
     # What two records of streams give has no place in a topic.
     # Nor has a row of a join by a foreign key, which its store gives.
-    kept = step.join is not None and (step.join.stream is not None or (step.join.on is not None and before.table))
+    kept = step.join is not None and (step.join.stream is not None or (step.join.key is not None and before.table))
     aggregated = before.aggregated or kept
     after = _columns_after(step, before, streams)
     return replace(before, columns=after, aggregated=aggregated, is_global=False)

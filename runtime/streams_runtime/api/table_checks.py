@@ -34,8 +34,8 @@ def table_step_mistakes(
     fields += [(under(path, "select", name), text) for name, text in (step.select or {}).items()]
     joined = {} if step.join is None else step.join.select
     fields += [(under(path, "join", "select", name), text) for name, text in joined.items()]
-    if step.join is not None and step.join.on is not None:
-        fields.append((under(path, "join", "on"), step.join.on))
+    if step.join is not None and step.join.key is not None:
+        fields.append((under(path, "join", "key"), step.join.key))
     for field, text in fields:
         for problem in moment_problems(text, _LATER) if not scalar_problems(text, None) else ():
             yield Mistake(field, problem.found, problem.remedy)

@@ -43,7 +43,7 @@ class TableSpec(Model):
         default=False,
         alias="global",
         description="true: every instance keeps the whole table, all partitions of it, and streams are joined with it"
-        " by any expression (join.on), without a keyBy. Absent: each task keeps the partition that it reads.",
+        " by any expression (join.key), without a keyBy. Absent: each task keeps the partition that it reads.",
     )
 
 
@@ -86,12 +86,12 @@ class JoinSpec(Model):
         description="Instead of table: the stream whose records with the same key are joined with each record, if they"
         " lie close enough.",
     )
-    on: str | None = Field(
+    key: str | None = Field(
         default=None,
         description="Spark SQL expression over the record's columns that gives the key to look up. Of two tables: over"
         " the columns of the row in from, a key of the other table (a foreign key); the step needs a store then, and"
         " the topics need not have the same number of partitions. Of a stream: with a global table, and only there."
-        " Absent: the record's own key. YAML reads on as true, so the field's name stands in quotes: \"on\".",
+        " Absent: the record's own key.",
     )
     type: JoinType = Field(
         default="inner",
@@ -208,7 +208,7 @@ class StepSpec(Model):
     )
     store: str | None = Field(
         default=None,
-        description="Name of the store of an aggregate, or of what a join of two tables with on gives. No default: a"
+        description="Name of the store of an aggregate, or of what a join of two tables with key gives. No default: a"
         " made-up name changes when steps are added.",
     )
 

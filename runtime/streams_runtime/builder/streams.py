@@ -63,16 +63,16 @@ class KTable(Flow):
         select: Mapping[str, str],
         *,
         name: str | None = None,
-        on: str | None = None,
+        key: str | None = None,
         store: str | None = None,
     ) -> KTable:
         """What both tables hold for a key; `select` adds columns, `other`'s being named behind its name and a dot.
 
-        With `on`, an expression over this table's columns, each row stands beside the row of `other` with the key that
+        With `key`, an expression over this table's columns, each row stands beside the row of `other` with the key that
         it gives (a foreign key). Then the result is kept in `store`, and `name`, which its internal topics are called
         after, is the store's where it is absent.
         """
-        return self._joined("join", "inner", other, select, name, on, store)
+        return self._joined("join", "inner", other, select, name, key, store)
 
     def left_join(
         self,
@@ -80,11 +80,11 @@ class KTable(Flow):
         select: Mapping[str, str],
         *,
         name: str | None = None,
-        on: str | None = None,
+        key: str | None = None,
         store: str | None = None,
     ) -> KTable:
-        """The same, with nulls where only this table has the key, or `other` has not the one that `on` gives."""
-        return self._joined("left_join", "left", other, select, name, on, store)
+        """The same, with nulls where only this table has the key, or `other` has not the one that `key` gives."""
+        return self._joined("left_join", "left", other, select, name, key, store)
 
     def outer_join(self, other: KTable, select: Mapping[str, str], *, name: str | None = None) -> KTable:
         """The same, with nulls where only one of both has the key."""
@@ -101,15 +101,15 @@ class KTable(Flow):
         other: KTable,
         select: Mapping[str, str],
         name: str | None,
-        on: str | None = None,
+        key: str | None = None,
         store: str | None = None,
     ) -> KTable:
-        if on is not None and store is None:
+        if key is not None and store is None:
             raise refused(
-                f"{method} of the tables {self.name!r} and {other.name!r} on {on!r} has no store for its result; give"
+                f"{method} of the tables {self.name!r} and {other.name!r} by {key!r} has no store for its result; give"
                 " store="
             )
-        join = {"table": self._checked(other), "on": on, "type": type, "select": select}
+        join = {"table": self._checked(other), "key": key, "type": type, "select": select}
         return self._also(method, name if name is not None else store, {"join": join, "store": store})
 
 
@@ -179,31 +179,31 @@ class KStream(Flow):
         other: KTable | GlobalKTable | KStream,
         select: Mapping[str, str],
         *,
-        on: str | None = None,
+        key: str | None = None,
         name: str | None = None,
         within: Time | Mapping[str, Time] | None = None,
         grace: Time | None = None,
     ) -> KStream:
         """What a table holds for each record's key, or the records of a stream with its key within a time.
 
-        `select` adds columns, those of `other` being named behind its name and a dot. Of a global table `on` is the
+        `select` adds columns, those of `other` being named behind its name and a dot. Of a global table `key` is the
         expression that is looked up, whatever the record's key. Of two streams `within` is a time both ways or
         `{"before": …, "after": …}`, and `name` is what its stores are called after.
         """
-        return self._joined("join", "inner", other, select, name, within, grace, on)
+        return self._joined("join", "inner", other, select, name, within, grace, key)
 
     def left_join(
         self,
         other: KTable | GlobalKTable | KStream,
         select: Mapping[str, str],
         *,
-        on: str | None = None,
+        key: str | None = None,
         name: str | None = None,
         within: Time | Mapping[str, Time] | None = None,
         grace: Time | None = None,
     ) -> KStream:
         """The same, with nulls for records that the other side has nothing for."""
-        return self._joined("left_join", "left", other, select, name, within, grace, on)
+        return self._joined("left_join", "left", other, select, name, within, grace, key)
 
     def outer_join(
         self,
@@ -226,7 +226,7 @@ class KStream(Flow):
         name: str | None,
         within: Time | Mapping[str, Time] | None,
         grace: Time | None,
-        on: str | None = None,
+        key: str | None = None,
     ) -> KStream:
         if isinstance(other, KStream) and name is None:
             raise refused(
@@ -234,7 +234,14 @@ class KStream(Flow):
                 " it; give name="
             )
         side = "stream" if isinstance(other, KStream) else "table"
-        join = {side: self._checked(other), "type": type, "within": within, "grace": grace, "select": select, "on": on}
+        join = {
+            side: self._checked(other),
+            "type": type,
+            "within": within,
+            "grace": grace,
+            "select": select,
+            "key": key,
+        }
         return self._also(method, name, {"join": join})
 
 

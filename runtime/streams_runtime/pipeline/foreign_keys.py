@@ -73,7 +73,7 @@ def check_foreign_key_join(node: ForeignKeyJoinNode, left: DataFrame, right: Dat
             that Spark's analysis refuses; all of them.
     """
     mistakes: list[Mistake] = []
-    field = f"{node.path}.join.on"
+    field = f"{node.path}.join.key"
     try:
         with refusing(field):
             (found,) = left.select(F.expr(node.on)).schema

@@ -17,7 +17,7 @@ def with_lookup(node: JoinNode, rows: DataFrame) -> DataFrame:
     """The records with what each looks up (LOOKUP); as they are for a join by the key."""
     if node.on is None:
         return rows
-    with refusing(f"{node.path}.join.on"):
+    with refusing(f"{node.path}.join.key"):
         return rows.withColumn(LOOKUP, F.expr(node.on))
 
 
@@ -29,10 +29,10 @@ def check_lookup(node: JoinNode, stream: DataFrame, table: DataFrame) -> None:
     """
     rows = with_lookup(node, stream)
     mine, theirs = rows.schema[LOOKUP].dataType, table.schema["_key"].dataType
-    with refusing(f"{node.path}.join.on"):
+    with refusing(f"{node.path}.join.key"):
         here, there = format_of(mine), format_of(theirs)
     if here.name != there.name or (here.name == "json" and mine.simpleString() != theirs.simpleString()):
         found = f"{node.on} is {mine.simpleString().upper()}, the key of {node.table} {theirs.simpleString().upper()}"
         raise InvalidApplicationException(
-            [Mistake(f"{node.path}.join.on", found, "give the table's type: cast(… as …)")]
+            [Mistake(f"{node.path}.join.key", found, "give the table's type: cast(… as …)")]
         )

@@ -142,7 +142,7 @@ def _join(
     if join.stream is None and of_tables:
         return TableJoinNode(name, before, join.other, join.type, select, path)
     if join.stream is None:
-        return JoinNode(name, before, join.other, join.type == "left", select, path, join.on)
+        return JoinNode(name, before, join.other, join.type == "left", select, path, join.key)
     if join.within is None:
         raise TopologyException(f"{under(path, 'join', 'within')}: is missing")
     lengths = (_ms(join.within.before), _ms(join.within.after), _ms(join.grace or timedelta(0)))

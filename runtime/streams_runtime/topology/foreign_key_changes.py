@@ -24,7 +24,7 @@ def subscription_changes(old: Topology, was: AnswerNode, new: Topology, now: Ans
     one, other = (parse_expression(join.on).sql(dialect="spark") for join in (before, after))
     if one != other:
         yield _changed(
-            under(now.path, "join", "on"),
+            under(now.path, "join", "key"),
             f"the rows in the store {now.store} are found by {one}, and would be found by {other}",
             "a row that subscribed by its old key is answered for it ever after, and by the new one once it changes",
         )

@@ -40,7 +40,7 @@ def foreign_key_nodes(step: StepSpec, join: JoinSpec, application_id: str, path:
         RepartitionSourceNode(subscriptions, registration, subscribe, raw=True),
         AnswerNode(answer, right, subscriptions, response, subscription_store(step.name), step.name, path),
         RepartitionSourceNode(answers, response, answer, raw=True),
-        ForeignKeyJoinNode(step.name, left, right, answers, join.type, join.on or "", select, *kept, path),
+        ForeignKeyJoinNode(step.name, left, right, answers, join.type, join.key or "", select, *kept, path),
     ]
 
 
