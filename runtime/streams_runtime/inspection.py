@@ -35,7 +35,8 @@ from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.task import Task
 from streams_runtime.threads import StreamThread
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.plan import Format, TableSourceNode, Topology
+from streams_runtime.topology.nodes import Format, TableSourceNode
+from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.table_nodes import ToTableNode
 
 _BELIEVED_SECONDS = 1.0  # how long an answer of the brokers is believed

@@ -15,7 +15,7 @@ from pipeline_kit import Pipeline, Record, batch, sent, source, topology_of
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.source import RecordReader
 from streams_runtime.state.serdes import SerdeException, key_serde
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from pipeline_kit import Pipeline, Record, json, mistakes_of, sent, source, topo
 from state_kit import key_value_store, memory_folder
 
 from streams_runtime.pipeline.runner import StageResult
-from streams_runtime.topology.plan import AggregateNode, Format
+from streams_runtime.topology.nodes import AggregateNode, Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from windows_model import WindowsModel
 from streams_runtime.state.window_keys import LATEST, split_window_key
 from streams_runtime.state.windows import WindowStore
 from streams_runtime.testing.outbox import Sent
-from streams_runtime.topology.plan import TimeWindows
+from streams_runtime.topology.windows import TimeWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,7 +23,8 @@ from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore, open_store
 from streams_runtime.state.window_keys import LATEST, session_key, window_key
 from streams_runtime.state.windows import SegmentedStore
-from streams_runtime.topology.plan import StoreSpec, TaskId, Windowing
+from streams_runtime.topology.plan import TaskId
+from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
 pytestmark = pytest.mark.integration
 

@@ -25,7 +25,8 @@ from streams_runtime.restore.standby_progress import StandbyProgress
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.store import Updates
 from streams_runtime.tasks.standby import StandbyTask
-from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId
+from streams_runtime.topology.plan import SubTopology, TaskId
+from streams_runtime.topology.store_specs import StoreSpec
 
 pytestmark = pytest.mark.integration
 

@@ -19,7 +19,8 @@ from streams_runtime.query.handles import StoreQueryParameters
 from streams_runtime.restore.listener import SuspendReason
 from streams_runtime.states import ClientState
 from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
-from streams_runtime.topology.plan import StoreSpec, SubTopology, Topology
+from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 
 pytestmark = pytest.mark.integration
 

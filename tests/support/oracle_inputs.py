@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.state.serdes import key_serde, value_serde
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

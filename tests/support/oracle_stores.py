@@ -27,7 +27,9 @@ from streams_runtime.state.stores import open_store as open_partition
 from streams_runtime.state.window_keys import LATEST, split_window_key
 from streams_runtime.state.windows import SegmentedStore
 from streams_runtime.states import ClientState
-from streams_runtime.topology.plan import Format, SourceNode, StoreSpec, SubTopology, TaskId, Topology, Windowing
+from streams_runtime.topology.nodes import Format, SourceNode
+from streams_runtime.topology.plan import SubTopology, TaskId, Topology
+from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
 PARTITIONS = 3
 FORMATS = {

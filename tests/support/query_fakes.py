@@ -12,7 +12,7 @@ from streams_runtime.query.server import QueryServer
 from streams_runtime.query.views import Entry, Owner, StoreCodec, ViewClosed
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.states import ClientState
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 KEYS = ("AA", "B6", "DL", "EV", "UA", "WN", "hello", "ü")
 PARTITIONS = 3

@@ -26,7 +26,8 @@ from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore, open_store
 from streams_runtime.state.window_keys import session_key, window_key
 from streams_runtime.states import ClientState
-from streams_runtime.topology.plan import Format, StoreSpec, Windowing
+from streams_runtime.topology.nodes import Format
+from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
 PARTITIONS = 3
 KEYS = ("AA", "B6", "DL", "EV", "UA", "WN", "hello", "ü")

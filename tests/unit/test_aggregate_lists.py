@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from streams_runtime.errors import InvalidApplicationException, ProcessorStateException, StreamsException
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.json_columns import json_rows
-from streams_runtime.topology.plan import Aggregate
+from streams_runtime.topology.nodes import Aggregate
 
 Placed = Sequence[tuple[int, Any]]
 """Values with their offsets."""

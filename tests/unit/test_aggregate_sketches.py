@@ -21,7 +21,7 @@ from streams_runtime.errors import ProcessorStateException, StreamsException
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.distinct import LOG_REGISTERS
 from streams_runtime.state.percentile import ERROR, MOST_BUCKETS, buckets_of, values_of
-from streams_runtime.topology.plan import Aggregate
+from streams_runtime.topology.nodes import Aggregate
 
 CUTS = st.lists(st.integers(0, 5000), max_size=5)
 

@@ -23,7 +23,7 @@ from streams_runtime.errors import (
 from streams_runtime.state.aggregate_kinds import kind_of
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.json_columns import json_rows
-from streams_runtime.topology.plan import Aggregate
+from streams_runtime.topology.nodes import Aggregate
 
 PATH = "spec.topology.steps[3].aggregate"
 LEAST, MOST = -(2**63), 2**63 - 1

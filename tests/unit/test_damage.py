@@ -18,7 +18,9 @@ from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.tasks.global_tables import open_global_store
 from streams_runtime.tasks.stores import close_stores, damage_of, open_stores, set_damaged_aside
-from streams_runtime.topology.plan import Format, StoreSpec, SubTopology, TableSourceNode, TaskId
+from streams_runtime.topology.nodes import Format, TableSourceNode
+from streams_runtime.topology.plan import SubTopology, TaskId
+from streams_runtime.topology.store_specs import StoreSpec
 
 TASK = TaskId(0, 1)
 SUB = SubTopology(

@@ -24,7 +24,7 @@ from streams_runtime.state.window_keys import split_window_key
 from streams_runtime.state.windows import DedupeStore
 from streams_runtime.tasks.dedupe import Deduped, deduped
 from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.plan import Windowing
+from streams_runtime.topology.store_specs import Windowing
 
 Given = tuple[str | None, int]
 """Id and time (ms) of a record; its topic's next."""

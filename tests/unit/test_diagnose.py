@@ -6,7 +6,7 @@ import pytest
 
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.diagnose import reason
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 JSON = Format("json", "amount DOUBLE")
 

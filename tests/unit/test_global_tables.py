@@ -11,8 +11,9 @@ from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.changes import changes
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
+from streams_runtime.topology.nodes import JoinNode, TableSourceNode
 from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
-from streams_runtime.topology.plan import JoinNode, TableSourceNode, Topology
+from streams_runtime.topology.plan import Topology
 
 FLIGHTS = {
     "name": "flights",

@@ -18,7 +18,8 @@ from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.task import Task
-from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId, Topology, Windowing
+from streams_runtime.topology.plan import SubTopology, TaskId, Topology
+from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
 SPECS = (
     StoreSpec("totals", "key-value", "app-totals-changelog", False, "totals"),

@@ -13,7 +13,7 @@ from streams_runtime.kafka.partitioner import partition_for
 from streams_runtime.query.problems import KINDS, InstanceNotReachableException
 from streams_runtime.query.routing import Directory, Failure, Next, directory_of, next_step, pause
 from streams_runtime.state.serdes import key_serde
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 STEPS = {
     "StreamsNotStartedException": Next.RETRY,

@@ -13,7 +13,7 @@ from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.reducing import ADD, BEGIN, MERGE, STORED
 from streams_runtime.state.turns import Mark
-from streams_runtime.topology.plan import Aggregate
+from streams_runtime.topology.nodes import Aggregate
 
 RECORD = pa.struct([pa.field("a", pa.int64(), nullable=False)])
 PARAMETER = "'', (state, row) -> concat(state, row.a)"

@@ -25,7 +25,9 @@ from streams_runtime.tasks import sliding
 from streams_runtime.tasks.parts import put_together
 from streams_runtime.tasks.sliding import merged_sliding
 from streams_runtime.tasks.updates import Merged
-from streams_runtime.topology.plan import Aggregate, AggregateNode, SlidingWindows, Windowing
+from streams_runtime.topology.nodes import Aggregate, AggregateNode
+from streams_runtime.topology.store_specs import Windowing
+from streams_runtime.topology.windows import SlidingWindows
 
 FUNCTIONS = {"total": "sum", "n": "count", "least": "min", "newest": "last"}
 AGGREGATES = tuple(Aggregate(name, function, "x", f"steps[0].aggregate.{name}") for name, function in FUNCTIONS.items())

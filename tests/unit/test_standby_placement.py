@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
-from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId, Topology
+from streams_runtime.topology.plan import SubTopology, TaskId, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 
 STORE = StoreSpec("totals", "key-value", "app-totals-changelog", False, "totals")
 TOPOLOGY = Topology(

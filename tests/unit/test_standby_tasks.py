@@ -21,7 +21,8 @@ from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import TaskState
 from streams_runtime.tasks import standbys as standbys_module
 from streams_runtime.tasks.standbys import StandbyTasks
-from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId, Topology
+from streams_runtime.topology.plan import SubTopology, TaskId, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 
 TOPOLOGY = Topology(
     "app", (SubTopology(0, (), ("orders",), (), (), (StoreSpec("s", "key-value", "log", False, "s"),)),)

@@ -25,7 +25,8 @@ from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import split_window_key
 from streams_runtime.state.windows import JoinStore
 from streams_runtime.tasks.stream_joins import JoinedStreams, join_streams
-from streams_runtime.topology.plan import Format, Windowing
+from streams_runtime.topology.nodes import Format
+from streams_runtime.topology.store_specs import Windowing
 from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 
 KINDS: tuple[JoinType, ...] = ("inner", "left", "outer")

@@ -23,7 +23,8 @@ from streams_runtime.state.shown import Shown, as_stored
 from streams_runtime.state.store import stamp
 from streams_runtime.tasks.table_changes import Passed, Rows, passed_on, told_changes
 from streams_runtime.tasks.updates import table_updates
-from streams_runtime.topology.plan import SinkNode, SubTopology, TransformNode
+from streams_runtime.topology.nodes import SinkNode, TransformNode
+from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
 

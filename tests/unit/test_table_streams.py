@@ -15,8 +15,9 @@ from streams_runtime.topology.changes import changes
 from streams_runtime.topology.column_types import columns_of
 from streams_runtime.topology.describe import as_json, as_text
 from streams_runtime.topology.partitions import internal_topic_names
-from streams_runtime.topology.plan import StoreSpec, SubTopology, Topology
+from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.stage_order import stage_order
+from streams_runtime.topology.store_specs import StoreSpec
 from streams_runtime.topology.table_nodes import ToStreamNode, ToTableNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
 

@@ -15,7 +15,8 @@ from streams_runtime.state.rocksdb import StoreClosed
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.states import TaskState
 from streams_runtime.tasks.task import Task
-from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId
+from streams_runtime.topology.plan import SubTopology, TaskId
+from streams_runtime.topology.store_specs import StoreSpec
 
 TOTALS = StoreSpec("totals", "key-value", "app-totals-changelog", False, "totals")
 USERS = StoreSpec("users", "key-value", "users", True, "users")

@@ -17,7 +17,8 @@ from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.states import TaskState
 from streams_runtime.tasks.manager import TaskManager
-from streams_runtime.topology.plan import StoreSpec, SubTopology, TaskId, Topology
+from streams_runtime.topology.plan import SubTopology, TaskId, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 
 COUNTS = {"orders": 2, "users": 2, "by-user": 2}
 TOPOLOGY = Topology(

@@ -11,7 +11,8 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.states import ThreadState
 from streams_runtime.threads import StreamThread
-from streams_runtime.topology.plan import StoreSpec, SubTopology, Topology
+from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 
 STORE = StoreSpec("totals", "key-value", "app-totals-changelog", False, "totals")
 TOPOLOGY = Topology("app", (SubTopology(0, (), ("orders",), (), (), (STORE,)),))

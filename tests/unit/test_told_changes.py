@@ -18,7 +18,7 @@ from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import stamp
 from streams_runtime.tasks.places import places_among
 from streams_runtime.tasks.told import merged_one_by_one
-from streams_runtime.topology.plan import Aggregate, AggregateNode
+from streams_runtime.topology.nodes import Aggregate, AggregateNode
 
 Given = tuple[int, str, int, int]
 """Partition, key, number and time."""

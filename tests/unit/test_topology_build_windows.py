@@ -11,15 +11,10 @@ from streams_runtime.api import ApplicationSpec
 from streams_runtime.api.kafka_spec import ProcessingSpec
 from streams_runtime.topics.external import sink_topics
 from streams_runtime.topology.describe import as_json, as_mermaid
-from streams_runtime.topology.plan import (
-    AggregateNode,
-    SessionWindows,
-    SlidingWindows,
-    StoreSpec,
-    TimeWindows,
-    Topology,
-    Windowing,
-)
+from streams_runtime.topology.nodes import AggregateNode
+from streams_runtime.topology.plan import Topology
+from streams_runtime.topology.store_specs import StoreSpec, Windowing
+from streams_runtime.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 
 
 def of(window: dict[str, Any]) -> Topology:

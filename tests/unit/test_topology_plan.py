@@ -12,8 +12,7 @@ from streams_runtime.api import StreamsApplication, load_application, parse_appl
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     AggregateNode,
     Format,
     JoinNode,
@@ -23,14 +22,12 @@ from streams_runtime.topology.plan import (
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
-    StoreKind,
-    StoreSpec,
     TableSourceNode,
-    TaskId,
-    Topology,
     TransformNode,
-    Windowing,
 )
+from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
+from streams_runtime.topology.plan import TaskId, Topology
+from streams_runtime.topology.store_specs import StoreKind, StoreSpec, Windowing
 from streams_runtime.topology.stream_joins import StreamJoinNode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -12,17 +12,16 @@ from streams_runtime.api import StreamsApplication, parse_application
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
-from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     AggregateNode,
     RepartitionSinkNode,
     RepartitionSourceNode,
     SourceNode,
-    TaskId,
-    Topology,
     inputs_of,
     needed_by,
 )
+from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
+from streams_runtime.topology.plan import TaskId, Topology
 
 KEYED = {"key": {"format": "string"}, "value": {"format": "json", "schema": "k STRING, n INT"}}
 

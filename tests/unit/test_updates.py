@@ -20,7 +20,7 @@ from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.tasks.updates import Merged, merged, table_updates
-from streams_runtime.topology.plan import Aggregate, AggregateNode, Format, TableSourceNode
+from streams_runtime.topology.nodes import Aggregate, AggregateNode, Format, TableSourceNode
 
 AGGREGATES = tuple(
     Aggregate(name, function, "x", f"steps[0].aggregate.{name}")

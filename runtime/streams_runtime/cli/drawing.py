@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Literal
 
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.topology.describe import all_topics, does, title_of
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     JoinNode,
     RepartitionSourceNode,
     SourceNode,
-    StoreSpec,
-    SubTopology,
     TableSourceNode,
-    Topology,
     inputs_of,
     written_by,
 )
+from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 
 if TYPE_CHECKING:
     from pygraphviz import AGraph

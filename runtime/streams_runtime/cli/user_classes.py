@@ -8,7 +8,8 @@ from streams_runtime.api import Reading
 from streams_runtime.errors import Mistake
 from streams_runtime.state.user_class import user_class_mistakes
 from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.plan import AggregateNode, SessionWindows
+from streams_runtime.topology.nodes import AggregateNode
+from streams_runtime.topology.windows import SessionWindows
 
 
 def class_mistakes(reading: Reading, file: Path) -> list[Mistake]:

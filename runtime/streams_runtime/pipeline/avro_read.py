@@ -15,7 +15,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from streams_runtime.api.avro_schema import parse_avro
 from streams_runtime.pipeline.avro_ids import PREFIX, WriterSchemas, prefix_of
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 _READABLE = "_readable"
 

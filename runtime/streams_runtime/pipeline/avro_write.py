@@ -18,7 +18,7 @@ from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupp
 from streams_runtime.pipeline.avro_ids import Schemas, prefix_of
 from streams_runtime.pipeline.avro_types import misfit, schema_of
 from streams_runtime.pipeline.encode import Bytes
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 _SHOWN = 120  # characters of a record that a message shows
 

@@ -68,8 +68,7 @@ from streams_runtime.state.shown import Shown, as_stored, shown
 from streams_runtime.state.user_class import user_class_mistakes
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
-from streams_runtime.topology.order import needed_first
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     AggregateNode,
     Format,
     JoinNode,
@@ -77,23 +76,21 @@ from streams_runtime.topology.plan import (
     Node,
     RepartitionSinkNode,
     RepartitionSourceNode,
-    SessionWindows,
     SinkNode,
-    SlidingWindows,
     SourceNode,
-    SubTopology,
     TableSourceNode,
-    TimeWindows,
-    Topology,
     TransformNode,
     inputs_of,
     needed_by,
     streams_of,
 )
+from streams_runtime.topology.order import needed_first
+from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import PeekNode, StreamNode
 from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 from streams_runtime.topology.table_parts import TablePart, table_parts, told_aggregates
+from streams_runtime.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 
 Frames = Mapping[str, DataFrame]
 Source = SourceNode | TableSourceNode | RepartitionSourceNode

@@ -23,7 +23,7 @@ from streams_runtime.pipeline.avro_values import decoded
 from streams_runtime.pipeline.formats import content, is_broken, is_null, parsed
 from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.refusing import refusing
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 METADATA = ("_key", "_timestamp", "_topic", "_partition", "_offset", "_headers")
 NULL_VALUE = "_null"  # whether the record has no value (a tombstone); its columns are null then

@@ -7,7 +7,7 @@ import orjson
 from streams_runtime.pipeline.avro_read import AvroFormat
 from streams_runtime.pipeline.avro_values import unreadable
 from streams_runtime.pipeline.decode import Decoder
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 _WIDTH = {"long": 8, "int": 4, "double": 8}
 _SHOWN = 80  # characters of a value that a message shows

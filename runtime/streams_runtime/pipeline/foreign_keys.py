@@ -17,7 +17,7 @@ from streams_runtime.pipeline.nodes import KEPT, OUT_TIME, OUT_VALUE, value_colu
 from streams_runtime.pipeline.refusing import columns_refused, refusing
 from streams_runtime.pipeline.tables import joined_rows
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 FOREIGN_KEY = "_foreign_key"
 OTHER = "_other"  # the right table's row as JSON; null where there is none

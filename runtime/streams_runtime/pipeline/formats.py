@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 
 from streams_runtime.errors import NotSupportedException
 from streams_runtime.pipeline.avro_read import AvroFormat, avro_content, is_unreadable, parsed_avro
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 # Microseconds, which Spark's default would cut to milliseconds; UTC prints as Z.
 _JSON_WRITE = {

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats import format_of
 from streams_runtime.pipeline.refusing import refusing
-from streams_runtime.topology.plan import JoinNode
+from streams_runtime.topology.nodes import JoinNode
 
 LOOKUP = "_lookup"  # the value of the join's `on`
 

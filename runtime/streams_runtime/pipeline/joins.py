@@ -11,7 +11,7 @@ from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import RECORD, VALUE
 from streams_runtime.pipeline.formats import content, format_of, parsed
 from streams_runtime.pipeline.refusing import columns_refused, refusing
-from streams_runtime.topology.plan import Format, JoinNode
+from streams_runtime.topology.nodes import Format, JoinNode
 
 MATCH = "_match"  # the bytes that the table holds for a record's key
 _PARSED = "_parsed_match"

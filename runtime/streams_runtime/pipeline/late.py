@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from streams_runtime.pipeline.headers import header, own_headers, with_more
 from streams_runtime.pipeline.nodes import written
 from streams_runtime.pipeline.windows import MISSED
-from streams_runtime.topology.plan import AggregateNode
+from streams_runtime.topology.nodes import AggregateNode
 
 _HEADER = "__streams.late."
 

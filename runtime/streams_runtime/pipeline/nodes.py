@@ -16,19 +16,19 @@ from streams_runtime.pipeline.global_joins import LOOKUP
 from streams_runtime.pipeline.refusing import arguments_refused, columns_refused, refusing
 from streams_runtime.pipeline.stream_nodes import ELEMENT, WAY, alike, of_a_stream
 from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     AggregateNode,
     JoinNode,
     KeyByNode,
     MergeNode,
     RepartitionSinkNode,
     SinkNode,
-    SlidingWindows,
     TableSourceNode,
     TransformNode,
 )
 from streams_runtime.topology.stream_nodes import StreamNode
 from streams_runtime.topology.table_nodes import ToStreamNode, ToTableNode
+from streams_runtime.topology.windows import SlidingWindows
 
 WINDOW_START, WINDOW_END = "_window_start", "_window_end"  # of the rows of a windowed aggregate
 KEPT = "_kept"  # what a row of a table has with it that its steps do not see

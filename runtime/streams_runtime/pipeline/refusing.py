@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from streams_runtime.api.aggregates import type_problem
 from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupportedException
-from streams_runtime.topology.plan import Aggregate
+from streams_runtime.topology.nodes import Aggregate
 
 
 @contextmanager

@@ -37,24 +37,23 @@ from streams_runtime.pipeline.to_table import PLACE, Streamed, kept_rows, place_
 from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed
 from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     AggregateNode,
     JoinNode,
     RepartitionSinkNode,
     RepartitionSourceNode,
-    SessionWindows,
     SinkNode,
     SourceNode,
-    SubTopology,
     TableSourceNode,
-    TimeWindows,
     streams_of,
 )
+from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import stage_order
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import PeekNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart
+from streams_runtime.topology.windows import SessionWindows, TimeWindows
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from streams_runtime.pipeline.decode import METADATA, NULL_VALUE
 from streams_runtime.pipeline.formats import content, ddl_of, format_of, parsed, write_json
 from streams_runtime.pipeline.nodes import OUT_TIME, OUT_VALUE, value_columns
 from streams_runtime.pipeline.refusing import columns_refused, refusing
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 
 SIDE = "_side"  # a topology.stream_joins.Side

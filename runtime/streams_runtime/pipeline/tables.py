@@ -19,7 +19,7 @@ from streams_runtime.pipeline.formats import content, format_of, is_null, parsed
 from streams_runtime.pipeline.nodes import HIDDEN, KEPT, applied, value_columns, value_of
 from streams_runtime.pipeline.refusing import columns_refused, refusing
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.plan import TransformNode
+from streams_runtime.topology.nodes import TransformNode
 from streams_runtime.topology.table_nodes import TableJoinNode
 from streams_runtime.topology.table_parts import TablePart
 

@@ -13,7 +13,7 @@ from streams_runtime.pipeline.decode import NULL_VALUE, TURN, Decoder
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.formats import ddl_of, format_of
 from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, value_columns, value_of
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 from streams_runtime.topology.table_nodes import ToStreamNode
 
 PLACE = ("_topic", "_offset", "_timestamp")  # where a record is, and its time: what order among topics goes by

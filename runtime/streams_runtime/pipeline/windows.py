@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from streams_runtime.pipeline.decode import TURN
 from streams_runtime.pipeline.nodes import OUT_WINDOW
 from streams_runtime.pipeline.stream_nodes import ELEMENT
-from streams_runtime.topology.plan import SessionWindows, TimeWindows
+from streams_runtime.topology.windows import SessionWindows, TimeWindows
 
 MISSED = "_missed"
 Missed = tuple[int, int, Sequence[int]]

@@ -12,7 +12,7 @@ from streams_runtime.query.parameters import StoreName
 from streams_runtime.query.schemas import Owners, Stores
 from streams_runtime.query.views import Queryable
 from streams_runtime.state.serdes import key_serde
-from streams_runtime.topology.plan import Format
+from streams_runtime.topology.nodes import Format
 
 FORMATS = ("string", "bytes", "long", "int", "double", "json")
 """Of keys, by the names that a topology has for them."""

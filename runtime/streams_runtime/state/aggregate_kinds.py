@@ -23,7 +23,7 @@ from streams_runtime.state.distinct import DistinctCount
 from streams_runtime.state.percentile import Percentile
 from streams_runtime.state.reducing import Reducing
 from streams_runtime.state.user_class import user_class
-from streams_runtime.topology.plan import Aggregate
+from streams_runtime.topology.nodes import Aggregate
 
 _Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
 

@@ -29,7 +29,7 @@ from streams_runtime.state.in_turn import InTurn, Named
 from streams_runtime.state.json_columns import from_json, json_type, rows_as_json, to_json
 from streams_runtime.state.reducing import Reducing
 from streams_runtime.state.turns import Turns
-from streams_runtime.topology.plan import Aggregate
+from streams_runtime.topology.nodes import Aggregate
 
 
 @dataclass(frozen=True, slots=True)

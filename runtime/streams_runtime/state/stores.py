@@ -7,7 +7,7 @@ from pathlib import Path
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.state.windows import DedupeStore, JoinStore, SessionStore, WindowStore
-from streams_runtime.topology.plan import StoreSpec
+from streams_runtime.topology.store_specs import StoreSpec
 
 AnyStore = KeyValueStore | WindowStore | SessionStore | JoinStore | DedupeStore
 

@@ -13,7 +13,7 @@ from streams_runtime.api.kept_types import KEPT, not_kept
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.python_aggregates import PYTHON
 from streams_runtime.errors import ConfigException, Mistake
-from streams_runtime.topology.plan import Aggregate
+from streams_runtime.topology.nodes import Aggregate
 from streams_runtime.user_code import load, where_in
 
 _TYPES = 'give it a Spark type, such as "DOUBLE" or "STRUCT<n: BIGINT, total: DOUBLE>"'

@@ -14,7 +14,7 @@ from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key
 from streams_runtime.state.windows import SegmentedStore
 from streams_runtime.tasks.updates import Merged
-from streams_runtime.topology.plan import SessionWindows, Windows
+from streams_runtime.topology.windows import SessionWindows, Windows
 
 Last = tuple[int, int, bytes, int, bytes]
 """End, start, key, latest time and state of a window that has closed."""

@@ -16,7 +16,7 @@ from streams_runtime.state.subscriptions import Instruction, Response, Subscript
 from streams_runtime.tasks.foreign_rows import At, Done, Event, in_turn
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.foreign_key_nodes import AnswerNode
-from streams_runtime.topology.plan import TransformNode
+from streams_runtime.topology.nodes import TransformNode
 from streams_runtime.topology.table_parts import TablePart
 
 

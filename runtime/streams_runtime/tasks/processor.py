@@ -34,9 +34,11 @@ from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.told import in_turn, merged_one_by_one
 from streams_runtime.tasks.unreadable import ErrorPolicy, dead_letters
 from streams_runtime.tasks.updates import merged, stream_times, table_updates
-from streams_runtime.topology.plan import AggregateNode, SessionWindows, SlidingWindows, SubTopology, TableSourceNode
+from streams_runtime.topology.nodes import AggregateNode, TableSourceNode
+from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart
+from streams_runtime.topology.windows import SessionWindows, SlidingWindows
 
 
 @dataclass(slots=True)

@@ -25,7 +25,8 @@ from streams_runtime.state.window_keys import session_key, split_session_key
 from streams_runtime.state.windows import SessionStore
 from streams_runtime.tasks.parts import place_named, put_in_turn
 from streams_runtime.tasks.updates import Merged
-from streams_runtime.topology.plan import AggregateNode, SessionWindows
+from streams_runtime.topology.nodes import AggregateNode
+from streams_runtime.topology.windows import SessionWindows
 
 
 @dataclass(slots=True)

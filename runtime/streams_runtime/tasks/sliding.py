@@ -26,7 +26,8 @@ from streams_runtime.tasks.kept import spans_of
 from streams_runtime.tasks.parts import place_named, put_in_turn
 from streams_runtime.tasks.sliding_turns import Parts, Turn, Window
 from streams_runtime.tasks.updates import Merged
-from streams_runtime.topology.plan import AggregateNode, SlidingWindows
+from streams_runtime.topology.nodes import AggregateNode
+from streams_runtime.topology.windows import SlidingWindows
 
 _MOST_PARTS = 1_000_000
 """So many parts of windows are held, then they are put together: a record may join a thousand windows."""

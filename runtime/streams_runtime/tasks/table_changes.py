@@ -33,7 +33,7 @@ from streams_runtime.state.shown import Shown
 from streams_runtime.state.store import unstamp
 from streams_runtime.tasks.places import Place, places_among
 from streams_runtime.tasks.task import Task
-from streams_runtime.topology.plan import TransformNode
+from streams_runtime.topology.nodes import TransformNode
 from streams_runtime.topology.table_nodes import TableJoinNode
 from streams_runtime.topology.table_parts import TablePart
 

@@ -19,8 +19,9 @@ from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.state.windows import SessionStore, WindowStore
 from streams_runtime.tasks.parts import place_named
-from streams_runtime.topology.plan import AggregateNode, TableSourceNode, TimeWindows
+from streams_runtime.topology.nodes import AggregateNode, TableSourceNode
 from streams_runtime.topology.table_nodes import ToTableNode
+from streams_runtime.topology.windows import TimeWindows
 
 _NO_TIME = (-1).to_bytes(8, "big", signed=True)
 

@@ -32,8 +32,9 @@ from streams_runtime.testing.session import spark_session
 from streams_runtime.testing.stores import DriverStores
 from streams_runtime.testing.topics import InputTopic, OutputTopic
 from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.nodes import Format, SourceNode, TableSourceNode
 from streams_runtime.topology.partitions import partition_counts
-from streams_runtime.topology.plan import Format, SourceNode, TableSourceNode, Topology
+from streams_runtime.topology.plan import Topology
 from streams_runtime.user_code import search_in
 
 

@@ -20,7 +20,8 @@ from streams_runtime.query.windows import windowed
 from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
 from streams_runtime.testing.fitting import fitted
 from streams_runtime.testing.schemas import LocalSchemas
-from streams_runtime.topology.plan import AggregateNode, Format, SinkNode, Topology, TransformNode
+from streams_runtime.topology.nodes import AggregateNode, Format, SinkNode, TransformNode
+from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.stream_nodes import StreamNode
 from streams_runtime.topology.table_nodes import ToStreamNode
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.api.paths import under
 from streams_runtime.errors import MissingSourceTopicException, TopologyException
-from streams_runtime.topology.plan import AggregateNode, SinkNode, SourceNode, TableSourceNode, Topology
+from streams_runtime.topology.nodes import AggregateNode, SinkNode, SourceNode, TableSourceNode
+from streams_runtime.topology.plan import Topology
 
 
 def source_topics(topology: Topology) -> Mapping[str, str]:

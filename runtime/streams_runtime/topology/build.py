@@ -18,40 +18,33 @@ from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.foreign_key_nodes import InternalSink
 from streams_runtime.topology.foreign_keys import check_foreign_keys, foreign_key_nodes, foreign_key_stores
 from streams_runtime.topology.global_tables import global_sources, global_tables
-from streams_runtime.topology.order import needed_first
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     Aggregate,
     AggregateNode,
     Format,
-    Function,
     JoinNode,
     KeyByNode,
     MergeNode,
     Node,
     RepartitionSinkNode,
     RepartitionSourceNode,
-    SessionWindows,
     SinkNode,
-    SlidingWindows,
     SourceNode,
-    StoreKind,
-    StoreSpec,
-    SubTopology,
     TableSourceNode,
-    TimeWindows,
-    Topology,
     TransformNode,
-    Windowing,
-    Windows,
     inputs_of,
     needed_by,
     users_topics_written,
 )
+from streams_runtime.topology.order import needed_first
+from streams_runtime.topology.plan import Function, SubTopology, Topology
 from streams_runtime.topology.stage_order import stage_order
+from streams_runtime.topology.store_specs import StoreKind, StoreSpec, Windowing
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_steps import branches_of, stream_node
 from streams_runtime.topology.table_nodes import TableJoinNode, ToTableNode
 from streams_runtime.topology.table_steps import table_node
+from streams_runtime.topology.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
 
 # Without a declared format a key is bytes that are only carried along.
 _UNDECLARED_KEY = Format("bytes")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streams_runtime.topology.change import Change, Owned, TopologyChanges
+from streams_runtime.topology.nodes import SourceNode, TableSourceNode
 from streams_runtime.topology.origins import deciding_topics
 from streams_runtime.topology.partitions import internal_topic_names
-from streams_runtime.topology.plan import SourceNode, TableSourceNode, Topology
+from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.store_changes import store_changes
 
 _ADDED, _EMPTY = "only the new topology has it", "it begins empty, without what was processed before"

@@ -10,7 +10,7 @@ from streams_runtime.api.sql import parse_expression
 from streams_runtime.api.streams import value_columns
 from streams_runtime.api.topology_spec import FormatSpec
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     Aggregate,
     AggregateNode,
     Format,
@@ -20,9 +20,9 @@ from streams_runtime.topology.plan import (
     RepartitionSourceNode,
     SourceNode,
     TableSourceNode,
-    Topology,
     TransformNode,
 )
+from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import FlatMapNode
 from streams_runtime.topology.table_nodes import TableJoinNode

@@ -7,7 +7,7 @@ from typing import Any
 
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     AggregateNode,
     JoinNode,
     KeyByNode,
@@ -15,18 +15,14 @@ from streams_runtime.topology.plan import (
     Node,
     RepartitionSinkNode,
     RepartitionSourceNode,
-    SessionWindows,
     SinkNode,
-    SlidingWindows,
     SourceNode,
-    SubTopology,
     TableSourceNode,
-    Topology,
     TransformNode,
-    Windows,
     inputs_of,
     written_by,
 )
+from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import (
     BranchNode,
@@ -38,6 +34,7 @@ from streams_runtime.topology.stream_nodes import (
     what_it_does,
 )
 from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
+from streams_runtime.topology.windows import SessionWindows, SlidingWindows, Windows
 
 _FromTopics = SourceNode | TableSourceNode | RepartitionSourceNode
 

@@ -12,14 +12,9 @@ from streams_runtime.api.names import (
 from streams_runtime.api.topology_spec import JoinSpec, StepSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
-from streams_runtime.topology.plan import (
-    Node,
-    RepartitionSourceNode,
-    StoreSpec,
-    SubTopology,
-    TableSourceNode,
-    TransformNode,
-)
+from streams_runtime.topology.nodes import Node, RepartitionSourceNode, TableSourceNode, TransformNode
+from streams_runtime.topology.plan import SubTopology
+from streams_runtime.topology.store_specs import StoreSpec
 from streams_runtime.topology.table_parts import TablePart
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams_runtime.topology.change import Change
-from streams_runtime.topology.plan import StoreSpec
+from streams_runtime.topology.store_specs import StoreSpec
 
 
 def global_change(where: str, store: StoreSpec) -> Change:

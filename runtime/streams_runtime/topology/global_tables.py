@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.topology.plan import JoinNode, Node, StoreSpec, SubTopology, TableSourceNode, Topology
+from streams_runtime.topology.nodes import JoinNode, Node, TableSourceNode
+from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 
 
 def global_sources(application: StreamsApplication, nodes: Iterable[Node]) -> tuple[TableSourceNode, ...]:

@@ -6,15 +6,9 @@ from collections.abc import Mapping
 
 from streams_runtime.api.sql import parse_expression
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode, InternalSink
+from streams_runtime.topology.nodes import JoinNode, KeyByNode, SourceNode, TableSourceNode, needed_by
 from streams_runtime.topology.partitions import copartitioned
-from streams_runtime.topology.plan import (
-    JoinNode,
-    KeyByNode,
-    SourceNode,
-    TableSourceNode,
-    Topology,
-    needed_by,
-)
+from streams_runtime.topology.plan import Topology
 
 
 def keys_of(topology: Topology, name: str) -> frozenset[str]:

@@ -8,18 +8,16 @@ from streams_runtime.api import ApplicationSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     AggregateNode,
-    InternalTopic,
     JoinNode,
     RepartitionSourceNode,
     SourceNode,
-    StoreSpec,
     TableSourceNode,
-    TaskId,
-    Topology,
     inputs_of,
 )
+from streams_runtime.topology.plan import InternalTopic, TaskId, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.table_nodes import TableJoinNode, ToTableNode
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.nodes import AggregateNode, JoinNode, streams_of
 from streams_runtime.topology.order import needed_first
-from streams_runtime.topology.plan import AggregateNode, JoinNode, SubTopology, streams_of
+from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart, table_parts

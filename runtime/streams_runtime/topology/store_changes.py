@@ -18,23 +18,15 @@ from streams_runtime.topology.dedupe_changes import dedupe_store_changes
 from streams_runtime.topology.foreign_key_changes import result_changes, subscription_changes
 from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode
 from streams_runtime.topology.global_changes import global_change
+from streams_runtime.topology.nodes import Aggregate, AggregateNode, TableSourceNode
 from streams_runtime.topology.origins import keys_of
-from streams_runtime.topology.plan import (
-    Aggregate,
-    AggregateNode,
-    SessionWindows,
-    SlidingWindows,
-    StoreSpec,
-    SubTopology,
-    TableSourceNode,
-    TimeWindows,
-    Topology,
-    Windows,
-)
+from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.topology.store_specs import StoreSpec
 from streams_runtime.topology.stream_join_changes import join_store_changes
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.to_table_changes import to_table_changes
+from streams_runtime.topology.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
 
 _RENAME = "give the store a new name, which makes it begin empty, or put back what it was"
 _WIDER = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)

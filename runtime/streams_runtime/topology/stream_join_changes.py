@@ -9,7 +9,8 @@ from streams_runtime.api.paths import under
 from streams_runtime.topology.change import Change
 from streams_runtime.topology.column_types import columns_of
 from streams_runtime.topology.origins import keys_of
-from streams_runtime.topology.plan import StoreSpec, Topology
+from streams_runtime.topology.plan import Topology
+from streams_runtime.topology.store_specs import StoreSpec
 from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 
 _RENAME = "give the step a new name, which makes its stores begin empty, or put back what it was"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.plan import (
+from streams_runtime.topology.nodes import (
     AggregateNode,
     JoinNode,
     SinkNode,
-    SubTopology,
     TableSourceNode,
     TransformNode,
     inputs_of,
     streams_of,
 )
+from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 
 TableRoot = TableSourceNode | ToTableNode | AggregateNode

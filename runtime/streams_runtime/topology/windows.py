@@ -1,0 +1,51 @@
+"""The windows that an aggregate divides a key's records by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindows:
+    """Windows [start, start + `size`) that begin at every multiple of `advance` since 1970. All in ms.
+
+    A window is closed once stream time has reached its end and `grace`. `retention` is that of its store. With
+    `only_final` a window is passed on when it has closed, and not at each change.
+    """
+
+    size: int
+    advance: int
+    grace: int
+    retention: int
+    only_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindows:
+    """Windows [start, start + `size`], both ends included, that begin or end with a key's records. All in ms.
+
+    One ends at each record's time and one begins 1 ms after it, if any record lies in it. A window takes records until
+    stream time has passed its end by more than `grace`. The rest is as in TimeWindows.
+    """
+
+    size: int
+    grace: int
+    retention: int
+    only_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows:
+    """Windows of a key's records that are at most `gap` apart, from the first one's time to the last one's. All in ms.
+
+    A session is closed once stream time has passed its end by more than `gap` and `grace`. The rest is as in
+    TimeWindows.
+    """
+
+    gap: int
+    grace: int
+    retention: int
+    only_final: bool = False
+
+
+Windows = TimeWindows | SlidingWindows | SessionWindows
