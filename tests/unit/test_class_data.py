@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -89,3 +90,14 @@ def test_of_two_that_want_it_at_once_one_makes_it(tmp_path: Path):
         assert second == []
     waiting.join()
     assert second == [found.options] != [()]
+
+
+def test_archives_that_nobody_has_used_for_a_month_go_when_a_new_one_comes(jar: Path):
+    found = class_data.broker_class_data()
+    with found.made() as options:
+        unused, used = (found.archive.with_name(f"spark-{name}.jsa") for name in ("unused", "used"))
+        for each, days in ((unused, 31), (used, 29)):
+            each.write_bytes(b"classes")
+            os.utime(each, (time.time() - days * 24 * 3600,) * 2)
+        archive_of(options).write_bytes(b"classes")
+    assert {each.name for each in found.archive.parent.glob("*.jsa")} == {found.archive.name, used.name}

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.jars import broker_jars, cache_folder, only_one, spark_jars
 from streams_runtime.jvm.java import find_java, java_home
 
+_UNUSED = 30 * 24 * 3600.0  # seconds
 # A JVM checks an archive itself as well, goes on without one that does not fit, and should not talk about it.
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
@@ -60,8 +62,17 @@ class ClassData:
                         " of its own classes (java -Xshare:dump makes it)"
                     )
                 part.rename(self.archive)
+                _remove_unused(self.archive.parent)
             finally:
                 part.unlink(missing_ok=True)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Archives of jars and Javas that have gone, by when a JVM last had them: they are large."""
+    for each in folder.glob("*.jsa"):
+        with suppress(FileNotFoundError):  # another process removes them too
+            if time.time() - each.stat().st_atime > _UNUSED:
+                each.unlink()
 
 
 def spark_class_data() -> ClassData:
