@@ -8,12 +8,14 @@ from streams_runtime.api.aggregates import parse_aggregate
 from streams_runtime.api.graph import foreign_key_join_behind, inputs_of_step, stage_before
 from streams_runtime.api.paths import under
 from streams_runtime.api.python_aggregates import PYTHON
+from streams_runtime.api.reduce_aggregates import REDUCE
 from streams_runtime.api.sql import SqlSyntaxError
 from streams_runtime.api.streams import UNKNOWN, Stream
 from streams_runtime.api.told_tables import made_of_their_own, told_aggregates
 from streams_runtime.api.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
 
+_ONE_BY_ONE = {PYTHON: "a class in Python", REDUCE: "reduce"}  # whose records are only put together key by key
 _CLOSED = "give the aggregate suppress: untilWindowCloses, or write it to a topic by a sink"
 
 
@@ -74,13 +76,15 @@ def _told(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Seque
         return
     for name, text in (step.aggregate or {}).items():
         try:
-            in_python = parse_aggregate(text).function == PYTHON
+            what = _ONE_BY_ONE.get(parse_aggregate(text).function)
         except SqlSyntaxError:
             continue
-        if in_python:
-            found = "a class in Python in an aggregate of which every change is asked for, by a toStream or a join, is"
+        if what is not None:
+            found = (
+                f"{what} in an aggregate of which every change is asked for, by a toStream or a join, is not there yet"
+            )
             remedy = "write the aggregate to a topic by a sink, and read that in another application"
-            yield Mistake(under(path, "aggregate", name), f"{found} not there yet", remedy)
+            yield Mistake(under(path, "aggregate", name), found, remedy)
     yield from _without_places(step, under(path, "aggregate"), "an aggregate of which every change is asked for", steps)
 
 

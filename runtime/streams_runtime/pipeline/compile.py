@@ -448,7 +448,7 @@ class Compiler:
         check_aggregates(state, rows)
         self._aggregates[node.name] = state
         if node.name in self._told and state.in_turn:
-            raise _told_in_python(node)
+            raise _told_one_by_one(node)
         schema = to_arrow_schema(self.partial_aggregates(node, rows, Observation()).schema)
         state.bind(schema)
         bind_reductions(self._spark, state)
@@ -475,8 +475,8 @@ class Compiler:
         return AvroFormat(format.name, format.schema, self._writers) if format.name == "avro" else format
 
 
-def _told_in_python(node: AggregateNode) -> InvalidApplicationException:
-    found = "a class in Python in an aggregate of which every change is asked for is not there yet"
+def _told_one_by_one(node: AggregateNode) -> InvalidApplicationException:
+    found = "a class in Python, or reduce, in an aggregate of which every change is asked for is not there yet"
     remedy = "write the aggregate to a topic by a sink, and read that in another application"
     return InvalidApplicationException([Mistake(f"{node.path}.aggregate", found, remedy)])
 
