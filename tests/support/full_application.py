@@ -40,8 +40,7 @@ spec:
          value: {format: json, schema: "user STRING, amount DOUBLE, ts TIMESTAMP"}}
       - {name: refunds, topic: refunds, key: {format: json, schema: "id BIGINT"},
          value: {format: json, schema: "user STRING, amount DOUBLE, ts TIMESTAMP"}}
-      - {name: users, topic: users, key: {format: string}, value: {format: json, schema: "name STRING"},
-         table: {store: users}}
+      - {name: people, topic: users, key: {format: string}, value: {format: json, schema: "name STRING"}}
     steps:
       - {name: paid, from: orders, where: "AMOUNT > 0 and _key.id > 5",
          select: {user: user, cents: "cast(amount as bigint)"}}
@@ -71,11 +70,14 @@ spec:
       - {name: close, from: by-user, join: {stream: all-again, within: 5m, select: {later: '`all-again`.cents'}}}
       - {name: spans, from: often, where: n > 1, select: {n: n, of: _window_start, to: _window_end}}
       - {name: mean, from: totals, where: n > 1, select: {value: total / n}}
+      - {name: users, from: people, toTable: {store: users}}
+      - {name: changes, from: users, toStream: {}}
       - {name: named, from: users, where: name is not null}
     sinks:
       - {from: mean, topic: means, key: {format: string}, value: {format: double}}
       - {from: mean, topic: means}
       - {from: named, topic: named}
+      - {from: changes, topic: changes}
       - {from: spans, topic: spans}
       - {from: parted, topic: parted}
       - {from: once, topic: once}

@@ -1319,8 +1319,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "a topic's name of 311 characters",
         "at most 249",
     ),
+    "dead-letters-of-a-table": (
+        application(processing={"onDeserializationError": {"deadLetter": {"topic": "letters"}}}),
+        "spec.processing.onDeserializationError",
+        "deadLetter is not there yet for tables (users)",
+        "read the topic as a stream",
+    ),
+    "records-of-a-table-left-out": (
+        application(processing={"onDeserializationError": "continue"}),
+        "spec.processing.onDeserializationError",
+        "continue is not there yet for tables (users)",
+        "use fail",
+    ),
     "dead-letter-loop": (
-        application(processing={"onDeserializationError": {"deadLetter": {"topic": "orders"}}}),
+        application(sources=[ORDERS], processing={"onDeserializationError": {"deadLetter": {"topic": "orders"}}}),
         "spec.processing.onDeserializationError.deadLetter.topic",
         "is read by",
         "another topic",

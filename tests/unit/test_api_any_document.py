@@ -16,7 +16,7 @@ BASE: dict[str, Any] = {
     "metadata": {"name": "shop"},
     "spec": {
         "kafka": {"bootstrapServers": "k:1", "config": {"a": 1}},
-        "processing": {"commitInterval": "1s", "onDeserializationError": {"deadLetter": {"topic": "d"}}},
+        "processing": {"commitInterval": "1s", "onDeserializationError": "fail"},
         "internalTopics": {"overrides": {"t-changelog": {"a": 1}}},
         "state": {"storage": {"size": "1Gi"}},
         "template": {"env": [{"name": "A"}], "tolerations": [{"operator": "Exists"}]},

@@ -42,7 +42,7 @@ def test_every_step_store_and_topic_is_drawn_once_with_what_it_does() -> None:
     }
     assert nodes["step paid"] == ["paid", "where AMOUNT > 0 and _key.id > 5; select", "user, cents"]
     assert nodes["store often"] == ["often", "window store", "orders_v2-often-changelog"]
-    assert nodes["store users"] == ["users", "key-value store"]
+    assert nodes["store users"] == ["users", "key-value store", "orders_v2-users-changelog"]
     assert nodes["topic orders_v2-by-user-repartition"] == ["orders_v2-by-user-repartition"]
 
 

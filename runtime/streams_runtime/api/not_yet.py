@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from streams_runtime.api.kafka_spec import ProcessingSpec
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.pod_spec import StateSpec
-from streams_runtime.api.topology_spec import SourceSpec, TopologySpec
+from streams_runtime.api.topology_spec import SourceSpec
 from streams_runtime.errors import Mistake
 
 NOT_YET_FIELDS: dict[tuple[str, str], str] = {
@@ -20,9 +20,9 @@ NOT_YET_FIELDS: dict[tuple[str, str], str] = {
 _LOCAL_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)\])?")
 
 
-def table_limits(processing: ProcessingSpec, topology: TopologySpec) -> Iterator[Mistake]:
+def table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
     """Skipping records of a table: restoring it from its own topic would bring them back."""
-    tables = [source.name for source in topology.sources if source.table is not None]
+    tables = [source.name for source in sources if source.table is not None and not source.table.global_]
     action = processing.on_deserialization_error.action
     if tables and action != "fail":
         found = f"{action} is not there yet for tables ({', '.join(tables)}): a table is restored from its own topic"

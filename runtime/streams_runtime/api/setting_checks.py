@@ -45,11 +45,9 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(_template(parts.template))
     if parts.topology:
         checks.append(function_mistakes(parts.topology.functions))
-    if parts.processing and parts.topology:
-        checks.append(table_limits(parts.processing, parts.topology))
     if parts.processing:
         sources = [source.model for source in parts.sources if source.model]
-        checks.append(global_table_limits(parts.processing, sources))
+        checks += [table_limits(parts.processing, sources), global_table_limits(parts.processing, sources)]
     yield from chain.from_iterable(checks)
 
 
