@@ -206,7 +206,7 @@ REFUSED: dict[str, tuple[Document, str]] = {
     "an aggregate without a store": (
         step(**{"from": "orders", "aggregate": {"n": "count(*)"}}),
         (
-            "spec.topology.steps[0]: Invalid value: an aggregate has a store, as has a join of tables with on, and no"
+            "spec.topology.steps[0]: Invalid value: an aggregate has a store, as has a join of tables with key, and no"
             " other step; name it, or leave it out"
         ),
     ),
