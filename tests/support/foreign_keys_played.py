@@ -21,10 +21,11 @@ from streams_runtime.pipeline.nodes import KEPT, OUT_KEY, OUT_TIME, OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.pipeline.tables import RAW_KEY, held_time, held_value
 from streams_runtime.state.store import Updates, unstamp
-from streams_runtime.tasks.foreign_joins import ForeignKeySide, foreign_key_sides
+from streams_runtime.tasks.foreign_joins import met
 from streams_runtime.tasks.updates import table_updates
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.foreign_keys import ForeignKeySide, foreign_key_sides
 from streams_runtime.topology.table_parts import TablePart
 
 LEFT, RIGHT = "left", "right"
@@ -179,7 +180,7 @@ class Played:
         this, tasks = self.sides[side], self.tasks[side]
         keyed = _keyed(this, changed)
         given = {this.table.sources[0].name: keyed}, {this.node.incoming: _arrived(self.told[side].name, arrived)}
-        done = this.done(PlayedCompiler(), *given, tasks)  # type: ignore[arg-type]
+        done = met(this, PlayedCompiler(), *given, tasks)  # type: ignore[arg-type]
         other = self.told[RIGHT if side == LEFT else LEFT]
         for emission in done.emissions:
             for record in zip(emission.keys, emission.values, emission.timestamps, strict=True):

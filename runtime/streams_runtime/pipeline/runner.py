@@ -37,6 +37,7 @@ from streams_runtime.pipeline.to_table import PLACE, Streamed, kept_rows, place_
 from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed
 from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.foreign_keys import foreign_key_sides
 from streams_runtime.topology.nodes import (
     AggregateNode,
     JoinNode,
@@ -179,6 +180,7 @@ class SubTopologyRunner:
         self._reader = reader
         self._sub = sub
         self.stages = stage_order(sub)
+        self.foreign_key_sides = foreign_key_sides(sub)
         self._parse_once = compiler.has_several_outlets(sub)
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]

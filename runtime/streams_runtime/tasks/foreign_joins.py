@@ -1,9 +1,8 @@
-"""The sides of joins by foreign keys that a sub-topology has; one may have both sides of one."""
+"""A batch's part of a side of a join by a foreign key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,42 +10,27 @@ from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.tasks.foreign_left import joined
 from streams_runtime.tasks.foreign_right import answered
-from streams_runtime.tasks.foreign_rows import Done
+from streams_runtime.tasks.foreign_rows import Done, in_turn
 from streams_runtime.tasks.task import Task
-from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode
-from streams_runtime.topology.foreign_keys import side_of
-from streams_runtime.topology.plan import SubTopology
-from streams_runtime.topology.table_parts import TablePart
+from streams_runtime.topology.foreign_key_nodes import AnswerNode
+from streams_runtime.topology.foreign_keys import ForeignKeySide
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignKeySide:
-    """One side, and its own table. Of the node are the rows that `done` gives."""
+def met(
+    side: ForeignKeySide,
+    compiler: Compiler,
+    changed: Mapping[str, Keyed],
+    arrived: Mapping[str, pa.Table],
+    tasks: Mapping[int, Task],
+) -> Done:
+    """What changes of tables and records of the other side, each by the source's name, come to.
 
-    node: AnswerNode | ForeignKeyJoinNode
-    table: TablePart
-
-    def done(
-        self,
-        compiler: Compiler,
-        changed: Mapping[str, Keyed],
-        arrived: Mapping[str, pa.Table],
-        tasks: Mapping[int, Task],
-    ) -> Done:
-        """The side's part of a batch: changes of tables and records of the other side, each by the source's name.
-
-        Raises ProcessorStateException: a store can't be read.
-        """
-        given = changed.get(self.table.sources[0].name), arrived.get(self.node.incoming)
-        if isinstance(self.node, AnswerNode):
-            return answered(self.node, self.table, compiler, *given, tasks)
-        return joined(self.node, self.table, compiler, *given, tasks)
-
-
-def foreign_key_sides(sub: SubTopology) -> tuple[ForeignKeySide, ...]:
-    """All of a sub-topology."""
-    return tuple(
-        ForeignKeySide(node, side_of(sub, node.input))
-        for node in sub.nodes
-        if isinstance(node, AnswerNode | ForeignKeyJoinNode)
-    )
+    Raises ProcessorStateException: a store can't be read.
+    """
+    source = side.table.sources[0]
+    events, snapshots = in_turn(source, changed.get(source.name), arrived.get(side.node.incoming), tasks)
+    if not events:
+        return Done()
+    if isinstance(side.node, AnswerNode):
+        return answered(side.node, side.table, compiler, events, snapshots, tasks)
+    return joined(side.node, side.table, compiler, events, snapshots, tasks)

@@ -8,7 +8,7 @@ comes, and the old result would stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,10 +17,10 @@ from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.foreign_keys import FOREIGN_KEY, OTHER, PRESENT
 from streams_runtime.pipeline.nodes import KEPT, OUT_VALUE
-from streams_runtime.pipeline.runner import Emission, Keyed, TableRows
+from streams_runtime.pipeline.runner import Emission, TableRows
 from streams_runtime.state.store import Updates
 from streams_runtime.state.subscriptions import Instruction, Response, Subscription, hash_of
-from streams_runtime.tasks.foreign_rows import At, Done, Event, Snapshots, in_turn
+from streams_runtime.tasks.foreign_rows import At, Done, Event, Snapshots
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.table_parts import TablePart
@@ -52,19 +52,16 @@ def joined(
     node: ForeignKeyJoinNode,
     side: TablePart,
     compiler: Compiler,
-    changed: Keyed | None,
-    arrived: pa.Table | None,
+    events: Sequence[Event],
+    snapshots: Snapshots,
     tasks: Mapping[int, Task],
 ) -> Done:
     """A batch's subscriptions, and what the stores of the result will hold.
 
-    `changed` are the changes of the source of `side`, `arrived` the answers of the batch.
+    `events` are the changes of the source of `side` and the answers of the batch, in turn; there are some.
 
     Raises ProcessorStateException: a store can't be read.
     """
-    events, snapshots = in_turn(side.sources[0], changed, arrived, tasks)
-    if not events:
-        return Done()
     keys: list[bytes | None] = []
     if any(event.message is None for event in events):
         keys = encoded(compiler.foreign_keys(node, side, snapshots.table())[FOREIGN_KEY])

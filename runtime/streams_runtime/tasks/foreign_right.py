@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-import pyarrow as pa
 
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.nodes import OUT_TIME, OUT_VALUE
-from streams_runtime.pipeline.runner import Emission, Keyed
+from streams_runtime.pipeline.runner import Emission
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.subscriptions import Instruction, Response, Subscription, behind, combined_key, prefix_of
-from streams_runtime.tasks.foreign_rows import At, Done, Event, in_turn
+from streams_runtime.tasks.foreign_rows import At, Done, Event, Snapshots
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.foreign_key_nodes import AnswerNode
 from streams_runtime.topology.nodes import TransformNode
@@ -24,19 +22,16 @@ def answered(
     node: AnswerNode,
     side: TablePart,
     compiler: Compiler,
-    changed: Keyed | None,
-    arrived: pa.Table | None,
+    events: Sequence[Event],
+    snapshots: Snapshots,
     tasks: Mapping[int, Task],
 ) -> Done:
     """A batch's answers and what the stores of subscriptions will hold.
 
-    `changed` are the changes of the source of `side`, `arrived` the subscriptions of the batch.
+    `events` are the changes of the source of `side` and the subscriptions of the batch, in turn; there are some.
 
     Raises ProcessorStateException: a store can't be read.
     """
-    events, snapshots = in_turn(side.sources[0], changed, arrived, tasks)
-    if not events:
-        return Done()
     sent = compiler.rows_sent(side, snapshots.table())
     rows = list(zip(sent[OUT_VALUE].to_pylist(), sent[OUT_TIME].to_pylist(), strict=True))
     rows = [(None if value is None else value.encode(), time) for value, time in rows]

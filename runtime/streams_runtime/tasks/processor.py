@@ -22,7 +22,7 @@ from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.tasks.closing import closed
 from streams_runtime.tasks.dedupe import deduped
-from streams_runtime.tasks.foreign_joins import foreign_key_sides
+from streams_runtime.tasks.foreign_joins import met
 from streams_runtime.tasks.global_joins import looked_up
 from streams_runtime.tasks.joins import matched
 from streams_runtime.tasks.peeks import PeekLog, Totals, added_up
@@ -250,8 +250,8 @@ class BatchProcessor:
 
     def _join_by_foreign_keys(self, work: _Work, result: StageResult) -> None:
         """Both sides of such joins, as far as the sub-topology has them."""
-        for side in foreign_key_sides(work.sub):
-            done = side.done(self._compiler, work.changes, result.arrived, work.tasks)
+        for side in work.runner.foreign_key_sides:
+            done = met(side, self._compiler, work.changes, result.arrived, work.tasks)
             for emission in done.emissions:
                 work.send(emission)
             for store, updates in done.updates:

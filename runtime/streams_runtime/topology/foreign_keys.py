@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from streams_runtime.api.names import (
     changelog_topic,
     foreign_key_parts,
@@ -49,11 +51,28 @@ def foreign_key_stores(node: Node, application_id: str) -> list[StoreSpec]:
     return []
 
 
-def side_of(sub: SubTopology, name: str) -> TablePart:
-    """The table `name` of a join by a foreign key: its one source, and the steps over it.
+@dataclass(frozen=True, slots=True)
+class ForeignKeySide:
+    """One side of a join by a foreign key, and its own table."""
 
-    Raises TopologyException when it comes from something else.
+    node: AnswerNode | ForeignKeyJoinNode
+    table: TablePart
+
+
+def foreign_key_sides(sub: SubTopology) -> tuple[ForeignKeySide, ...]:
+    """All of a sub-topology, which may have both sides of one join.
+
+    Raises TopologyException for a join by a foreign key of a table that no source gives.
     """
+    return tuple(
+        ForeignKeySide(node, _table(sub, node.input))
+        for node in sub.nodes
+        if isinstance(node, AnswerNode | ForeignKeyJoinNode)
+    )
+
+
+def _table(sub: SubTopology, name: str) -> TablePart:
+    """The table `name` of such a join: its one source, and the steps over it."""
     by_name = {node.name: node for node in sub.nodes}
     steps: list[TransformNode] = []
     node = by_name.get(name)
@@ -63,10 +82,3 @@ def side_of(sub: SubTopology, name: str) -> TablePart:
     if not isinstance(node, TableSourceNode):
         raise TopologyException(f"{name!r} is no table of a source; join tables that sources give by a foreign key")
     return TablePart((node,), tuple(steps), frozenset(), ())
-
-
-def check_foreign_keys(sub: SubTopology) -> None:
-    """Raises TopologyException for a join by a foreign key of a table that no source gives."""
-    for node in sub.nodes:
-        if isinstance(node, AnswerNode | ForeignKeyJoinNode):
-            side_of(sub, node.input)
