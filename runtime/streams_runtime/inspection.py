@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+from streams_runtime.api.formats import REGISTERED
 from streams_runtime.engine import EngineRoom
 from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException, told
 from streams_runtime.global_thread import GlobalStreamThread
@@ -292,12 +293,12 @@ class ClientInspection:
 
 def codec_of(topology: Topology, store: str, compiler: Callable[[], Compiler]) -> StoreCodec:
     """How the bytes of a store are read; `compiler` knows what Spark has found out, and is not needed
-    for tables but those of avro.
+    for tables but those of avro and protobuf.
     """
     spec = topology.store(store)[1]
     node = topology.node(spec.node)
-    if isinstance(node, TableSourceNode) and node.value.name == "avro":
-        return StoreCodec(key_serde(node.key), compiler().decoder(node.name).avro_value)
+    if isinstance(node, TableSourceNode) and node.value.name in REGISTERED:
+        return StoreCodec(key_serde(node.key), compiler().decoder(node.name).registered_value)
     if isinstance(node, TableSourceNode):
         return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
     size = None if spec.windowing is None else spec.windowing.size

@@ -255,13 +255,20 @@ REFUSED: dict[str, tuple[Document, str]] = {
     "a schema for text": (
         {"topology": {"sources": [SOURCE | {"value": {"format": "string", "schema": "a INT"}}]}},
         (
-            "spec.topology.sources[0].value: Invalid value: only json and avro have a schema; leave it out, or use"
-            " format json"
+            "spec.topology.sources[0].value: Invalid value: only json, avro and protobuf have a schema; leave it out,"
+            " or use format json"
+        ),
+    ),
+    "a message of text": (
+        {"topology": {"sources": [SOURCE | {"value": {"format": "string", "message": "Order"}}]}},
+        (
+            "spec.topology.sources[0].value.message: Invalid value: only protobuf has messages; leave it out, or use"
+            " format protobuf"
         ),
     ),
     "another format": (
-        {"topology": {"sources": [SOURCE | {"value": {"format": "protobuf"}}]}},
-        'spec.topology.sources[0].value.format: Unsupported value: "protobuf"',
+        {"topology": {"sources": [SOURCE | {"value": {"format": "thrift"}}]}},
+        'spec.topology.sources[0].value.format: Unsupported value: "thrift"',
     ),
     "a name twice": (
         {"topology": {"sources": [SOURCE, SOURCE | {"topic": "others"}]}},

@@ -84,6 +84,19 @@ def avro(schema: str) -> dict[str, Any]:
     return {**ORDERS, "value": {"format": "avro", "schema": schema}}
 
 
+PROTO = 'syntax = "proto3"; message Order { string user = 1; double amount = 2; }'
+
+
+def protobuf(schema: str, **more: Any) -> dict[str, Any]:
+    """The source `orders` with values of protobuf."""
+    return {**ORDERS, "value": {"format": "protobuf", "schema": schema, **more}}
+
+
+def protobuf_sink(**value: Any) -> dict[str, Any]:
+    """A sink of the source `orders`."""
+    return {"from": "orders", "topic": "out", "value": {"format": "protobuf", **value}}
+
+
 def avro_sink(schema: str) -> dict[str, Any]:
     """A sink of the source `orders`."""
     return {"from": "orders", "topic": "out", "value": {"format": "avro", "schema": schema}}
@@ -1124,10 +1137,100 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "STRING",
     ),
     "format": (
-        application(sources=[{**ORDERS, "value": {"format": "protobuf"}}]),
+        application(sources=[{**ORDERS, "value": {"format": "thrift"}}]),
         f"{SRC}.value.format",
-        "found 'protobuf'",
-        "'string', 'bytes', 'long', 'int', 'double', 'json' or 'avro'",
+        "found 'thrift'",
+        "'string', 'bytes', 'long', 'int', 'double', 'json', 'avro' or 'protobuf'",
+    ),
+    "protobuf-without-schema": (
+        application(sources=[{**ORDERS, "value": {"format": "protobuf"}}], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "is missing",
+        ".proto",
+    ),
+    "protobuf-no-schema": (
+        application(sources=[protobuf("user STRING")], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "no Protobuf schema: at line 1",
+        "message Order",
+    ),
+    "protobuf-recursive": (
+        application(sources=[protobuf(PROTO.replace("double", "Order"))], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "the message Order inside of itself in the field amount",
+        "recursive",
+    ),
+    "protobuf-message": (
+        application(sources=[protobuf(PROTO, message="Ordre")], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "there is no message 'Ordre'",
+        "'Order'",
+    ),
+    "protobuf-message-of-json": (
+        application(sources=[{**ORDERS, "value": {**ORDERS["value"], "message": "Order"}}]),
+        f"{SRC}.value.message",
+        "a message for json",
+        "format protobuf",
+    ),
+    "protobuf-message-of-no-schema": (
+        application(sinks=[protobuf_sink(message="Order")], kafka=REGISTRY),
+        f"{SINK}.value.message",
+        "the message 'Order' of no schema",
+        "leave it out",
+    ),
+    "protobuf-column": (
+        application({"name": "s", "from": "orders", "where": "amuont > 1"}, sources=[protobuf(PROTO)], kafka=REGISTRY),
+        f"{S}.where",
+        "amuont",
+        "'amount'",
+    ),
+    "protobuf-without-registry": (
+        application(sources=[protobuf(PROTO)]),
+        "spec.kafka.schemaRegistry",
+        "spec.topology.sources[0].value.format is protobuf",
+        "url",
+    ),
+    "protobuf-key-of-an-aggregate": (
+        application(
+            {"name": "s", "from": "orders", "aggregate": {"total": "count(*)"}, "store": "s"},
+            sources=[{**ORDERS, "key": {"format": "protobuf", "schema": PROTO}}],
+            kafka=REGISTRY,
+        ),
+        f"{S}.aggregate",
+        "orders declares none, or one in a registry",
+        "keyBy",
+    ),
+    "protobuf-key-of-a-table": (
+        application(sources=[{**USERS, "key": {"format": "protobuf", "schema": PROTO}}], kafka=REGISTRY),
+        f"{SRC}.key.format",
+        "the id of the schema",
+        "string",
+    ),
+    "protobuf-key-of-text": (
+        application(sinks=[{"from": "orders", "topic": "out", "key": {"format": "protobuf"}}], kafka=REGISTRY),
+        f"{SINK}.key.format",
+        "protobuf for a key that is STRING, which is no message",
+        "named_struct",
+    ),
+    "protobuf-sink-column": (
+        application(
+            sinks=[protobuf_sink(schema='syntax = "proto3"; message P { double payd = 1; }')],
+            sources=[{**PAYMENTS, "name": "orders"}],
+            kafka=REGISTRY,
+        ),
+        f"{SINK}.value.schema",
+        "there is no field for the column 'paid'",
+        "'payd'",
+    ),
+    "protobuf-sink-required": (
+        application(
+            sinks=[protobuf_sink(schema='syntax = "proto2"; message P { required double payd = 1; }')],
+            sources=[{**PAYMENTS, "name": "orders"}],
+            kafka=REGISTRY,
+        ),
+        f"{SINK}.value.schema",
+        "the field 'payd' is required",
+        "make it optional",
     ),
     "avro-without-schema": (
         application(sources=[{**ORDERS, "value": {"format": "avro"}}], kafka=REGISTRY),
@@ -1184,7 +1287,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
             kafka=REGISTRY,
         ),
         f"{S}.aggregate",
-        "orders declares none, or avro",
+        "orders declares none, or one in a registry",
         "keyBy",
     ),
     "avro-key-of-a-table": (

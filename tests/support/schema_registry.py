@@ -1,7 +1,7 @@
-"""A schema registry for tests: the HTTP API of Confluent's, as far as Avro goes, over a real socket.
+"""A schema registry for tests: the HTTP API of Confluent's, as far as Avro and Protobuf go, over a real socket.
 
 Ids are global and count from 1; a schema has one id under all subjects, versions count from 1 in each subject.
-Registering checks compatibility by Avro's own rules. Errors have Confluent's codes.
+Registering checks compatibility: by Avro's own rules, for Protobuf by this project's. Errors have Confluent's codes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import avro.schema
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 from avro.errors import AvroException
+from proto_subjects import descriptor_of, follows, serialized_form
 
 
 class Refused(Exception):
@@ -53,8 +54,8 @@ class Registry:
             self.subjects[subject].append(number)
         return number
 
-    def answer(self, method: str, path: list[str], body: Any) -> Any:
-        """The body of the answer to a question."""
+    def answer(self, method: str, path: list[str], body: Any, form: str = "") -> Any:
+        """The body of the answer to a question; `form` is its `format=`."""
         match method, path:
             case "GET", ["subjects"]:
                 return sorted(self.subjects)
@@ -63,7 +64,7 @@ class Registry:
             case "GET", ["subjects", subject, "versions", version]:
                 return self._version(subject, version)
             case "GET", ["schemas", "ids", number]:
-                return self._by_id(int(number))
+                return self._by_id(int(number), form)
         return self._other(method, path, body)
 
     def _other(self, method: str, path: list[str], body: Any) -> Any:
@@ -73,7 +74,7 @@ class Registry:
             case "POST", ["subjects", subject]:
                 return self._lookup(subject, body)
             case "POST", ["compatibility", "subjects", subject, "versions", "latest"]:
-                return {"is_compatible": self._follows(subject, _parsed(body))}
+                return {"is_compatible": self._follows(subject, body)}
             case "GET", ["config"]:
                 return {"compatibilityLevel": self.compatibility}
         raise Refused(404, 404, "HTTP 404 Not Found")
@@ -83,10 +84,12 @@ class Registry:
             raise Refused(404, 40401, f"Subject '{subject}' not found.")
         return self.subjects[subject]
 
-    def _by_id(self, number: int) -> Any:
+    def _by_id(self, number: int, form: str = "") -> Any:
         if not 0 < number <= len(self.schemas):
             raise Refused(404, 40403, f"Schema {number} not found")
         kind, text = self.schemas[number - 1]
+        if kind == "PROTOBUF" and form == "serialized":
+            text = serialized_form(text)
         return {"schema": text} | ({} if kind == "AVRO" else {"schemaType": kind})
 
     def _version(self, subject: str, version: str) -> Any:
@@ -99,37 +102,46 @@ class Registry:
     def _lookup(self, subject: str, body: Any) -> Any:
         wanted = _parsed(body)
         for version, number in enumerate(self._ids(subject), 1):
-            if avro.schema.parse(self.schemas[number - 1][1]) == wanted:
+            kind, text = self.schemas[number - 1]
+            if _parsed({"schema": text, "schemaType": kind}) == wanted:
                 return {"subject": subject, "version": version, "id": number, **self._by_id(number)}
         raise Refused(404, 40403, "Schema not found")
 
     def _register(self, subject: str, body: Any) -> int:
-        new = _parsed(body)
+        _parsed(body)
         if subject in self.subjects:
             try:
                 return int(self._lookup(subject, body)["id"])
             except Refused:
-                if not self._follows(subject, new):
+                if not self._follows(subject, body):
                     message = f"Schema being registered is incompatible with an earlier schema for subject {subject!r}"
                     raise Refused(409, 409, message) from None
-        return self.put(subject, body["schema"])
+        return self.put(subject, body["schema"], body.get("schemaType", "AVRO"))
 
-    def _follows(self, subject: str, new: avro.schema.Schema) -> bool:
+    def _follows(self, subject: str, body: Any) -> bool:
         """BACKWARD: what the last schema wrote can be read with the new one."""
         if self.compatibility == "NONE":
             return True
-        last = avro.schema.parse(self.schemas[self._ids(subject)[-1] - 1][1])
-        found = ReaderWriterCompatibilityChecker().get_compatibility(new, last)
+        kind, last = self.schemas[self._ids(subject)[-1] - 1]
+        if body.get("schemaType", "AVRO") != kind:
+            return False
+        if kind == "PROTOBUF":
+            return follows(body["schema"], last)
+        found = ReaderWriterCompatibilityChecker().get_compatibility(_parsed(body), avro.schema.parse(last))
         return found.compatibility is SchemaCompatibilityType.compatible
 
 
-def _parsed(body: Any) -> avro.schema.Schema:
-    if body.get("schemaType", "AVRO") != "AVRO":
-        raise Refused(422, 42201, f"Unsupported type {body['schemaType']}")
+def _parsed(body: Any) -> Any:
+    """The schema in a form that is equal for equal ones."""
+    kind = body.get("schemaType", "AVRO")
     try:
-        return avro.schema.parse(body["schema"])
-    except AvroException as error:
+        if kind == "AVRO":
+            return avro.schema.parse(body["schema"])
+        if kind == "PROTOBUF":
+            return descriptor_of(body["schema"])
+    except (AvroException, ValueError) as error:
         raise Refused(422, 42201, f"Invalid schema: {error}") from error
+    raise Refused(422, 42201, f"Unsupported type {kind}")
 
 
 @contextmanager
@@ -148,8 +160,10 @@ def schema_registry(**given: Any) -> Iterator[Registry]:
             registry.asked.append(f"{self.command} {self.path}")
             try:
                 self._check()
-                path = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
-                status, said = 200, registry.answer(self.command, path, body)
+                asked = urlsplit(self.path)
+                path = [unquote(part) for part in asked.path.strip("/").split("/")]
+                form = parse_qs(asked.query).get("format", [""])[0]
+                status, said = 200, registry.answer(self.command, path, body, form)
             except Refused as refused:
                 status, said = refused.status, {"error_code": refused.code, "message": refused.message}
             data = json.dumps(said).encode()

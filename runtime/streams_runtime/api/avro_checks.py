@@ -1,4 +1,4 @@
-"""Checks of the format avro: its schemas, and the registry that it needs."""
+"""Checks of the format avro: its schemas, and the registry that it and protobuf need."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from streams_runtime.api.avro_schema import parse_avro, record_problems
 from streams_runtime.api.columns import Columns
+from streams_runtime.api.formats import REGISTERED
 from streams_runtime.api.kafka_spec import KafkaSpec
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.parts import Parts
@@ -62,14 +63,16 @@ def avro_columns_mistakes(text: str, columns: Columns, path: str) -> Iterator[Mi
 
 
 def registry_mistakes(parts: Parts) -> Iterator[Mistake]:
-    """Of the registry itself, and that it is missing where a format is avro."""
+    """Of the registry itself, and that it is missing where a format needs it."""
     registry = parts.kafka.schema_registry if parts.kafka else None
     if registry is not None and parts.kafka is not None:
         yield from _registry(parts.kafka)
     if registry is None and parts.kafka is not None:
         for path, spec in _formats(parts):
-            if spec.format == "avro":
-                yield Mistake(_AT, f"is missing, and {under(path, 'format')} is avro", "give the registry's url")
+            if spec.format in REGISTERED:
+                yield Mistake(
+                    _AT, f"is missing, and {under(path, 'format')} is {spec.format}", "give the registry's url"
+                )
                 return
 
 

@@ -109,8 +109,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "FormatSpec": (
         Rule(
-            "!has(self.schema) || self.format in ['json', 'avro']",
-            "only json and avro have a schema; leave it out, or use format json",
+            "!has(self.schema) || self.format in ['json', 'avro', 'protobuf']",
+            "only json, avro and protobuf have a schema; leave it out, or use format json",
+        ),
+        Rule(
+            "!has(self.message) || self.format == 'protobuf'",
+            "only protobuf has messages; leave it out, or use format protobuf",
+            ".message",
         ),
     ),
     "StepSpec": (

@@ -34,7 +34,7 @@ def dedupe_mistakes(step: StepSpec, path: str, stream: Stream) -> Iterator[Mista
     if step.dedupe.by is not None:
         yield from _by(step.dedupe.by, under(path, "dedupe", "by"), stream.visible)
     elif stream.unkeyed:
-        found = f"a dedupe of records without a key: {' and '.join(stream.unkeyed)} declares none, or avro"
+        found = f"a dedupe of records without a key: {' and '.join(stream.unkeyed)} declares none, or one in a registry"
         remedy = "declare the source's key, put a keyBy step before the dedupe, or name another id: by"
         yield Mistake(under(path, "dedupe"), found, remedy)
 

@@ -55,7 +55,7 @@ def _sides(
             remedy = "write it to a topic by a sink, and read that as a table in another application"
             yield Mistake(place, found, remedy)
         elif side.unkeyed:
-            found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none, or avro"
+            found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none, or one in a registry"
             yield Mistake(place, found, "declare the source's key")
     yield from name_mistakes(step.from_, left, join, where)
 

@@ -51,7 +51,7 @@ def global_join_mistakes(
     where, on = under(field, "table"), under(field, "key")
     yield from name_mistakes(step.from_, stream, join, where)
     if table.unkeyed:
-        found = f"a join with rows without a key: {' and '.join(table.unkeyed)} declares none, or avro"
+        found = f"a join with rows without a key: {' and '.join(table.unkeyed)} declares none, or one in a registry"
         yield Mistake(where, found, "declare the source's key")
     if join.key is None:
         found = f"is missing; {join.other!r} is a global table"

@@ -82,7 +82,7 @@ def _sides(
     yield from name_mistakes(step.from_, stream, join, where)
     for side in (stream, table):
         if side.unkeyed:
-            found = f"a join of records without a key: {' and '.join(side.unkeyed)} declares none, or avro"
+            found = f"a join of records without a key: {' and '.join(side.unkeyed)} declares none, or one in a registry"
             remedy = "declare the source's key" + ("" if side.table else ", or put a keyBy step before the join")
             yield Mistake(where if side.table else field, found, remedy)
     remedy = "put a keyBy before the join that gives the table's type: cast(… as …)"

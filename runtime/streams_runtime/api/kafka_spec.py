@@ -26,7 +26,7 @@ class SecretRef(Model):
 
 
 class SchemaRegistrySpec(Model):
-    """The registry that holds the schemas of Avro."""
+    """The registry that holds the schemas of Avro and Protobuf."""
 
     url: str = Field(description="http:// or https:// address; several, joined by commas, are tried in turn.")
     config: dict[str, Property] = Field(
@@ -59,7 +59,7 @@ class KafkaSpec(Model):
     )
     secret_ref: SecretRef | None = Field(default=None, description="Secret client properties (SASL, TLS).")
     schema_registry: SchemaRegistrySpec | None = Field(
-        default=None, description="The schema registry. Needed where a format is avro."
+        default=None, description="The schema registry. Needed where a format is avro or protobuf."
     )
 
 

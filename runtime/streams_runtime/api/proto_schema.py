@@ -61,11 +61,13 @@ class ProtoSchema:
     """A declared schema: its descriptors, the message in it that is read, and the columns that are its fields.
 
     `indexes` say where the message is in the file, as they stand before a record: its number among the messages, then
-    those among the messages inside. `columns` and `type` are None where there are problems.
+    those among the messages inside. `full_name` has the package before the name. `columns` and `type` are None where
+    there are problems.
     """
 
     files: FileDescriptorSet
     message: str
+    full_name: str
     indexes: tuple[int, ...]
     columns: Columns | None
     type: Type | None
@@ -74,39 +76,41 @@ class ProtoSchema:
 
 def parse_proto(text: str, message: str | None = None) -> ProtoSchema:
     """The schema, with everything that is wrong with it; `message` None: the first one of the file."""
-    files, problems = _compiled(text)
-    found = next((each for each in files.file if each.name == _FILE), None)
-    if problems or found is None:
+    files, problems = compiled(text)
+    found = files.file[-1] if files.file else FileDescriptorProto()
+    known = dict(messages_in(found))
+    if problems or (problems := list(_of_the_file(found))):
         return _refused(files, problems)
-    imports = [each for each in found.dependency if not each.startswith(_WELL_KNOWN)]
-    if imports:
-        return _refused(files, [Problem(f"the import {imports[0]!r}", "put its messages into the schema itself")])
-    known = dict(_messages(found))
-    if not known:
-        return _refused(files, [Problem("a schema without a message", f"write one: {_EXAMPLE}")])
     name = message if message is not None else next(iter(known))
     if name not in known:
         return _refused(files, [Problem(f"there is no message {name!r}", suggestion(name, tuple(known)))])
     indexes, descriptor = known[name]
-    walk = _Walk(_by_full_name(files))
-    package = f".{found.package}" if found.package else ""
-    columns = walk.columns(descriptor, f"{package}.{name}", "")
+    walk = _Walk(messages_by_name(files))
+    full_name = f"{found.package}.{name}" if found.package else name
+    columns = walk.columns(descriptor, f".{full_name}", "")
     problems = [*walk.problems, *name_problems(tuple(column for column, _ in columns))]
     if problems:
         return _refused(files, problems, name, indexes)
     typed = Columns(tuple(Column(column, type_named(ddl)) for column, ddl in columns))
-    return ProtoSchema(files, name, indexes, typed, type_named(_struct(columns)))
+    return ProtoSchema(files, name, full_name, indexes, typed, type_named(_struct(columns)))
+
+
+def _of_the_file(file: FileDescriptorProto) -> Iterator[Problem]:
+    if file.syntax == "editions":
+        yield Problem("an edition", f"use proto3: {_EXAMPLE}")
+    if not file.message_type:
+        yield Problem("a schema without a message", f"write one: {_EXAMPLE}")
 
 
 def _refused(
     files: FileDescriptorSet, problems: list[Problem], message: str = "", indexes: tuple[int, ...] = ()
 ) -> ProtoSchema:
-    return ProtoSchema(files, message, indexes, None, None, tuple(problems))
+    return ProtoSchema(files, message, message, indexes, None, None, tuple(problems))
 
 
 @lru_cache(maxsize=64)
-def _compiled(text: str) -> tuple[FileDescriptorSet, list[Problem]]:
-    """What protoc makes of the text, well-known types included."""
+def compiled(text: str) -> tuple[FileDescriptorSet, list[Problem]]:
+    """What protoc makes of the text, well-known types included and before what needs them; else its mistakes."""
     with TemporaryDirectory() as folder:
         source, out = Path(folder, _FILE), Path(folder, "out")
         source.write_text(text)
@@ -129,7 +133,7 @@ def _said(errors: str) -> list[Problem]:
     return found or [Problem(f"no Protobuf schema: {' '.join(errors.split())[-300:]}", _WRITE)]
 
 
-def _messages(file: FileDescriptorProto) -> Iterator[tuple[str, tuple[tuple[int, ...], DescriptorProto]]]:
+def messages_in(file: FileDescriptorProto) -> Iterator[tuple[str, tuple[tuple[int, ...], DescriptorProto]]]:
     """The file's messages and those inside of them, by their names without the package."""
 
     def inside(
@@ -144,7 +148,8 @@ def _messages(file: FileDescriptorProto) -> Iterator[tuple[str, tuple[tuple[int,
         yield from inside(each.name, (number,), each)
 
 
-def _by_full_name(files: FileDescriptorSet) -> dict[str, DescriptorProto]:
+def messages_by_name(files: FileDescriptorSet) -> dict[str, DescriptorProto]:
+    """All messages by their full names, which begin with a dot, as fields have them."""
     found: dict[str, DescriptorProto] = {}
 
     def take(name: str, message: DescriptorProto) -> None:
@@ -156,6 +161,12 @@ def _by_full_name(files: FileDescriptorSet) -> dict[str, DescriptorProto]:
         for message in file.message_type:
             take(f".{file.package}.{message.name}" if file.package else f".{message.name}", message)
     return found
+
+
+def type_shown(field: FieldDescriptorProto) -> str:
+    """The type of a field as a .proto has it."""
+    name = field.type_name.removeprefix(".") or _F.Type.Name(field.type).removeprefix("TYPE_").lower()
+    return f"repeated {name}" if field.label == _F.LABEL_REPEATED else name
 
 
 def _struct(columns: list[tuple[str, str]]) -> str:
@@ -186,6 +197,10 @@ class _Walk:
     def _field(self, given: FieldDescriptorProto, at: str) -> str | None:
         entry = self.messages.get(given.type_name) if given.type == _F.TYPE_MESSAGE else None
         if entry is not None and entry.options.map_entry:
+            if entry.field[0].type != _F.TYPE_STRING:
+                found = f"a map with keys of {type_shown(entry.field[0])}"
+                self._refuse(at, found, "use keys of string, or repeated messages of a key and a value")
+                return None
             key, value = (self._one(each, f"{at}{{}}") for each in entry.field)
             return None if key is None or value is None else f"MAP<{key}, {value}>"
         inner = self._one(given, at)

@@ -10,6 +10,7 @@ from streams_runtime.api.dedupe_checks import dedupe_shape_mistakes
 from streams_runtime.api.names import dedupe_store, part_name_problem
 from streams_runtime.api.parts import Part, Parts
 from streams_runtime.api.paths import under
+from streams_runtime.api.proto_checks import proto_read_mistakes, proto_written_mistakes
 from streams_runtime.api.stream_join_checks import join_shape_mistakes
 from streams_runtime.api.stream_steps_spec import PeekSpec
 from streams_runtime.api.topology_spec import FormatSpec, SourceSpec, StepSpec
@@ -37,8 +38,11 @@ def shape_mistakes(parts: Parts) -> Iterator[Mistake]:
             yield from _aggregate_names(step.model, step.path)
     for sink in parts.sinks:
         for field, spec in (("key", sink.model.key), ("value", sink.model.value)) if sink.model else ():
+            yield from _message_of_another(spec, under(sink.path, field))
             if spec is not None and spec.format == "avro":
                 yield from avro_written_mistakes(spec, field, under(sink.path, field))
+            elif spec is not None and spec.format == "protobuf":
+                yield from proto_written_mistakes(spec, under(sink.path, field))
             elif spec is not None and spec.schema_ is not None:
                 found = "a schema for what is written"
                 yield Mistake(under(sink.path, field, "schema"), found, "leave it out; columns are written as they are")
@@ -54,10 +58,19 @@ def _without_sources(python: str | None) -> Mistake:
 
 def _source(source: SourceSpec, path: str) -> Iterator[Mistake]:
     for part, spec in (("value", source.value), ("key", source.key)):
+        yield from _message_of_another(spec, under(path, part))
         if spec is not None and spec.format == "avro":
             yield from avro_read_mistakes(spec, part, under(path, part), source.table is not None)
+        elif spec is not None and spec.format == "protobuf":
+            yield from proto_read_mistakes(spec, part, under(path, part), source.table is not None)
         elif spec is not None:
             yield from _read_format(spec, under(path, part))
+
+
+def _message_of_another(spec: FormatSpec | None, path: str) -> Iterator[Mistake]:
+    if spec is not None and spec.message is not None and spec.format != "protobuf":
+        found = f"a message for {spec.format}, which has none"
+        yield Mistake(under(path, "message"), found, "leave it out, or use format protobuf")
 
 
 def _read_format(spec: FormatSpec, path: str) -> Iterator[Mistake]:

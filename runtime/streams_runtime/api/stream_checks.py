@@ -10,11 +10,13 @@ from streams_runtime.api.aggregates import aggregate_problems
 from streams_runtime.api.avro_checks import avro_columns_mistakes
 from streams_runtime.api.columns import Columns, Type, key_format, shown_type
 from streams_runtime.api.dedupe_checks import dedupe_mistakes
+from streams_runtime.api.formats import OF_COLUMNS, REGISTERED
 from streams_runtime.api.global_table_checks import global_input_mistakes, on_mistakes
 from streams_runtime.api.graph import inputs_of_step
 from streams_runtime.api.join_checks import join_mistakes, merge_mistakes
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
+from streams_runtime.api.proto_checks import proto_columns_mistakes
 from streams_runtime.api.reduce_aggregates import is_reduce, merging_problem
 from streams_runtime.api.scalars import condition_problems, scalar_problems
 from streams_runtime.api.sql import SqlSyntaxError, parse_expression
@@ -124,7 +126,7 @@ def _keys_and_tables(step: StepSpec, path: str, streams: Mapping[str, Stream]) -
             yield Mistake(under(path, verb), found, remedy)
     unkeyed = _input(step, streams).unkeyed
     if step.aggregate is not None and unkeyed and not _input(step, streams).table:
-        found = f"an aggregate of records without a key: {' and '.join(unkeyed)} declares none, or avro"
+        found = f"an aggregate of records without a key: {' and '.join(unkeyed)} declares none, or one in a registry"
         remedy = "put a keyBy step before it, or declare the source's key"
         yield Mistake(under(path, "aggregate"), found, remedy)
 
@@ -174,12 +176,19 @@ def _sink(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[
     value = sink.value
     if value is not None and value.format == "avro" and value.schema_ is not None and stream.columns is not None:
         yield from avro_columns_mistakes(value.schema_, stream.columns, under(path, "value", "schema"))
-    if stream.columns is not None and value is not None and value.format not in ("json", "avro"):
+    if value is not None and value.format == "protobuf" and value.schema_ is not None and stream.columns is not None:
+        at = under(path, "value", "schema")
+        yield from proto_columns_mistakes(value.schema_, value.message, stream.columns, at)
+    if stream.columns is not None and value is not None and value.format not in OF_COLUMNS:
         names = stream.columns.names
         if names != ("value",):
             found = f"{value.format} holds one column called value, found {', '.join(names)}"
             yield Mistake(under(path, "value", "format"), found, "use json, or select value in a step before the sink")
     have = key_format(stream.key) if stream.key is not None else None
-    if sink.key is not None and have is not None and sink.key.format not in (have, "avro"):
+    if sink.key is not None and have is not None and sink.key.format == "protobuf" and have != "json":
+        found = f"protobuf for a key that is {_shown(stream.key)}, which is no message"
+        remedy = "make it a struct with a keyBy: named_struct('name', …), or use another format"
+        yield Mistake(under(path, "key", "format"), found, remedy)
+    elif sink.key is not None and have is not None and sink.key.format not in (have, *REGISTERED):
         remedy = f"use {have}, or change the key with a keyBy: cast(… as …)"
         yield Mistake(under(path, "key", "format"), f"{sink.key.format} for a key that is {_shown(stream.key)}", remedy)

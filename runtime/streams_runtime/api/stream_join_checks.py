@@ -78,5 +78,5 @@ def _side(field: str, name: str, stream: Stream, steps: Collection[StepSpec]) ->
         found = f"a join of streams behind {stage_in_words(before)} is not there yet"
         yield Mistake(field, found, "put a keyBy between them, which repartitions")
     if stream.unkeyed:
-        found = f"a join of records without a key: {' and '.join(stream.unkeyed)} declares none, or avro"
+        found = f"a join of records without a key: {' and '.join(stream.unkeyed)} declares none, or one in a registry"
         yield Mistake(field, found, "declare the source's key, or put a keyBy step before the join")

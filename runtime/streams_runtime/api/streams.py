@@ -9,9 +9,11 @@ from streams_runtime.api.aggregates import parse_aggregate
 from streams_runtime.api.avro_schema import parse_avro
 from streams_runtime.api.columns import Column, Columns, Type, primitive_type, struct_of, type_named
 from streams_runtime.api.ddl import parse_schema
+from streams_runtime.api.formats import REGISTERED
 from streams_runtime.api.function_checks import function_types
 from streams_runtime.api.graph import inputs_of_step, ordered_steps, outputs_of_step
 from streams_runtime.api.parts import Parts
+from streams_runtime.api.proto_schema import parse_proto
 from streams_runtime.api.sql import SqlSyntaxError, parse_expression, parse_struct
 from streams_runtime.api.stream_steps_spec import FlatMapSpec
 from streams_runtime.api.topology_spec import FormatSpec, JoinSpec, SourceSpec, StepSpec
@@ -28,8 +30,8 @@ class Stream:
     """The output of a source or step.
 
     `columns` is None where they are not known. `unkeyed` names the sources whose keys nothing can be found by, for want
-    of a format or because it is avro, and that no keyBy follows; empty means keyed. With `aggregated` a row is no
-    longer one record; with `windowed` it is one window. `is_global` is a source's own: a global table.
+    of a format or because it is avro or protobuf, and that no keyBy follows; empty means keyed. With `aggregated` a row
+    is no longer one record; with `windowed` it is one window. `is_global` is a source's own: a global table.
     """
 
     columns: Columns | None
@@ -79,6 +81,8 @@ def value_columns(spec: FormatSpec) -> Columns | None:
         return Columns((Column("value", kind),))
     if spec.schema_ is None:
         return None
+    if spec.format == "protobuf":
+        return parse_proto(spec.schema_, spec.message).columns
     return parse_avro(spec.schema_).columns if spec.format == "avro" else parse_schema(spec.schema_)[0]
 
 
@@ -97,7 +101,7 @@ def merged_streams(step: StepSpec, streams: Mapping[str, Stream]) -> list[tuple[
 
 def _source_stream(source: SourceSpec) -> Stream:
     # Equal keys have other bytes, and so another partition, when another schema's id stands before them.
-    keyed = source.key is not None and source.key.format != "avro"
+    keyed = source.key is not None and source.key.format not in REGISTERED
     unkeyed = () if keyed else (source.name,)
     return Stream(
         value_columns(source.value),
@@ -114,6 +118,8 @@ def _key_type(spec: FormatSpec | None) -> Type | None:
         return type_named("BINARY")
     if spec.format == "avro":
         return parse_avro(spec.schema_).type if spec.schema_ else None
+    if spec.format == "protobuf":
+        return parse_proto(spec.schema_, spec.message).type if spec.schema_ else None
     if spec.format != "json":
         return primitive_type(spec.format)
     try:

@@ -39,7 +39,7 @@ def _to_table(step: StepSpec, field: str, stream: Stream, steps: Sequence[StepSp
         yield Mistake(field, f"toTable of {step.from_!r}, which is a table", "leave the step out")
         return
     if stream.unkeyed:
-        found = f"a table of records without a key: {' and '.join(stream.unkeyed)} declares none, or avro"
+        found = f"a table of records without a key: {' and '.join(stream.unkeyed)} declares none, or one in a registry"
         yield Mistake(field, found, "put a keyBy step before it, or declare the source's key")
     yield from _without_places(step, field, "toTable", steps)
 

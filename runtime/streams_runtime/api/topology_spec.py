@@ -14,7 +14,7 @@ from streams_runtime.api.table_steps_spec import ToStreamSpec, ToTableSpec
 from streams_runtime.api.values import Duration
 from streams_runtime.api.windows_spec import WindowSpec
 
-FormatName = Literal["string", "bytes", "long", "int", "double", "json", "avro"]
+FormatName = Literal["string", "bytes", "long", "int", "double", "json", "avro", "protobuf"]
 
 
 class FormatSpec(Model):
@@ -22,16 +22,21 @@ class FormatSpec(Model):
 
     format: FormatName = Field(
         description="string, bytes, long, int and double are Kafka's own serializers, byte for byte; json is"
-        " UTF-8 text; avro is Avro with the id of its schema in a registry (spec.kafka.schemaRegistry). A primitive"
-        " value is one column named value."
+        " UTF-8 text; avro and protobuf are Avro and Protobuf with the id of their schema in a registry"
+        " (spec.kafka.schemaRegistry). A primitive value is one column named value."
     )
     schema_: str | None = Field(
         default=None,
         alias="schema",
         description='For json that is read: the columns as Spark DDL, such as "user STRING, amount DOUBLE".'
         " For avro the schema as JSON: of what is read the reader's, into which every record is resolved; of what is"
-        " written the one that is registered (absent: made of the columns). No default for what is read: a schema"
-        " guessed from data would change with the data.",
+        " written the one that is registered (absent: made of the columns). For protobuf the same as the text of a"
+        " .proto file. No default for what is read: a schema guessed from data would change with the data.",
+    )
+    message: str | None = Field(
+        default=None,
+        description="For protobuf with a schema: the message's name in it, without the package; those inside of"
+        " others as Outer.Inner. Absent: the first message.",
     )
 
 

@@ -1,7 +1,7 @@
 """Topologies in Python: `StreamsBuilder` makes the same model that a file declares as sources, steps and sinks."""
 
 from streams_runtime.builder.builder import StreamsBuilder
-from streams_runtime.builder.formats import json
+from streams_runtime.builder.formats import json, protobuf
 from streams_runtime.builder.global_tables import GlobalKTable
 from streams_runtime.builder.streams import BranchedKStream, KGroupedStream, KStream, KTable, WindowedKStream
 from streams_runtime.builder.windows import hopping, session, sliding, tumbling
@@ -16,6 +16,7 @@ __all__ = [
     "WindowedKStream",
     "hopping",
     "json",
+    "protobuf",
     "session",
     "sliding",
     "tumbling",

@@ -14,6 +14,14 @@ def json(schema: str | None = None) -> Mapping[str, Any]:
     return {"format": "json"} if schema is None else {"format": "json", "schema": schema}
 
 
+def protobuf(schema: str | None = None, message: str | None = None) -> Mapping[str, Any]:
+    """Protobuf with a schema registry. `schema` is the text of a .proto, needed where it is read; where it is written
+    and absent, one is made of the columns. `message` is the one in it that is meant; None: the first.
+    """
+    given = {"format": "protobuf", "schema": schema, "message": message}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def format_document(given: Format | None) -> Any:
     """The format as it stands in the resource; None where none was given."""
     return {"format": given} if isinstance(given, str) else given

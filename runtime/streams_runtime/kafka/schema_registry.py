@@ -63,8 +63,8 @@ class SchemaRegistry:
             return None
         return FoundSchema(found.schema_str or "", found.schema_type or "AVRO", not found.references)
 
-    def id_of(self, subject: str, text: str) -> int:
-        """The id of an Avro schema under a subject, which is registered if `autoRegister` says so.
+    def id_of(self, subject: str, text: str, kind: str = "AVRO") -> int:
+        """The id of a schema (`kind`: AVRO or PROTOBUF) under a subject; registered if `autoRegister` says so.
 
         Raises:
             SchemaRegistryNotAvailableException: call again.
@@ -72,7 +72,7 @@ class SchemaRegistry:
         """
         from confluent_kafka.schema_registry import Schema
 
-        schema = Schema(text, "AVRO")
+        schema = Schema(text, kind)
         if self.auto_register:
             asked = f"to register the schema of the subject {subject}"
             registered = self._ask(lambda client: client.register_schema(subject, schema), asked)

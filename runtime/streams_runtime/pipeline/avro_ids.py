@@ -19,8 +19,8 @@ class Schemas(Protocol):
     def schema(self, id: int) -> FoundSchema | None:
         """The schema of this id; None where there is none."""
 
-    def id_of(self, subject: str, text: str) -> int:
-        """The id of a schema under a subject."""
+    def id_of(self, subject: str, text: str, kind: str = "AVRO") -> int:
+        """The id of a schema under a subject; `kind` is AVRO or PROTOBUF."""
 
 
 def prefix_of(id: int) -> bytes:

@@ -9,22 +9,51 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from streams_runtime.api.avro_schema import parse_avro
 from streams_runtime.pipeline.avro_ids import PREFIX, WriterSchemas, prefix_of
+from streams_runtime.pipeline.avro_values import decoded, unreadable
+from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.topology.nodes import Format
 
 _READABLE = "_readable"
 
 
 @dataclass(frozen=True, slots=True)
-class AvroFormat(Format):
+class AvroFormat(RegisteredFormat):
     """The format of Avro that is read, with the schemas that records are known to have been written with."""
 
     writers: WriterSchemas | None = field(default=None, compare=False, repr=False)
+
+    def parsed(self, data: Column) -> Column:
+        """See RegisteredFormat."""
+        return parsed_avro(data, self)
+
+    def is_unreadable(self, data: Column, parsed: Column) -> Column:
+        """See RegisteredFormat."""
+        return is_unreadable(data, parsed, self)
+
+    def content(self, parsed: Column) -> Column:
+        """See RegisteredFormat."""
+        return avro_content(parsed, self)
+
+    def learn(self, data: pa.ChunkedArray | pa.Array) -> bool:
+        """See RegisteredFormat."""
+        return self.writers is not None and self.writers.learn(data)
+
+    def unreadable(self, data: bytes) -> str | None:
+        """See RegisteredFormat."""
+        assert self.writers is not None
+        return unreadable(data, self.schema, self.writers)
+
+    def decoded(self, data: bytes) -> object:
+        """See RegisteredFormat."""
+        assert self.writers is not None
+        return decoded(data, self.schema, self.writers)
 
 
 def parsed_avro(data: Column, format: AvroFormat) -> Column:

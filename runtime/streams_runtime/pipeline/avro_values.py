@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
-from datetime import date, datetime, time
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
-from uuid import UUID
 
 from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import SchemaParseException
 
 from streams_runtime.api.avro_resolution import mismatches, named_as
 from streams_runtime.pipeline.avro_ids import MAGIC, PREFIX, WriterSchemas, id_in
+from streams_runtime.pipeline.plain import plain
 from streams_runtime.state.serdes import SerdeException
 
 _BAD_BODY = (EOFError, ValueError, IndexError, TypeError, KeyError, OverflowError, SchemaParseException)
@@ -34,7 +31,7 @@ def decoded(data: bytes, reader: str | None, writers: WriterSchemas) -> object:
     if wrong is not None:
         raise SerdeException(f"avro: {wrong}")
     writer = writers.known[id_in(data) or 0]
-    return _plain(_resolved(data, writer, reader))
+    return plain(_resolved(data, writer, reader))
 
 
 def unreadable(data: bytes, reader: str | None, writers: WriterSchemas) -> str | None:
@@ -66,25 +63,6 @@ def _resolved(data: bytes, writer: str, reader: str | None) -> object:
     ours = None if reader is None else _fast(named_as(reader, writer))
     value: object = schemaless_reader(io.BytesIO(data[PREFIX:]), _fast(writer), ours)
     return value
-
-
-def _plain(value: object) -> object:
-    plain = value
-    match value:
-        case dict():
-            plain = {name: _plain(each) for name, each in value.items()}
-        case list():
-            plain = [_plain(each) for each in value]
-        case datetime():
-            written = value.replace(tzinfo=None).isoformat(timespec="microseconds")
-            plain = f"{written}Z" if value.tzinfo is not None else written
-        case date() | time():
-            plain = value.isoformat()
-        case bytes():
-            plain = base64.b64encode(value).decode()
-        case Decimal() | UUID():
-            plain = str(value)
-    return plain
 
 
 @lru_cache(maxsize=256)

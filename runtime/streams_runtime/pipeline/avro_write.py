@@ -91,7 +91,7 @@ def avro_writer(topic: str, part: str, format: Format, kind: DataType, path: str
     """
     if format.schema is None:
         try:
-            return AvroWriter(topic, part, schema_of(kind, _record_name(topic, part)))
+            return AvroWriter(topic, part, schema_of(kind, record_name(topic, part)))
         except NotSupportedException as error:
             found, _, remedy = str(error).partition("; ")
             raise InvalidApplicationException([Mistake(f"{path}.{part}.format", found, remedy)]) from error
@@ -103,7 +103,7 @@ def avro_writer(topic: str, part: str, format: Format, kind: DataType, path: str
     return AvroWriter(topic, part, schema)
 
 
-def _record_name(topic: str, part: str) -> str:
+def record_name(topic: str, part: str) -> str:
     """Of the topic, so that it stays the same whatever the steps before it are called."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", f"{topic}_{part}")
     return f"_{name}" if name[0].isdigit() else name

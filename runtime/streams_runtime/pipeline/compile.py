@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from streams_runtime.api.aggregates import ORDERED
+from streams_runtime.api.formats import REGISTERED
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.avro_ids import Schemas, WriterSchemas
 from streams_runtime.pipeline.avro_read import AvroFormat
-from streams_runtime.pipeline.avro_write import AvroWriter, avro_writer
+from streams_runtime.pipeline.avro_write import avro_writer
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.dedupe import check_dedupe
 from streams_runtime.pipeline.foreign_keys import (
@@ -43,8 +44,12 @@ from streams_runtime.pipeline.nodes import (
     written,
 )
 from streams_runtime.pipeline.peeks import watched
+from streams_runtime.pipeline.proto_read import ProtoFormat
+from streams_runtime.pipeline.proto_write import proto_writer
+from streams_runtime.pipeline.proto_writers import ProtoWriters
 from streams_runtime.pipeline.reduce import bind_reductions
 from streams_runtime.pipeline.refusing import refusing
+from streams_runtime.pipeline.registered import RegisteredFormat, RegisteredWriter
 from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
 from streams_runtime.pipeline.stream_nodes import check_stream_node, in_order, numbered
@@ -123,7 +128,7 @@ class Compiler:
     """Knows each source's decoder, each key's format and each aggregate's state; compiles once, builds every batch."""
 
     def __init__(self, spark: SparkSession, topology: Topology, schemas: Schemas | None = None) -> None:
-        """Analyse the whole topology over no records; nothing is read or run. `schemas`: needed for the format avro.
+        """Analyse the whole topology over no records; nothing is read or run. `schemas`: needed for avro and protobuf.
 
         Raises:
             InvalidApplicationException: what Spark's analysis refuses, all of it, each with its field.
@@ -132,7 +137,8 @@ class Compiler:
         self._topology = topology
         self._schemas = schemas
         self._writers = None if schemas is None else WriterSchemas(schemas)
-        self._avro: dict[tuple[str, str], AvroWriter] = {}
+        self._proto_writers = None if schemas is None else ProtoWriters(schemas)
+        self._registered: dict[tuple[str, str], RegisteredWriter] = {}
         self._tables = topology.tables
         self._reunions = topology.reunions
         parts = [part for sub in topology.subtopologies for part in table_parts(sub)]
@@ -162,9 +168,9 @@ class Compiler:
         """How the source node's records are read."""
         return self._decoders[source]
 
-    def avro(self, sink: str, part: str) -> AvroWriter | None:
-        """What writes a sink's keys or values (`part`), where that is avro."""
-        return self._avro.get((sink, part))
+    def registered(self, sink: str, part: str) -> RegisteredWriter | None:
+        """What writes a sink's keys or values (`part`), where that is avro or protobuf."""
+        return self._registered.get((sink, part))
 
     def register_schemas(self) -> None:
         """Register the schemas of the sinks; without effect the second time, so that it may be called again.
@@ -173,16 +179,16 @@ class Compiler:
             SchemaRegistryNotAvailableException: call again.
             SchemaRegistryException: the registry refuses a schema; the message says why.
         """
-        for writer in self._avro.values():
+        for writer in self._registered.values():
             assert self._schemas is not None
             writer.register(self._schemas)
 
     def learn(self, format: Format, data: pa.ChunkedArray) -> bool:
-        """Fetch the schemas that these keys or values were written with; whether any was new. Only avro has some.
+        """Fetch the schemas that these keys or values were written with; whether any was new.
 
         Raises what `register_schemas` raises.
         """
-        return isinstance(format, AvroFormat) and format.writers is not None and format.writers.learn(data)
+        return isinstance(format, RegisteredFormat) and format.learn(data)
 
     def aggregate(self, node: str) -> AggregateState:
         """The state of an aggregate node."""
@@ -398,14 +404,14 @@ class Compiler:
                 return frame
 
     def _analysed_sink(self, node: SinkNode, rows: DataFrame) -> DataFrame:
-        if node.key is not None and node.key.name == "avro":
+        if node.key is not None and node.key.name in REGISTERED:
             kind = rows.schema["_key"].dataType
-            self._avro[node.name, "key"] = avro_writer(node.topic, "key", node.key, kind, node.path)
+            self._registered[node.name, "key"] = _writer(node, "key", node.key, kind)
         else:
             _check_sink_key(node, self.key_format(node.input))
-        if node.value is not None and node.value.name == "avro":
+        if node.value is not None and node.value.name in REGISTERED:
             columns = StructType([rows.schema[name] for name in value_columns(rows)])
-            self._avro[node.name, "value"] = avro_writer(node.topic, "value", node.value, columns, node.path)
+            self._registered[node.name, "value"] = _writer(node, "value", node.value, columns)
         return written(rows, sink_format(node, rows))
 
     def _analysed_later(self, node: Later | TableJoinNode | AnswerNode | ForeignKeyJoinNode | ToTableNode) -> DataFrame:
@@ -472,7 +478,14 @@ class Compiler:
         return Decoder(key, value, node.timestamp, path, isinstance(node, TableSourceNode))
 
     def _read(self, format: Format) -> Format:
-        return AvroFormat(format.name, format.schema, self._writers) if format.name == "avro" else format
+        if format.name == "protobuf":
+            return ProtoFormat(format.name, format.schema, format.message, self._proto_writers)
+        return AvroFormat(format.name, format.schema, None, self._writers) if format.name == "avro" else format
+
+
+def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:
+    make = proto_writer if format.name == "protobuf" else avro_writer
+    return make(node.topic, part, format, kind, node.path)
 
 
 def _told_one_by_one(node: AggregateNode) -> InvalidApplicationException:

@@ -17,12 +17,12 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
+from streams_runtime.api.formats import OF_COLUMNS
 from streams_runtime.errors import InvalidApplicationException, Mistake
-from streams_runtime.pipeline.avro_read import AvroFormat
-from streams_runtime.pipeline.avro_values import decoded
 from streams_runtime.pipeline.formats import content, is_broken, is_null, parsed
 from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.refusing import refusing
+from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.topology.nodes import Format
 
 METADATA = ("_key", "_timestamp", "_topic", "_partition", "_offset", "_headers")
@@ -55,9 +55,9 @@ class Decoder:
 
     def decode(self, raw: DataFrame) -> DataFrame:
         """All records, with a mark on those whose key, value or timestamp can't be read; `readable` takes it off."""
-        # What Avro is parsed with grows with the schemas that are met.
-        is_avro = "avro" in (self.key.name, self.value.name)
-        both_parsed, columns = self._columns() if is_avro else self._once("columns", self._columns)
+        # What these are parsed with grows with the schemas that are met.
+        grows = isinstance(self.key, RegisteredFormat) or isinstance(self.value, RegisteredFormat)
+        both_parsed, columns = self._columns() if grows else self._once("columns", self._columns)
         frame = raw.withColumns(both_parsed)
         return self._timestamped(frame.select(*columns, *self.fields(frame, _PARSED_VALUE)))
 
@@ -82,7 +82,7 @@ class Decoder:
         return self._once(f"fields of {parsed_value}", lambda: self._fields(frame, F.col(parsed_value)))
 
     def _fields(self, frame: DataFrame, value: Column) -> list[Column]:
-        if self.value.name not in ("json", "avro"):
+        if self.value.name not in OF_COLUMNS:
             return [value.alias(VALUE)]
         kind = frame.select(content(value, self.value).alias(VALUE)).schema[VALUE].dataType
         assert isinstance(kind, StructType)
@@ -113,11 +113,10 @@ class Decoder:
         found: T = self._made[name]
         return found
 
-    def avro_value(self, data: bytes) -> object:
-        """One value of avro as JSON has it. Raises as `avro_values.decoded`."""
-        assert isinstance(self.value, AvroFormat)
-        assert self.value.writers is not None
-        return decoded(data, self.value.schema, self.value.writers)
+    def registered_value(self, data: bytes) -> object:
+        """One value of avro or protobuf as JSON has it. Raises as `RegisteredFormat.decoded`."""
+        assert isinstance(self.value, RegisteredFormat)
+        return self.value.decoded(data)
 
     def _timestamped(self, frame: DataFrame) -> DataFrame:
         """Replace the timestamp by the declared one; a record with a value but without that is broken."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import orjson
 
-from streams_runtime.pipeline.avro_read import AvroFormat
-from streams_runtime.pipeline.avro_values import unreadable
 from streams_runtime.pipeline.decode import Decoder
+from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.topology.nodes import Format
 
 _WIDTH = {"long": 8, "int": 4, "double": 8}
@@ -27,8 +26,8 @@ def reason(decoder: Decoder, key: bytes | None, value: bytes | None) -> str:
 def _wrong(part: str, format: Format, data: bytes | None) -> str | None:
     if data is None:
         return None
-    if isinstance(format, AvroFormat) and format.writers is not None:
-        why = unreadable(data, format.schema, format.writers)
+    if isinstance(format, RegisteredFormat):
+        why = format.unreadable(data)
         return None if why is None else f"its {part} is {why}"
     width = _WIDTH.get(format.name)
     if width is not None and len(data) != width:

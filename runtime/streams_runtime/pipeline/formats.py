@@ -15,7 +15,7 @@ from pyspark.sql.types import (
 )
 
 from streams_runtime.errors import NotSupportedException
-from streams_runtime.pipeline.avro_read import AvroFormat, avro_content, is_unreadable, parsed_avro
+from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.topology.nodes import Format
 
 # Microseconds, which Spark's default would cut to milliseconds; UTC prints as Z.
@@ -36,8 +36,8 @@ def parsed(data: Column, format: Format) -> Column:
     Parsing is dear: give the result a projection of its own, so that Spark does it once for all that is asked of it
     (`is_broken`, `content`).
     """
-    if isinstance(format, AvroFormat):
-        return parsed_avro(data, format)
+    if isinstance(format, RegisteredFormat):
+        return format.parsed(data)
     if format.name == "json":
         return F.from_json(data.cast("string"), f"{format.schema}, `{_UNREADABLE}` STRING", _JSON_READ)
     width = _WIDTH.get(format.name)
@@ -47,8 +47,8 @@ def parsed(data: Column, format: Format) -> Column:
 
 def is_broken(data: Column, parsed: Column, format: Format) -> Column:
     """Whether `data` can't be read; null bytes can, and so can the JSON document `null`."""
-    if isinstance(format, AvroFormat):
-        return is_unreadable(data, parsed, format)
+    if isinstance(format, RegisteredFormat):
+        return format.is_unreadable(data, parsed)
     if format.name == "json":
         # Spark reads an array with one object in it as that object.
         is_array = F.startswith(F.ltrim(data.cast("string")), F.lit("["))
@@ -65,9 +65,9 @@ def is_null(data: Column, format: Format) -> Column:
 
 
 def content(parsed: Column, format: Format) -> Column:
-    """The value itself: of json and avro, the struct of the declared columns."""
-    if isinstance(format, AvroFormat):
-        return avro_content(parsed, format)
+    """The value itself: of json, avro and protobuf, the struct of the declared columns."""
+    if isinstance(format, RegisteredFormat):
+        return format.content(parsed)
     if format.name != "json":
         return parsed
     return F.when(parsed[_UNREADABLE].isNull(), parsed.dropFields(_UNREADABLE))

@@ -7,6 +7,7 @@ from functools import cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from streams_runtime.api.formats import OF_COLUMNS
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import RECORD, VALUE
 from streams_runtime.pipeline.formats import content, format_of, parsed
@@ -55,6 +56,6 @@ def _beside(node: JoinNode, rows: DataFrame, table: Format) -> DataFrame:
     """The records, and the table's columns as a struct under the table's name: null where it holds nothing."""
     frame = rows.withColumn(_PARSED, parsed(F.col(MATCH), table))
     found = content(F.col(_PARSED), table)
-    if table.name not in ("json", "avro"):
+    if table.name not in OF_COLUMNS:
         found = F.when(F.col(MATCH).isNotNull(), F.struct(found.alias(VALUE)))
     return frame.withColumn(node.table, found)

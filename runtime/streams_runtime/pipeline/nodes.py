@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from streams_runtime.api.formats import OF_COLUMNS
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, TURN, VALUE
 from streams_runtime.pipeline.formats import format_of, write_json
@@ -182,8 +183,8 @@ def _left_out(node: AggregateNode | RepartitionSinkNode | JoinNode) -> Column:
 
 
 def value_of(columns: Iterable[str], value_format: str) -> Column:
-    """The value of a frame with these columns as it goes to a topic: JSON, for avro a struct, or the one column."""
-    if value_format not in ("avro", "json"):
+    """The value of a frame with these columns as it goes to a topic: JSON, a struct, or the one column."""
+    if value_format not in OF_COLUMNS:
         return F.col(VALUE)
     values = [F.col(f"`{name}`") for name in columns if name not in HIDDEN]
     return write_json(values) if value_format == "json" else F.struct(*values)
@@ -220,7 +221,7 @@ def sink_format(node: SinkNode, frame: DataFrame) -> str:
     """
     declared = "json" if node.value is None else node.value.name
     names = value_columns(frame)
-    if declared in ("json", "avro"):
+    if declared in OF_COLUMNS:
         return declared
     if names == [VALUE]:
         with refusing(f"{node.path}.value.format"):

@@ -31,6 +31,7 @@ from streams_runtime.pipeline.nodes import (
 )
 from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.peeks import Seen, seen
+from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
 from streams_runtime.pipeline.to_table import PLACE, Streamed, kept_rows, place_of
@@ -257,12 +258,12 @@ class SubTopologyRunner:
 
     def keys(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
         """Keys as the sink writes them."""
-        writer = self._compiler.avro(sink.name, "key")
+        writer = self._compiler.registered(sink.name, "key")
         return encoded(column) if writer is None else writer.encoded(column)
 
     def values(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
         """Values, from the column that nodes.value_of gives, as the sink writes them."""
-        writer = self._compiler.avro(sink.name, "value")
+        writer = self._compiler.registered(sink.name, "value")
         return encoded(column) if writer is None else writer.encoded(column)
 
     def _seen(self, peeks: Mapping[str, Observation]) -> list[Seen]:
@@ -336,12 +337,12 @@ class SubTopologyRunner:
         return self._compiler.decoder(source).broken(self._decoded(node, batch, headers=True)).toArrow()
 
     def _learn(self, records: Callable[[str], pa.Table]) -> bool:
-        """Have the schemas at hand that a batch's Avro was written with; whether any was new."""
+        """Have the schemas at hand that a batch's Avro and Protobuf were written with; whether any was new."""
         new = False
         for node in self._sources:
             decoder = self._compiler.decoder(node.name)
             formats = {"key": decoder.key, "value": decoder.value}
-            if any(each.name == "avro" for each in formats.values()):
+            if any(isinstance(each, RegisteredFormat) for each in formats.values()):
                 table = records(node.name)
                 for part, each in formats.items():
                     new |= self._compiler.learn(each, table[part])
@@ -451,7 +452,7 @@ class SubTopologyRunner:
         match self._compiler.value_format(sink):
             case "json":
                 return list(json_rows(columns))
-            case "avro":
+            case "avro" | "protobuf":
                 return self.values(sink, columns.to_struct_array())
             case _:
                 return encoded(columns.column(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +33,7 @@ from streams_runtime.testing.session import spark_session
 from streams_runtime.testing.stores import DriverStores
 from streams_runtime.testing.topics import InputTopic, OutputTopic
 from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.nodes import Format, SourceNode, TableSourceNode
+from streams_runtime.topology.nodes import SourceNode, TableSourceNode
 from streams_runtime.topology.partitions import partition_counts
 from streams_runtime.topology.plan import Topology
 from streams_runtime.user_code import search_in
@@ -92,7 +93,7 @@ class TopologyTestDriver:
     ) -> InputTopic:
         """A source's topic. `start` is the time of its records, and each of them moves it on by `auto_advance`.
 
-        `value_schema` is the schema that values of avro are written with; without it the source's own.
+        `value_schema` is the schema that values of avro or protobuf are written with; without it the source's own.
 
         Raises:
             TopologyException: no source reads this topic; the message names the nearest one.
@@ -104,7 +105,7 @@ class TopologyTestDriver:
         if source is None:
             hint = "it is written; use output_topic" if name in self._outputs else suggestion(name, sources)
             raise TopologyException(f"no source reads the topic {name!r}; {hint}")
-        value = source.value if value_schema is None else Format("avro", value_schema)
+        value = source.value if value_schema is None else replace(source.value, schema=value_schema)
         encoders = encoder(name, "key", source.key, self.schemas), encoder(name, "value", value, self.schemas)
         return InputTopic(name, encoders, self._counts[name], self._pipe, start, auto_advance)
 

@@ -7,12 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from streams_runtime.api.formats import REGISTERED
 from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.pipeline.avro_ids import WriterSchemas
 from streams_runtime.pipeline.avro_values import decoded
 from streams_runtime.pipeline.avro_write import AvroWriter
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.ddl import kind_of
+from streams_runtime.pipeline.proto_read import as_written
+from streams_runtime.pipeline.proto_write import declared_writer
+from streams_runtime.pipeline.proto_writers import ProtoWriters
+from streams_runtime.pipeline.registered import RegisteredWriter
 from streams_runtime.query.sessions import session_windowed
 from streams_runtime.query.views import StoreCodec
 from streams_runtime.query.windowed import Windowed
@@ -28,7 +33,6 @@ from streams_runtime.topology.table_nodes import ToStreamNode
 Encode = Callable[[object], bytes | None]
 Decode = Callable[[bytes], object]
 
-_AVRO = Format("avro")
 _NO_SEQUENCE = bytes(4)  # a window's key in a sink lacks the number that it ends with in a changelog
 
 
@@ -37,8 +41,8 @@ def encoder(topic: str, part: str, format: Format, schemas: LocalSchemas) -> Enc
 
     What it gives raises SerdeException for a value that does not fit.
     """
-    if format.name == "avro":
-        return _avro_encoder(topic, part, format.schema or "", schemas)
+    if format.name in REGISTERED:
+        return _registered_encoder(topic, part, format, schemas)
     serde = value_serde(format)
     kind = None if format.schema is None else kind_of(format.schema)
     where = f"{part} for {topic}"
@@ -55,8 +59,12 @@ def encoder(topic: str, part: str, format: Format, schemas: LocalSchemas) -> Enc
     return encode
 
 
-def _avro_encoder(topic: str, part: str, schema: str, schemas: LocalSchemas) -> Encode:
-    writer = AvroWriter(topic, part, json.loads(schema))
+def _registered_encoder(topic: str, part: str, format: Format, schemas: LocalSchemas) -> Encode:
+    writer: RegisteredWriter
+    if format.name == "protobuf":
+        writer = declared_writer(topic, part, format)
+    else:
+        writer = AvroWriter(topic, part, json.loads(format.schema or ""))
     writer.register(schemas)
 
     def encode(given: object) -> bytes | None:
@@ -94,7 +102,7 @@ def decoders_of(
     late = [node for node in topology.nodes if isinstance(node, AggregateNode) and node.late_topic == topic]
     written = {
         (
-            compiler.key_format(each.input) if compiler.avro(each.name, "key") is None else _AVRO,
+            _key_written(each, compiler),
             _windows_of(topology, each.input),
             compiler.value_format(each),
         )
@@ -108,9 +116,18 @@ def decoders_of(
             " read; give each a topic of its own"
         )
     ((key, aggregate, value),) = written
-    avro = partial(decoded, reader=None, writers=WriterSchemas(schemas))
-    read_key = avro if key == _AVRO else _key_decoder(key, aggregate, codec)
-    return Decoders(read_key, avro if value == _AVRO.name else value_serde(Format(value)).decode)
+    registered: dict[str, Decode] = {
+        "avro": partial(decoded, reader=None, writers=WriterSchemas(schemas)),
+        "protobuf": partial(as_written, writers=ProtoWriters(schemas)),
+    }
+    read_key = registered.get(key.name) or _key_decoder(key, aggregate, codec)
+    return Decoders(read_key, registered.get(value) or value_serde(Format(value)).decode)
+
+
+def _key_written(sink: SinkNode, compiler: Compiler) -> Format:
+    if sink.key is not None and sink.key.name in REGISTERED:
+        return Format(sink.key.name)
+    return compiler.key_format(sink.input)
 
 
 def _key_decoder(format: Format, aggregate: AggregateNode | None, codec: Callable[[str], StoreCodec]) -> Decode:

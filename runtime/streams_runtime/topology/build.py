@@ -214,7 +214,7 @@ def _dedupe_store(node: DedupeNode, application_id: str) -> StoreSpec:
 
 
 def _format(spec: FormatSpec) -> Format:
-    return Format(spec.format, spec.schema_)
+    return Format(spec.format, spec.schema_, spec.message)
 
 
 def _connected(nodes: Iterable[Node]) -> list[list[Node]]:

@@ -97,4 +97,6 @@ def _after(node: Node, before: Columns) -> Columns:
 
 
 def _read(value: Format) -> Columns | None:
-    return value_columns(FormatSpec.model_validate({"format": value.name, "schema": value.schema}))
+    return value_columns(
+        FormatSpec.model_validate({"format": value.name, "schema": value.schema, "message": value.message})
+    )

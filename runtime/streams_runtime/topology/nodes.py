@@ -17,13 +17,15 @@ from streams_runtime.topology.windows import Windows
 class Format:
     """How bytes become columns.
 
-    `name` is `string`, `bytes`, `long`, `int`, `double`, `json` or `avro`; `schema` is Spark DDL for json that is read,
-    an Avro schema as JSON for avro that is read, or written with a declared one, and None for everything else. A
-    primitive value gives one column named `value`.
+    `name` is `string`, `bytes`, `long`, `int`, `double`, `json`, `avro` or `protobuf`; `schema` is Spark DDL for json
+    that is read, an Avro schema as JSON or the text of a .proto for avro and protobuf that are read, or written with a
+    declared one, and None for everything else; `message` is the one of a .proto, None the first. A primitive value
+    gives one column named `value`.
     """
 
     name: str
     schema: str | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
