@@ -74,6 +74,8 @@ def test_a_message_is_found_by_its_name_and_the_first_one_without(
             "the type google.protobuf.Any in the field a",
             "Timestamp",
         ),
+        (f"{HEAD} message A {{ map<int32, int32> a = 1; }}", None, "a map with keys of int32 in the field a", "string"),
+        ('edition = "2023"; message A { int32 a = 1; }', None, "an edition", "proto3"),
         (f'{HEAD} import "other.proto"; message A {{ int32 a = 1; }}', None, "other.proto", "write messages"),
     ],
 )

@@ -1,0 +1,134 @@
+"""Protobuf without Spark: what one message lets be read of another, rows into messages and back, writers' schemas."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from proto_kit import HEAD, ORDER, proto
+from pyspark.sql.types import ArrayType, DataType, DateType, DecimalType, LongType, StringType, StructType
+
+from streams_runtime.api.proto_resolution import mismatches
+from streams_runtime.api.proto_schema import messages_by_name, parse_proto
+from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.pipeline.proto_fill import UnfitValue, filled
+from streams_runtime.pipeline.proto_messages import UnreadableBody
+from streams_runtime.pipeline.proto_read import ProtoFormat, message_type
+from streams_runtime.pipeline.proto_wire import framed
+from streams_runtime.pipeline.proto_write import proto_writer
+from streams_runtime.pipeline.proto_writers import ProtoWriters
+from streams_runtime.testing.schemas import LocalSchemas
+from streams_runtime.topology.nodes import Format
+
+INSIDE = f"{HEAD} message Order {{ Line a = 1; }} message Line {{ %s; }}"
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "found"),
+    [
+        (proto("int32 a = 1"), proto("int64 b = 1"), None),
+        (proto("int64 a = 1"), proto("int32 a = 1"), "the field a was written as int64 and is read as int32"),
+        (proto("sint32 a = 1"), proto("int32 a = 1"), "the field a was written as sint32 and is read as int32"),
+        (proto("int32 a = 1"), proto("repeated int64 a = 1"), None),
+        (proto("repeated int32 a = 1"), proto("int32 a = 1"), "written as repeated int32 and is read as int32"),
+        (proto("int32 b = 2"), proto("string a = 1"), None),
+        (INSIDE % "int32 x = 1", INSIDE % "int64 x = 1; string y = 2", None),
+        (INSIDE % "int32 x = 1", INSIDE % "string x = 1", "the field a.x was written as int32 and is read as string"),
+        (
+            proto("int32 b = 2"),
+            'syntax = "proto2"; package shop; message Order { required string a = 1; }',
+            "the field a is required, and not in the data",
+        ),
+    ],
+)
+def test_what_one_message_can_not_read_of_another_is_told_with_its_field(
+    writer: str, reader: str, found: str | None
+) -> None:
+    theirs, ours = (messages_by_name(parse_proto(each).files) for each in (writer, reader))
+    told = mismatches(".shop.Order", theirs, ".shop.Order", ours)
+    assert told == [] if found is None else found in told[0]
+
+
+ALL = parse_proto(
+    f"""{HEAD} message Order {{
+      enum Kind {{ NONE = 0; GIFT = 1; }}
+      message Line {{ optional string item = 1; double price = 2; }}
+      sint64 n = 1; optional bytes raw = 2; repeated Line lines = 3; map<string, Line> named = 4; Kind kind = 5;
+      repeated bool flags = 6; Line line = 7;
+    }}"""
+)
+LINES = st.fixed_dictionaries({"item": st.none() | st.text(max_size=5), "price": st.floats(allow_nan=False)})
+ROWS = st.fixed_dictionaries(
+    {
+        "n": st.integers(-(2**63), 2**63 - 1),
+        "raw": st.none() | st.binary(max_size=5),
+        "lines": st.lists(LINES, max_size=3),
+        "named": st.dictionaries(st.text(max_size=3), LINES, max_size=3),
+        "kind": st.sampled_from(["NONE", "GIFT", "7"]),
+        "flags": st.lists(st.booleans(), max_size=3),
+        "line": st.none() | LINES,
+    }
+)
+
+
+@settings(max_examples=50)
+@given(ROWS)
+def test_a_row_is_read_as_it_was_written(row: dict[str, Any]) -> None:
+    kind = message_type(ALL)
+    assert kind.read(filled(kind, row)) == row
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"n": None}, "n is null"),
+        ({"n": 2**63}, "n is 9223372036854775808, and sint64"),
+        ({"kind": "GIVT"}, "one of NONE, GIFT"),
+        ({"lines": [{"price": "x"}]}, r"lines\[\].price is 'x', and double"),
+        ({"flags": [True, None]}, r"flags\[\] is null"),
+        ({"line": {"cost": 1}}, "no field line.cost"),
+    ],
+)
+def test_a_value_that_does_not_fit_names_its_field(row: dict[str, Any], told: str) -> None:
+    with pytest.raises(UnfitValue, match=told):
+        filled(message_type(ALL), row)
+
+
+def test_bytes_of_another_type_in_a_message_inside_name_the_field() -> None:
+    reader = message_type(parse_proto(INSIDE % "string x = 1"))
+    writer = message_type(parse_proto(INSIDE % "int32 x = 1"))
+    with pytest.raises(UnreadableBody, match=r"another type in the field a\.x"):
+        reader.read(filled(writer, {"a": {"x": 1}}))
+
+
+def test_a_schema_is_taken_as_text_and_as_a_descriptor_and_asked_for_until_it_is_there() -> None:
+    schemas = LocalSchemas()
+    known = ProtoFormat("protobuf", ORDER, None, ProtoWriters(schemas))
+    data = [framed(number, (0,)) + filled(known.message_type, {"user": "ann"}) for number in (1, 2)]
+    assert not known.learn(pa.array([*data, None, b"{}"]))
+    schemas.id_of("a", ORDER, "PROTOBUF")
+    file = parse_proto(ORDER).files.file[-1]
+    schemas.id_of("a", base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
+    assert known.learn(pa.array(data))
+    assert not known.learn(pa.array(data))
+    assert [known.decoded(each) for each in data] == [{"user": "ann", "amount": None, "note": ""}] * 2
+
+
+@pytest.mark.parametrize("kind", [DateType(), DecimalType(20, 0), ArrayType(ArrayType(LongType()))])
+def test_columns_that_a_made_schema_does_not_hold_are_refused(kind: DataType) -> None:
+    with pytest.raises(InvalidApplicationException, match="no type for"):
+        proto_writer("out", "value", Format("protobuf"), StructType([]).add("c", kind), "spec.topology.sinks[0]")
+
+
+def test_a_schema_that_is_made_of_columns_is_named_after_the_topic() -> None:
+    inner = StructType([]).add("x", LongType())
+    columns = StructType([]).add("user", StringType()).add("deep", ArrayType(inner))
+    made = proto_writer("my-out", "value", Format("protobuf"), columns, "spec.topology.sinks[0]")
+    parsed = parse_proto(made.text)
+    assert (parsed.message, parsed.problems, made.indexes) == ("my_out_value", (), (0,))
+    row = {"user": "ann", "deep": [{"x": 1}]}
+    assert made.kind.read(filled(made.kind, row)) == row
