@@ -79,3 +79,36 @@ def test_a_builder_takes_the_format(made: Made) -> None:
     driver = made(built)
     driver.input_topic("orders").pipe("a", {"user": "ann"})
     assert driver.output_topic("out").read() == Record("a", {"user": "ann"}, START)
+
+
+def test_tables_of_protobuf_are_joined_by_foreign_keys_and_global_ones_by_expressions(made: Made) -> None:
+    def table(name: str, *fields: str, **more: bool) -> dict[str, object]:
+        given = proto_source(proto(*fields, name="Row"), name=name, topic=name)
+        return given | {"table": {"store": name} | more}
+
+    users, plans = table("users", "string plan = 1", "string country = 2"), table("plans", "int64 price = 1")
+    countries = table("countries", "string name = 3", **{"global": True})
+    steps = [
+        {
+            "name": "billed",
+            "from": "users",
+            "join": {"table": "plans", "key": "plan", "select": {"price": "plans.price"}},
+            "store": "billed",
+        },
+        {
+            "name": "placed",
+            "from": "orders",
+            "join": {"table": "countries", "key": "note", "select": {"place": "countries.name"}},
+        },
+    ]
+    sinks = [{"from": name, "topic": name, "value": {"format": "protobuf"}} for name in ("billed", "placed")]
+    driver = made(document([ORDERS, users, plans, countries], steps, sinks, **SPEC), partitions={"users": 2})
+    driver.input_topic("users").pipe("ann", {"plan": "pro", "country": "fr"})
+    driver.input_topic("plans").pipe("pro", {"price": 5})
+    newer = proto("string name = 3", "int32 size = 1", name="Row")
+    driver.input_topic("countries", value_schema=newer).pipe("fr", {"name": "France", "size": 7})
+    driver.input_topic("orders").pipe("k", {"user": "ann", "note": "fr"})
+    assert driver.output_topic("billed").read() == Record("ann", {"plan": "pro", "country": "fr", "price": 5}, START)
+    placed = {"user": "ann", "amount": None, "note": "fr", "place": "France"}
+    assert driver.output_topic("placed").read() == Record("k", placed, START)
+    assert driver.store("countries").get("fr") == {"name": "France"}

@@ -10,7 +10,6 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.json_format import MessageToDict, ParseDict
 from schema_registry import Registry
 
-from streams_runtime.api.proto_schema import parse_proto
 from streams_runtime.pipeline.proto_messages import message_class
 from streams_runtime.pipeline.proto_read import message_type
 
@@ -36,7 +35,7 @@ def serialized(
     client = schemas(registry)._client
     from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 
-    made = message_class(message_type(parse_proto(schema, message)))
+    made = message_class(message_type(schema, message))
     serialize = ProtobufSerializer(made, client, {"use.deprecated.format": False})
     context = SerializationContext(topic, MessageField.VALUE)
     written = [serialize(ParseDict(value, made()), context) for value in values]
@@ -51,7 +50,7 @@ def deserialized(
     client = schemas(registry)._client
     from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 
-    made = message_class(message_type(parse_proto(schema, message)))
+    made = message_class(message_type(schema, message))
     deserialize = ProtobufDeserializer(made, {"use.deprecated.format": False}, client)
     found = deserialize(data, SerializationContext(topic, part))
     return MessageToDict(found, preserving_proto_field_name=True)

@@ -108,7 +108,7 @@ def _refused(
     return ProtoSchema(files, message, message, indexes, None, None, tuple(problems))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)  # the operator asks for those of all applications, again and again
 def compiled(text: str) -> tuple[FileDescriptorSet, list[Problem]]:
     """What protoc makes of the text, well-known types included and before what needs them; else its mistakes."""
     with TemporaryDirectory() as folder:

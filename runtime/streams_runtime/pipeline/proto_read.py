@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ class ProtoFormat(RegisteredFormat):
     @property
     def message_type(self) -> MessageType:
         """The source's message."""
-        return message_type(self.reader)
+        return message_type(self.schema or "", self.message)
 
     def parsed(self, data: Column) -> Column:
         """A struct; null for a record that can't be read."""
@@ -74,24 +75,27 @@ class ProtoFormat(RegisteredFormat):
 
     def unreadable(self, data: bytes) -> str | None:
         """See RegisteredFormat."""
+        found = self._read(data)
+        return found if isinstance(found, str) else None
+
+    def decoded(self, data: bytes) -> object:
+        """See RegisteredFormat."""
+        found = self._read(data)
+        if isinstance(found, str):
+            raise SerdeException(f"protobuf: {found}")
+        return plain(found)
+
+    def _read(self, data: bytes) -> dict[str, Any] | str:
+        """The fields of a record; where it can't be read, why, in words that follow "it is"."""
         number, why = self._meet(data)
         if why is not None:
             return why
         found = unframed(data)
         assert found is not None
         try:
-            self.message_type.read(found[2])
+            return self.message_type.read(found[2])
         except UnreadableBody as error:
             return f"{error}; it names the schema {number}"
-        return None
-
-    def decoded(self, data: bytes) -> object:
-        """See RegisteredFormat."""
-        why = self.unreadable(data)
-        found = unframed(data)
-        if why is not None or found is None:
-            raise SerdeException(f"protobuf: {why}")
-        return plain(self.message_type.read(found[2]))
 
     def _meet(self, data: bytes) -> tuple[int, str | None]:
         """The id before a record, and why nothing can be read that begins so; None where it is known and can."""
@@ -121,8 +125,10 @@ class ProtoFormat(RegisteredFormat):
         return f"{told}: {'; '.join(wrong)}" if wrong else None
 
 
-def message_type(schema: ProtoSchema) -> MessageType:
+@lru_cache(maxsize=64)
+def message_type(text: str, message: str | None) -> MessageType:
     """The message of a declared schema."""
+    schema = parse_proto(text, message)
     return MessageType(schema.files.SerializeToString(deterministic=True), schema.full_name)
 
 

@@ -100,4 +100,4 @@ def declared_writer(topic: str, part: str, format: Format) -> ProtoWriter:
     """The writer of a schema that stands in the format, without regard to columns."""
     assert format.schema is not None
     schema = parse_proto(format.schema, format.message)
-    return ProtoWriter(topic, part, format.schema, message_type(schema), schema.indexes)
+    return ProtoWriter(topic, part, format.schema, message_type(format.schema, format.message), schema.indexes)
