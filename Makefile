@@ -18,7 +18,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts lint format bench-quick profile test-e2e test-idle soak crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts lint format bench bench-quick profile test-e2e test-idle soak crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -30,6 +30,7 @@ help:
 	@echo "make soak         200 kills at random moments under exactly once, and a long random life"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
+	@echo "make bench        speed beside Kafka Streams, quixstreams and Structured Streaming: WORKLOADS= ROUNDS= RECORDS="
 	@echo "make bench-quick  speed beside Kafka Streams, in under five minutes"
 	@echo "make profile      where an instance's time goes: WORKLOAD=catch-up (or restore); a flame graph, Spark's stage times"
 	@echo "make install      set-up only: .venv, Java, jars"
@@ -99,6 +100,13 @@ lint: $(PROJECT_STAMP)
 format: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check --fix-only
 	@$(VENV)/bin/ruff format
+
+# All of it takes hours. WORKLOADS and CONTESTANTS: names, separated by commas; RECORDS: of each workload's first case;
+# OPTIONAL=1: the largest cases too.
+bench: install
+	@$(PYTHON) tests/benchmarks/full.py $(if $(WORKLOADS),--workloads "$(WORKLOADS)") \
+	  $(if $(CONTESTANTS),--contestants "$(CONTESTANTS)") $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	  $(if $(RECORDS),--records $(RECORDS)) $(if $(OPTIONAL),--optional)
 
 bench-quick: install
 	@$(PYTHON) tests/benchmarks/quick.py

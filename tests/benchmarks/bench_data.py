@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +48,12 @@ def make_orders(records: int, keys: int, seed: int, refused_share: float) -> Ord
     return Orders(users, np.where(refused, -1 - amounts, amounts))
 
 
+def unique_orders(records: int) -> Orders:
+    """Order i is of user i, and none is refused: each comes out by itself."""
+    numbers = np.arange(records, dtype=np.int64)
+    return Orders(numbers, numbers % MAX_AMOUNT)
+
+
 def order_messages(orders: Orders, chunk: int = 100_000) -> Iterator[list[Message]]:
     """The orders as JSON records, in chunks."""
     for start in range(0, len(orders), chunk):
@@ -58,9 +65,13 @@ def order_messages(orders: Orders, chunk: int = 100_000) -> Iterator[list[Messag
         ]
 
 
-def changelog_messages(orders: Orders, chunk: int = 100_000) -> Iterator[list[Message]]:
-    """The running totals after each order, in chunks: a changelog that was written record by record."""
+def changelog_messages(orders: Orders, chunk: int = 100_000, pad: int = 0) -> Iterator[list[Message]]:
+    """The running totals after each order, in chunks: a changelog that was written record by record.
+
+    Each value is `pad` bytes longer, in a field of text that hardly compresses.
+    """
     sums, counts = running_totals(orders)
+    fill = padding(pad)
     for start in range(0, len(orders), chunk):
         stop = start + chunk
         columns = zip(
@@ -70,9 +81,18 @@ def changelog_messages(orders: Orders, chunk: int = 100_000) -> Iterator[list[Me
             strict=True,
         )
         yield [
-            Message(b"u%d" % user, b'{"total":%d,"n":%d}' % (total, n), stamp)
+            Message(b"u%d" % user, b'{"total":%d,"n":%d%s}' % (total, n, fill(stamp)), stamp)
             for stamp, (user, total, n) in enumerate(columns, START_MS + start)
         ]
+
+
+def padding(pad: int) -> Callable[[int], bytes]:
+    """What makes a JSON object `pad` bytes longer, another for each number (at least 11 bytes, unless none)."""
+    if not pad:
+        return lambda _number: b""
+    length = pad - len(b',"note":""')
+    text = base64.b64encode(np.random.default_rng(length).bytes(2 * length))
+    return lambda number: b',"note":"%s"' % text[number % length : number % length + length]
 
 
 def running_totals(orders: Orders) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

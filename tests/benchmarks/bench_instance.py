@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,18 @@ class Instance:
         self.child = child
         self._endpoint_file = endpoint_file
         self._http = httpx.Client(timeout=60)
-        self._url: str | None = None
+        self.url: str | None = None
+        """Of its server; None until it is known."""
 
     def state(self) -> dict[str, Any] | None:
         """The instance's description of itself (GET /state), or None while it does not answer yet."""
         self.child.require_alive()
-        if self._url is None:
+        if self.url is None:
             if not self._endpoint_file.is_file():
                 return None
-            self._url = orjson.loads(self._endpoint_file.read_bytes())["url"]
+            self.url = orjson.loads(self._endpoint_file.read_bytes())["url"]
         try:
-            answer = self._http.get(f"{self._url}/state")
+            answer = self._http.get(f"{self.url}/state")
         except httpx.TransportError:
             return None
         description: dict[str, Any] = answer.raise_for_status().json()
@@ -56,16 +57,33 @@ class Instance:
 
     def store(self, name: str) -> Totals:
         """All entries of a store, asked over HTTP."""
-        with self._http.stream("GET", f"{self._url}/stores/{name}/all") as answer:
+        with self._http.stream("GET", f"{self.url}/stores/{name}/all") as answer:
             answer.raise_for_status()
             return decode_lines(answer.iter_lines())
 
     def count(self, name: str) -> int:
         """A store's number of entries, asked over HTTP."""
-        answer = self._http.get(f"{self._url}/stores/{name}/count").raise_for_status()
+        answer = self._http.get(f"{self.url}/stores/{name}/count").raise_for_status()
         return int(answer.json()["count"])
 
     def close(self) -> None:
         """End the instance in order; anything but exit code 0 raises ChildFailedError."""
         self._http.close()
         self.child.stop()
+
+
+def store_entries(url: str, name: str) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and JSON values of one instance's part of a store, one at a time.
+
+    Raises ValueError when the answer is not whole.
+    """
+    records, told = 0, None
+    with httpx.stream("GET", f"{url}/stores/{name}/all", timeout=60) as answer:
+        for line in answer.raise_for_status().iter_lines():
+            entry = orjson.loads(line)
+            told = entry.get("complete")
+            if told is None:
+                records += 1
+                yield entry["key"].encode(), orjson.dumps(entry["value"])
+    if told != {"records": records}:
+        raise ValueError(f"the answer of {records} records is not whole: {told}")

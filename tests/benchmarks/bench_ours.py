@@ -18,7 +18,7 @@ from bench_process import Child
 from bench_runs import Outcome, Place, Run, Work
 from bench_verify import decode_all, decode_object, require_count
 
-APP = Path(__file__).parent / "app.yaml"
+TOPOLOGIES = Path(__file__).parent / "topologies"
 STORE = "totals"
 VARIANT = "1 instance"
 
@@ -42,8 +42,9 @@ class Ours:
         place.folder.mkdir(parents=True, exist_ok=True)
         endpoint = place.folder / "endpoint"
         watch = self._catch_up if work.job == "catch-up" else _restore
-        command = _command(work, place, endpoint, self.spark)
-        with Child(f"streams-operator-{work.job}", command, place.folder) as child, self.beside(child):
+        topics = {"orders": work.input_topic, "output": work.output_topic}
+        told = command(place, endpoint, work.application_id, topics, {"spark": {"config": dict(self.spark)}})
+        with Child(f"streams-operator-{work.job}", told, place.folder) as child, self.beside(child):
             instance = Instance(child, endpoint)
             spans, counted, description = watch(instance, work)
             found = {"store": _store(instance)}
@@ -92,17 +93,29 @@ def _store(instance: Instance) -> Totals:
     return entries
 
 
-def _command(work: Work, place: Place, endpoint: Path, spark: Mapping[str, str]) -> list[str]:
-    """The instance's command, on app.yaml with this work's name and topics."""
-    app = yaml.safe_load(APP.read_text())
-    app["metadata"]["name"] = work.application_id
-    app["spec"]["topology"]["sources"][0]["topic"] = work.input_topic
-    app["spec"]["topology"]["sinks"][0]["topic"] = work.output_topic
-    app["spec"]["spark"] = {"config": dict(spark)}
-    file = place.folder / "app.yaml"
+def command(
+    place: Place,
+    endpoint: Path,
+    application_id: str,
+    topics: Mapping[str, str],
+    spec: Mapping[str, Any],
+    task: str = "totals",
+    number: int = 0,
+) -> list[str]:
+    """An instance's command, on the topology of a task with this work's name, topics and parts of the spec.
+
+    `topics` are those of the sources by their names, and `output`.
+    """
+    app = yaml.safe_load((TOPOLOGIES / f"{task}.yaml").read_text())
+    app["metadata"]["name"] = application_id
+    for source in app["spec"]["topology"]["sources"]:
+        source["topic"] = topics[source["name"]]
+    app["spec"]["topology"]["sinks"][0]["topic"] = topics["output"]
+    app["spec"].update(spec)
+    file = place.folder / f"app-{number}.yaml"
     file.write_text(yaml.safe_dump(app, sort_keys=False))
     endpoint.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "streams_runtime.cli.instance", str(file)]
-    command += ["--bootstrap-servers", place.bootstrap_servers, "--instance-id", "bench-0"]
-    command += ["--state-dir", str(place.state), "--listen", "127.0.0.1:0"]
-    return [*command, "--endpoint-file", str(endpoint)]
+    made = [sys.executable, "-m", "streams_runtime.cli.instance", str(file)]
+    made += ["--bootstrap-servers", place.bootstrap_servers, "--instance-id", f"bench-{number}"]
+    made += ["--state-dir", str(place.state), "--listen", "127.0.0.1:0"]
+    return [*made, "--endpoint-file", str(endpoint)]

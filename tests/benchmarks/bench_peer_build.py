@@ -40,21 +40,22 @@ def build_peer(cache: Path, source: Path = PEER_SOURCE) -> PeerBuild:
     """
     pom, java = PEER_SOURCE / "pom.xml", sorted(source.glob("*.java"))
     folder = cache / "kafka-streams-peer"
-    libs = folder / f"libs-{_digest(pom)}"
-    classes = folder / f"classes-{_digest(pom, *java)}"
-    _whole(libs, lambda target: _fetch(pom, target))
-    _whole(classes, lambda target: _compile(java, libs, target))
+    libs = folder / f"libs-{digest(pom)}"
+    classes = folder / f"classes-{digest(pom, *java)}"
+    whole(libs, lambda target: _fetch(pom, target))
+    whole(classes, lambda target: _compile(java, libs, target))
     return PeerBuild(libs, classes)
 
 
-def _digest(*files: Path) -> str:
+def digest(*files: Path) -> str:
+    """A short name for the content of files."""
     joined = hashlib.sha256()
     for file in files:
         joined.update(file.read_bytes())
     return joined.hexdigest()[:16]
 
 
-def _whole(folder: Path, fill: Callable[[Path], None]) -> None:
+def whole(folder: Path, fill: Callable[[Path], None]) -> None:
     """Make `folder` by filling a neighbour and renaming it, so that a half-written one never has the name."""
     if folder.is_dir() and any(folder.iterdir()):
         return

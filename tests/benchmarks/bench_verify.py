@@ -30,6 +30,11 @@ def decode_pair(value: bytes) -> tuple[int, int]:
     return int(total), int(n)
 
 
+def decode_any(value: bytes) -> tuple[int, int]:
+    """Sum and count, whichever side wrote them."""
+    return decode_object(value) if value.startswith(b"{") else decode_pair(value)
+
+
 def decode_lines(lines: Iterable[bytes | str]) -> Totals:
     """Lines `{"key": "u1", "value": {"total": 7, "n": 2}}`: a store read through the HTTP server.
 

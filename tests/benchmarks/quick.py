@@ -97,9 +97,9 @@ def measured(
             cluster = Cluster(address)
             return _measure(cluster, settings, folder, sides(cluster))
     except WrongResultError as error:
-        _fail("wrong result", error, WRONG_RESULT)
+        fail("wrong result", error, WRONG_RESULT)
     except (ChildFailedError, StreamsException, KafkaException, TimeoutError) as error:
-        _fail("failed", error, FAILED)
+        fail("failed", error, FAILED)
 
 
 def _sides(cluster: Cluster, jobs: tuple[Job, ...], skip_peer: bool, skip_ours: bool, config: tuple[str, ...]) -> Sides:
@@ -161,7 +161,8 @@ def say(step: str) -> None:
     err.print(f"[dim]{time.strftime('%H:%M:%S')}[/dim] {step}", highlight=False)
 
 
-def _fail(what: str, error: Exception, code: int) -> NoReturn:
+def fail(what: str, error: Exception, code: int) -> NoReturn:
+    """Tell what went wrong, and end the command with `code`."""
     err.print(f"[bold red]{what}:[/bold red] ", end="")
     err.print(str(error), markup=False, highlight=False)
     raise typer.Exit(code)

@@ -171,12 +171,12 @@ def test_a_build_that_failed_half_way_is_not_taken_for_a_whole_one(tmp_path: Pat
         (folder / "whole.jar").write_bytes(b"jar")
 
     with pytest.raises(OSError, match="no space"):
-        bench_peer_build._whole(target, fail)
+        bench_peer_build.whole(target, fail)
     assert list(tmp_path.iterdir()) == []
     target.mkdir()
-    bench_peer_build._whole(target, succeed)
+    bench_peer_build.whole(target, succeed)
     assert [file.name for file in target.iterdir()] == ["whole.jar"]
-    bench_peer_build._whole(target, fail)
+    bench_peer_build.whole(target, fail)
     assert [file.name for file in target.iterdir()] == ["whole.jar"]
 
 

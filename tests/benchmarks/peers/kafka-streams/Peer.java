@@ -1,8 +1,6 @@
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedWriter;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.nio.charset.StandardCharsets;
@@ -19,21 +17,12 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.RemoveMembersFromConsumerGroupOptions;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Serdes;
-import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StoreQueryParameters;
-import org.apache.kafka.streams.StreamsBuilder;
-import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
-import org.apache.kafka.streams.kstream.Consumed;
-import org.apache.kafka.streams.kstream.Grouped;
-import org.apache.kafka.streams.kstream.Materialized;
-import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.processor.StateRestoreListener;
 import org.apache.kafka.streams.state.KeyValueIterator;
-import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.QueryableStoreTypes;
 
 /**
@@ -43,8 +32,6 @@ import org.apache.kafka.streams.state.QueryableStoreTypes;
  * 0: done; 1: an exception, or the time limit, with the reason on standard error.
  */
 public final class Peer {
-    private static final String STORE = "totals";
-
     private final Map<String, String> arguments;
     private final Properties config;
     private final ObjectMapper json = new ObjectMapper();
@@ -85,7 +72,7 @@ public final class Peer {
 
     private void run(boolean restore) throws Exception {
         mark("created");
-        KafkaStreams streams = new KafkaStreams(topology(), config);
+        KafkaStreams streams = new KafkaStreams(Topologies.build(arguments, this::seen), config);
         streams.setGlobalStateRestoreListener(new RestoreClock());
         streams.setStateListener((now, before) -> {
             if (now == KafkaStreams.State.RUNNING) {
@@ -120,25 +107,7 @@ public final class Peer {
         System.out.println(json.writeValueAsString(report(busy)));
     }
 
-    private Topology topology() {
-        StreamsBuilder builder = new StreamsBuilder();
-        builder.stream(arguments.get("input"), Consumed.with(Serdes.String(), Serdes.ByteArray()))
-            .mapValues(this::parse)
-            .filter((key, value) -> value.get("amount").asInt() >= 0)
-            .mapValues(value -> value.get("amount").asLong())
-            .groupByKey(Grouped.with(Serdes.String(), Serdes.Long()))
-            .aggregate(
-                () -> "0,0",
-                (key, amount, state) -> add(amount, state),
-                Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as(STORE)
-                    .withKeySerde(Serdes.String())
-                    .withValueSerde(Serdes.String()))
-            .toStream()
-            .to(arguments.get("output"), Produced.with(Serdes.String(), Serdes.String()));
-        return builder.build();
-    }
-
-    private JsonNode parse(byte[] value) {
+    private void seen() {
         long count = processed.incrementAndGet();
         if (count == 1) {
             mark("first_record");
@@ -147,24 +116,12 @@ public final class Peer {
             mark("processed");
             finished.countDown();
         }
-        try {
-            return json.readTree(value);
-        } catch (IOException exception) {
-            throw new UncheckedIOException(exception);
-        }
-    }
-
-    private static String add(long amount, String state) {
-        int comma = state.indexOf(',');
-        long sum = Long.parseLong(state.substring(0, comma)) + amount;
-        long count = Long.parseLong(state.substring(comma + 1)) + 1;
-        return sum + "," + count;
     }
 
     /** Writes the store as lines of key, tab, value. */
     private static void dump(KafkaStreams streams, Path file) throws IOException {
         var store = streams.store(
-            StoreQueryParameters.fromNameAndType(STORE, QueryableStoreTypes.<String, String>keyValueStore()));
+            StoreQueryParameters.fromNameAndType(Topologies.STORE, QueryableStoreTypes.<String, String>keyValueStore()));
         try (BufferedWriter out = Files.newBufferedWriter(file, StandardCharsets.UTF_8);
                 KeyValueIterator<String, String> entries = store.all()) {
             while (entries.hasNext()) {
