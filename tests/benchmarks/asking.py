@@ -14,6 +14,8 @@ import typer
 
 CONNECTIONS = 32
 TIMEOUT_S = 30.0
+NO_ANSWER = 0
+"""In the place of a status: the connection broke, or nothing came in time."""
 
 
 def main(
@@ -52,10 +54,12 @@ async def _ask(
 
 
 async def _one(http: aiohttp.ClientSession, due: float, address: str, prefix: str) -> None:
-    async with http.get(address) as answer:
-        body = await answer.read()
-    took = 1000 * (time.time() - due)
-    said = {"prefix": prefix, "ms": took, "status": answer.status, "body": body.decode()}
+    try:
+        async with http.get(address) as answer:
+            status, body = answer.status, (await answer.read()).decode()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        status, body = NO_ANSWER, f"{type(error).__name__} {error}"
+    said = {"prefix": prefix, "ms": 1000 * (time.time() - due), "status": status, "body": body}
     sys.stdout.write(orjson.dumps(said).decode() + "\n")
 
 

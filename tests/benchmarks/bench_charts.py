@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def _save(file: Path, how: Any, workload: Workload, contestants: Mapping[str, Co
     mpl.rcParams.update({"svg.hashsalt": workload.name, "svg.fonttype": "none", "font.size": 9})
     measure = next(each for each in workload.measures if each.figure == workload.chart)
     figure = how(plt, workload, contestants, figures)
-    better = "longer is better" if measure.better == "more" else "shorter is better"
+    words = ("higher", "lower") if workload.over else ("longer", "shorter")
+    better = f"{words[0] if measure.better == 'more' else words[1]} is better"
     figure.suptitle(f"{workload.title}\n{measure.title}, {measure.unit}; {better}", fontsize=10, x=0.01, ha="left")
     figure.savefig(file, metadata={"Date": None}, bbox_inches="tight")
     plt.close(figure)
@@ -78,28 +80,35 @@ def _bars(plt: Any, workload: Workload, contestants: Mapping[str, Contestant], f
 
 def _lines(plt: Any, workload: Workload, contestants: Mapping[str, Contestant], figures: Figures) -> Any:
     figure, axis = plt.subplots(figsize=(WIDTH, LINES_HEIGHT), layout="constrained")
-    places: dict[str, list[tuple[float, Spread]]] = {}
-    for case in workload.cases:
-        for name, found in _found(workload, case, figures).items():
-            by_instances = workload.over == "instances"
-            label = contestants[name].side if by_instances else contestants[name].title
-            at = contestants[name].instances if by_instances else getattr(case, str(workload.over))
-            places.setdefault(label, []).append((at, found))
-            places[label].sort(key=lambda place: place[0])
-    sides = {contestant.title: contestant.side for contestant in contestants.values()}
-    for label, points in places.items():
+    styles: dict[str, Iterator[str]] = {side: cycle(("-", "--", ":")) for side in COLOURS}
+    for label, (side, points) in _places(workload, contestants, figures).items():
         at, medians = [place for place, _ in points], [found.median for _, found in points]
-        spans = [
-            [found.median - found.least for _, found in points],
-            [found.most - found.median for _, found in points],
-        ]
-        colour = COLOURS[sides.get(label, label)]  # type: ignore[arg-type]
-        axis.errorbar(at, medians, yerr=spans, marker="o", capsize=3, label=label, color=colour)
+        below = [found.median - found.least for _, found in points]
+        above = [found.most - found.median for _, found in points]
+        look = {"color": COLOURS[side], "linestyle": next(styles[side]), "marker": "o", "capsize": 3}
+        axis.errorbar(at, medians, yerr=[below, above], label=label, **look)
     axis.set_xlabel(str(workload.over))
     axis.set_ylim(bottom=0)
-    if workload.over != "instances":
+    if workload.over == "instances":
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    else:
         axis.set_xscale("log")
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", alpha=0.3)
-    axis.legend(frameon=False)
+    figure.legend(frameon=False, loc="outside right upper")
     return figure
+
+
+def _places(
+    workload: Workload, contestants: Mapping[str, Contestant], figures: Figures
+) -> dict[str, tuple[str, list[tuple[float, Spread]]]]:
+    """The points of each line and its side, by what it is called; with instances along the edge, one line a side."""
+    made: dict[str, tuple[str, list[tuple[float, Spread]]]] = {}
+    for case in workload.cases:
+        for name, found in _found(workload, case, figures).items():
+            who = contestants[name]
+            by_instances = workload.over == "instances"
+            label = who.title.partition(",")[0] if by_instances else who.title
+            at = who.instances if by_instances else getattr(case, str(workload.over))
+            made.setdefault(label, (who.side, []))[1].append((at, found))
+    return {label: (side, sorted(points, key=lambda point: point[0])) for label, (side, points) in made.items()}

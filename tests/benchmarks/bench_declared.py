@@ -135,15 +135,14 @@ class Workload(_Declared):
             raise ValueError(f"chart: {self.chart} is not among the measures")
         return self
 
-    def resized(self, records: int | None, optional: bool) -> Workload:
-        """The workload as it is to be measured: without the optional cases unless asked for.
+    def resized(self, records: int | None, optional: bool, cases: Sequence[str] = ()) -> Workload:
+        """The workload as it is to be measured: with the named cases, or all but the optional ones unless asked for.
 
         With `records` the first case has that many, and the others as many times more or less as before.
         """
         factor = 1.0 if records is None else records / self.cases[0].records
-        return self.model_copy(
-            update={"cases": tuple(case.scaled(factor) for case in self.cases if optional or not case.optional)}
-        )
+        taken = [case for case in self.cases if (case.name in cases if cases else optional or not case.optional)]
+        return self.model_copy(update={"cases": tuple(case.scaled(factor) for case in taken)})
 
     def taking_part(self, case: Case) -> tuple[str, ...]:
         """The contestants of a case."""

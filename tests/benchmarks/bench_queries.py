@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import orjson
+from asking import NO_ANSWER
 from bench_data import Orders, make_orders, order_messages, running_totals
 from bench_declared import HERE
 from bench_experiment import Ground, Outcome, memory_figures, started
@@ -110,7 +111,10 @@ class History:
 
 
 def require_answers(what: str, history: History, answers: Iterable[dict[str, object]]) -> None:
-    """Raise WrongResultError for the first answer that is not right."""
+    """Raise WrongResultError for the first answer that is not right, and when some have not come."""
+    answers = list(answers)
+    if missing := [each["body"] for each in answers if each["status"] == NO_ANSWER]:
+        raise WrongResultError(f"{what}: {len(missing):,} of {len(answers):,} queries had no answer: {missing[0]}")
     for each in answers:
         if each["status"] != _OK:
             raise WrongResultError(f"{what}: answer {each['status']}: {each['body']}")

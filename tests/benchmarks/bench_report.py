@@ -51,6 +51,17 @@ def lines(runs: Sequence[Run]) -> tuple[Line, ...]:
     return tuple(made)
 
 
+def ratios(runs: Sequence[Run], measured: Sequence[Line]) -> dict[str, float]:
+    """The compared lines' ratios by the names that `make bench` gives them.
+
+    Kafka Streams with settings of its own is not the default one, and so has another name.
+    """
+    configured = any("=" in run.variant for run in runs if run.side == "kafka-streams")
+    names = {"catch-up": f"catch_up_vs_kafka_streams_{'configured' if configured else 'default'}"}
+    names["restore"] = "restore_vs_kafka_streams" + ("_configured" if configured else "")
+    return {names[line.job]: line.ratio for line in measured if line.span == "work" and line.ratio is not None}
+
+
 def _rate(runs: Sequence[Run], side: Side, job: Job, span: str) -> float | None:
     rates: dict[str, list[float]] = {}
     for run in runs:
@@ -95,6 +106,7 @@ def write_json(file: Path, settings: dict[str, object], runs: Sequence[Run], mea
         "machine": machine,
         "unit": "records per second; spans in seconds",
         "disturbance": disturbance(runs),
+        "ratios": ratios(runs, measured),
         "measures": [asdict(line) for line in measured],
         "runs": [asdict(run) for run in runs],
     }

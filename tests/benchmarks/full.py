@@ -36,6 +36,7 @@ Rounds = Annotated[int | None, typer.Option(min=1, help="Rounds of each case; de
 Records = Annotated[
     int | None, typer.Option(min=1, help="Records of a workload's first case; the others in proportion.")
 ]
+Cases = Annotated[str, typer.Option(help="Names of cases, separated by semicolons; empty: all.")]
 Optional = Annotated[bool, typer.Option("--optional", help="The optional cases too.")]
 Pictures = Annotated[Path, typer.Option(help="Where the charts go.")]
 
@@ -47,6 +48,7 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     records: Records = None,
     seed: Seed = 1,
     optional: Optional = False,
+    cases: Cases = "",
     bootstrap_servers: Servers = None,
     json: Json = None,
     pictures: Pictures = PICTURES,
@@ -61,10 +63,14 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     adopt_orphans()
     try:
         known = load_contestants()
-        chosen = [each.resized(records, optional) for each in load_workloads(_names(workloads), known)]
+        chosen = [
+            each.resized(records, optional, _names(cases, ";")) for each in load_workloads(_names(workloads), known)
+        ]
         only = _names(contestants)
         if unknown := [name for name in only if name not in known]:
             raise DeclarationError(f"no contestant {', '.join(unknown)}; there are {', '.join(known)}")
+        if not any(each.cases for each in chosen):
+            raise DeclarationError(f"no case {cases!r} in the chosen workloads")
         measured = Measured()
         with _folder(keep) as folder:
             for workload in chosen:
@@ -79,7 +85,8 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     for table in tables(chosen, known, figures):
         console.print(table)
     ratios = ratios_of(chosen, figures)
-    console.print(ratios_table(ratios))
+    if ratios:
+        console.print(ratios_table(ratios))
     file = json or cache_folder() / "benchmarks.json"
     settings = {"records": records, "rounds": rounds, "seed": seed, "optional": optional, "contestants": only}
     benchmarks_file(file, settings, chosen, known, measured, figures, ratios)
@@ -91,8 +98,8 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         raise typer.Exit(WRONG_RESULT if any("differ" in each.reason for each in broken) else FAILED)
 
 
-def _names(given: str) -> list[str]:
-    return [name.strip() for name in given.split(",") if name.strip()]
+def _names(given: str, between: str = ",") -> list[str]:
+    return [name.strip() for name in given.split(between) if name.strip()]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import orjson
 import pytest
+from bench_charts import draw
 from bench_data import START_MS, Orders, changelog_messages, make_orders, padding, unique_orders
 from bench_declared import Case, Contestant, DeclarationError, Workload, load_contestants, load_workloads
 from bench_figures import Failed, Result, Spread, figures_of, percentile, ratios_of, spread
@@ -122,6 +123,7 @@ def test_other_numbers_of_records_keep_the_cases_proportions() -> None:
     longer = workload().model_copy(update={"cases": (*workload().cases, optional)})
     assert len(longer.resized(None, optional=False).cases) == 2
     assert len(longer.resized(None, optional=True).cases) == 3
+    assert [case.name for case in longer.resized(None, False, ["more"]).cases] == ["more"]
 
 
 def test_the_median_counts_and_the_spread_is_told() -> None:
@@ -262,6 +264,8 @@ def test_an_answer_is_right_when_the_key_has_had_that_total_since_the_backlog() 
         require_answers("x", history, [answer('{"key":"u2","value":null}')])
     with pytest.raises(WrongResultError, match="not whole"):
         require_answers("x", history, [answer('{"complete":{"records":0}}', "u1")])
+    with pytest.raises(WrongResultError, match="1 of 2 queries had no answer: TimeoutError"):
+        require_answers("x", history, [answer(right[0]), answer("TimeoutError", status=0)])
     with pytest.raises(WrongResultError, match="answer 503"):
         require_answers("x", history, [answer("later", status=503)])
 
@@ -299,3 +303,14 @@ def test_the_last_whole_line_of_a_peer_counts(tmp_path: Path) -> None:
     Silent.output.write_bytes(line % 1 + b"\n" + line % 2 + b"\nwarning\n" + (line % 3)[:-4])
     assert client.seen().processed == 2
     assert client.seen().moments == {"running": 2.5}
+
+
+@pytest.mark.parametrize("over", [None, "instances", "records"])
+def test_a_chart_has_its_contestants_and_the_same_bytes_for_the_same_figures(over: str | None, tmp_path: Path) -> None:
+    drawn = workload().model_copy(update={"chart": "f", "over": over})
+    figures = figures_of([result("ours", 1, 3_000.0), result("a", 1, 1_000.0)])
+    (first,) = draw(tmp_path / "first", [drawn], CONTESTANTS, figures)
+    (second,) = draw(tmp_path / "second", [drawn], CONTESTANTS, figures)
+    assert first.read_bytes() == second.read_bytes()
+    assert all(f">{word}<" in first.read_text() for word in ("this project", "peer a"))
+    assert draw(tmp_path, [workload()], CONTESTANTS, figures) == []

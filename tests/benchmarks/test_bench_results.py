@@ -17,7 +17,7 @@ import bench_peer_build
 import orjson
 from bench_data import Orders, changelog_messages, expected_totals, make_orders, order_messages
 from bench_machine import Reading, Usage, read, usage
-from bench_report import disturbance, lines
+from bench_report import Line, disturbance, lines, ratios
 from bench_runs import Job, Run, Side
 from bench_stages import Stages, added_up
 from bench_verify import WrongResultError, decode_object, decode_pair, require_count, require_equal
@@ -92,6 +92,20 @@ def test_the_peers_better_variant_counts_by_its_median() -> None:
     runs += [run("streams-operator", "restore", "1 instance", 1.0)]
     line = lines(runs)[0]
     assert (line.kafka_streams, line.streams_operator, line.ratio) == (500.0, 1_000.0, 2.0)
+
+
+def test_ratios_of_a_configured_peer_are_not_those_of_the_default_one() -> None:
+    jobs: tuple[Job, ...] = ("catch-up", "restore")
+    runs = [run("streams-operator", job, "1 instance", 1.0) for job in jobs]
+    runs += [run("kafka-streams", job, "2 threads", 2.0) for job in jobs]
+    named = {"catch_up_vs_kafka_streams_default": 2.0, "restore_vs_kafka_streams": 2.0}
+    assert ratios(runs, timed(runs)) == named
+    tuned = [replace(each, variant="2 threads, a=b") for each in runs]
+    assert not set(ratios(tuned, timed(runs))) & set(named)
+
+
+def timed(runs: list[Run]) -> tuple[Line, ...]:
+    return lines([replace(each, seconds={**each.seconds, "to-committed": 1.0}) for each in runs])
 
 
 def test_a_run_beside_busy_programs_is_called_not_comparable() -> None:
