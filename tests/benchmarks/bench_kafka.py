@@ -15,6 +15,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     OffsetSpec,
 )
 
+from streams_runtime.kafka.answers import ASK_AGAIN, PASSING
+from streams_runtime.kafka.connection import backoff
+
 REQUEST_TIMEOUT_S = 30.0
 READ_TIMEOUT_S = 60.0
 QUEUE_LIMIT = 400_000
@@ -76,8 +79,17 @@ class Cluster:
         partitions = self.admin.list_topics(topic, timeout=REQUEST_TIMEOUT_S).topics[topic].partitions
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         request = {TopicPartition(topic, number): latest for number in partitions}
-        answers = self.admin.list_offsets(request)
-        return {where.partition: answer.result(REQUEST_TIMEOUT_S).offset for where, answer in answers.items()}
+        end = time.monotonic() + REQUEST_TIMEOUT_S
+        for delay in backoff(*ASK_AGAIN):
+            try:
+                answers = self.admin.list_offsets(request)
+                return {where.partition: answer.result(REQUEST_TIMEOUT_S).offset for where, answer in answers.items()}
+            except KafkaException as failure:
+                # A topic that was made just now may not have its leaders yet.
+                if failure.args[0].code() not in PASSING or time.monotonic() + delay > end:
+                    raise
+            time.sleep(delay)
+        raise AssertionError("backoff() never ends")
 
     def last_values(self, topic: str) -> dict[bytes, bytes]:
         """The last value of each key. Raises WrongResultError for a record without key or value."""

@@ -23,6 +23,7 @@ from bench_restore import Restore
 from bench_side import Side
 from bench_sides import SIDES
 from bench_verify import WrongResultError
+from confluent_kafka import KafkaException
 
 from streams_runtime.errors import EnvironmentException
 
@@ -87,7 +88,7 @@ class Turns:
         before = read()
         try:
             outcome = experiment.run(turn)
-        except (WrongResultError, ChildFailedError, TimeoutError, EnvironmentException) as error:
+        except (WrongResultError, ChildFailedError, TimeoutError, EnvironmentException, KafkaException) as error:
             reason = str(error)
             into.failures.append(Failed(workload.name, turn.case.name, turn.contestant, turn.round, reason))
             self.say(f"does not count: {reason}")

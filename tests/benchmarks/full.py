@@ -30,6 +30,7 @@ from streams_runtime.errors import StreamsException
 from streams_runtime.jvm.jars import cache_folder
 
 PICTURES = Path(__file__).parent / "pictures"
+FILE_WIDTH = 120
 
 Names = Annotated[str, typer.Option(help="Names, separated by commas; empty: all.")]
 Rounds = Annotated[int | None, typer.Option(min=1, help="Rounds of each case; default: what the workload says.")]
@@ -81,7 +82,8 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     except (DeclarationError, ChildFailedError, StreamsException, KafkaException, TimeoutError) as error:
         fail("failed", error, FAILED)
     figures = figures_of(measured.results, measured.failures)
-    console = Console()
+    # In a file the tables have room; a terminal has the width that it has.
+    console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
     for table in tables(chosen, known, figures):
         console.print(table)
     ratios = ratios_of(chosen, figures)
