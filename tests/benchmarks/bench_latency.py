@@ -49,7 +49,7 @@ class Latency:
                 ground.cluster.fill([orders], [[Message(PROBE.key, PROBE.value, START_MS)]])
                 wait_for_probe(outputs, client.child.require_alive, case.limit_s)
                 begin = time.time() + LEAD_S
-                with Child("paced", paced(ground, orders, case.records, 0, 0, begin), launch.folder.folder) as child:
+                with Child("paced", paced(ground, orders, case.records, 0, 0, begin), launch.own.folder) as child:
                     self._follow(outputs, begin, found, seen_at)
                     behind = orjson.loads(child.wait(PATIENCE_S)[-1])["behind_s"]
                 client.stop()

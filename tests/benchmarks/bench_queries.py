@@ -47,7 +47,7 @@ class Queries:
         with started(ground.sides(turn.contestant), [launch]) as (clients, memory):
             (client,) = clients
             wait_until("through the backlog", lambda: client.seen().processed >= case.records or None, case.limit_s)
-            url, folder = client.url(), launch.folder.folder
+            url, folder = client.url(), launch.own.folder
             if url is None:
                 raise TimeoutError(f"{turn.contestant} has said no address for queries")
             begin = time.time() + LEAD_S

@@ -35,13 +35,17 @@ class Launch:
     """The input is complete: a side that makes a difference of that may plan for it."""
 
     @property
-    def folder(self) -> Place:
-        """The instance's own place, made."""
-        made = Place(self.place.folder / f"instance-{self.number}", self.place.bootstrap_servers)
+    def own(self) -> Place:
+        """The instance's own place."""
+        return Place(self.place.folder / f"instance-{self.number}", self.place.bootstrap_servers)
+
+    def made(self) -> Place:
+        """The instance's own place, made for its start: without state, unless that is to be kept."""
+        place = self.own
         if not self.keep_state:
-            shutil.rmtree(made.state, ignore_errors=True)
-        made.folder.mkdir(parents=True, exist_ok=True)
-        return made
+            shutil.rmtree(place.state, ignore_errors=True)
+        place.folder.mkdir(parents=True, exist_ok=True)
+        return place
 
     @property
     def name(self) -> str:

@@ -69,7 +69,7 @@ class StreamsOperator:
 
     def start(self, launch: Launch) -> OursClient:
         """One instance as `streamsapp run` starts it."""
-        place, who = launch.folder, launch.contestant
+        place, who = launch.made(), launch.contestant
         spec: dict[str, Any] = {"processing": {"guarantee": who.guarantee}, "spark": {"config": dict(who.config)}}
         endpoint = place.folder / "endpoint"
         told = command(
@@ -90,7 +90,7 @@ class KafkaStreams:
 
     def start(self, launch: Launch) -> PrintingClient:
         """One instance with the contestant's threads."""
-        place, who = launch.folder, launch.contestant
+        place, who = launch.made(), launch.contestant
         config = dict(who.config)
         if who.exactly_once:
             config["processing.guarantee"] = who.guarantee
@@ -126,7 +126,7 @@ class Scripted:
 
     def start(self, launch: Launch) -> PrintingClient:
         """One process."""
-        place, who = launch.folder, launch.contestant
+        place, who = launch.made(), launch.contestant
         told = [sys.executable, str(self.program), *self.options]
         told += ["--task", launch.task, "--bootstrap-servers", place.bootstrap_servers]
         told += ["--application-id", launch.application_id, "--state-dir", str(place.state)]

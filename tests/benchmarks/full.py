@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -73,7 +73,7 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         if not any(each.cases for each in chosen):
             raise DeclarationError(f"no case {cases!r} in the chosen workloads")
         measured = Measured()
-        with _folder(keep) as folder:
+        with _folder(lambda: keep or bool(measured.failures)) as folder:
             for workload in chosen:
                 for case in workload.cases:
                     with _ground(bootstrap_servers, folder, workload, case) as (cluster, place, prefix):
@@ -123,12 +123,13 @@ def _ground(given: str | None, folder: Path, workload: Workload, case: Case) -> 
 
 
 @contextmanager
-def _folder(keep: bool) -> Iterator[Path]:
+def _folder(keep: Callable[[], bool]) -> Iterator[Path]:
+    """A folder for state and logs, removed at the end unless a run failed or `keep` says otherwise."""
     folder = Path(tempfile.mkdtemp(prefix="streams-bench-"))
     try:
         yield folder
     finally:
-        if keep or sys.exc_info()[0] is not None:
+        if keep() or sys.exc_info()[0] is not None:
             err.print(f"the work folder is kept, with logs: {folder}", highlight=False)
         else:
             shutil.rmtree(folder, ignore_errors=True)

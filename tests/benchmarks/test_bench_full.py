@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -20,7 +21,8 @@ from bench_machine import Usage
 from bench_memory import processes, sizes
 from bench_plan import turns
 from bench_queries import History, require_answers
-from bench_side import PrintingClient
+from bench_runs import Place
+from bench_side import Launch, PrintingClient
 from bench_sides import SIDES, described
 from bench_tables import busy_warning, failures_told, tables
 from bench_tasks import (
@@ -314,3 +316,12 @@ def test_a_chart_has_its_contestants_and_the_same_bytes_for_the_same_figures(ove
     assert first.read_bytes() == second.read_bytes()
     assert all(f">{word}<" in first.read_text() for word in ("this project", "peer a"))
     assert draw(tmp_path, [workload()], CONTESTANTS, figures) == []
+
+
+def test_a_start_empties_the_state_folder_unless_it_is_to_be_kept_and_nothing_else_does(tmp_path: Path) -> None:
+    launch = Launch(CONTESTANTS["ours"], "totals", "app", {}, Place(tmp_path, "broker"))
+    launch.made().state.mkdir()
+    kept = replace(launch, keep_state=True)
+    assert (launch.own, kept.made()) == (kept.own, launch.own)
+    assert launch.own.state.is_dir()
+    assert not launch.made().state.exists()
