@@ -32,6 +32,8 @@ class Failed:
     contestant: str
     round: int
     reason: str
+    wrong: bool = False
+    """Its results are not those of the data, rather than not there."""
 
 
 @dataclass(frozen=True, slots=True)

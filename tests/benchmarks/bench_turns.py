@@ -90,7 +90,8 @@ class Turns:
             outcome = experiment.run(turn)
         except (WrongResultError, ChildFailedError, TimeoutError, EnvironmentException, KafkaException) as error:
             reason = str(error)
-            into.failures.append(Failed(workload.name, turn.case.name, turn.contestant, turn.round, reason))
+            wrong = isinstance(error, WrongResultError)
+            into.failures.append(Failed(workload.name, turn.case.name, turn.contestant, turn.round, reason, wrong))
             self.say(f"does not count: {reason}")
             return False
         finally:

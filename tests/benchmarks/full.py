@@ -97,7 +97,7 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         err.print(f"[bold yellow]{line}[/bold yellow]", highlight=False)
     say(f"{time.monotonic() - began:.0f} s in all; figures: {file}; charts: {', '.join(map(str, drawn)) or 'none'}")
     if broken := [each for each in measured.failures if known[each.contestant].side == "streams-operator"]:
-        raise typer.Exit(WRONG_RESULT if any("differ" in each.reason for each in broken) else FAILED)
+        raise typer.Exit(WRONG_RESULT if any(each.wrong for each in broken) else FAILED)
 
 
 def _names(given: str, between: str = ",") -> list[str]:
