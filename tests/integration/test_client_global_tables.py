@@ -11,6 +11,7 @@ from urllib.request import urlopen
 import pytest
 from clients import client, last_values, make_topics, read, send, until_done
 from confluent_kafka.admin import AdminClient, NewPartitions
+from open_transactions import transaction
 from waiting import DEADLINE, eventually
 
 from streams_runtime.client import StreamsClient
@@ -102,6 +103,49 @@ def test_a_global_table_is_complete_before_the_client_runs_followed_then_and_res
         restored = [row for row in made.describe()["restoration"] if row["store"] == "airlines"]
         heard += [(row["topic"], row["start"] > 0, row["restored"]) for row in restored]
         assert heard == [(f"{namespace}-airlines", True, 1)]
+
+
+def test_under_exactly_once_flights_are_joined_with_what_is_committed_before_and_after_a_restart(
+    topics: str, namespace: str, tmp_path: Path
+) -> None:
+    once, source, flights = {"guarantee": "exactly_once_v2"}, f"{namespace}-airlines", f"{namespace}-flights"
+    never = b'{"name": "never"}'
+    with transaction(topics, f"{namespace}-1", source, [("AA", b'{"name": "American"}')]) as committed:
+        committed.commit_transaction(DEADLINE)
+    with transaction(topics, f"{namespace}-2", source, [("AA", never), ("BB", never)]) as aborted:
+        aborted.abort_transaction(DEADLINE)
+    with (
+        transaction(topics, f"{namespace}-3", source, [("UA", b'{"name": "United"}')]) as still_open,
+        client(topics, namespace, named(namespace), tmp_path, processing=once) as made,
+    ):
+        started(made)
+        assert airlines(made) == {"AA": "American"}
+        fly(topics, namespace, made, ("1", "AA"), ("2", "UA"), ("3", "BB"))
+        still_open.commit_transaction(DEADLINE)
+        eventually(lambda: "UA" in airlines(made), "the table follows what is committed")
+        with transaction(topics, f"{namespace}-4", flights, [("never", b'{"carrier": "AA"}')]) as aborted:
+            aborted.abort_transaction(DEADLINE)
+        fly(topics, namespace, made, ("4", "UA"))
+    with transaction(topics, f"{namespace}-5", source, [("UA", never), ("BB", never)]) as aborted:
+        aborted.abort_transaction(DEADLINE)
+    send(topics, source, [("AA", {"name": "Another"}), ("CC", {"name": "Third"})])
+    send(topics, flights, [("5", {"carrier": "AA"}), ("6", {"carrier": "UA"})])
+    with client(topics, namespace, named(namespace), tmp_path, processing=once) as made:
+        started(made)
+        assert airlines(made) == {"AA": "Another", "UA": "United", "CC": "Third"}
+        until_done(made, [flights])
+        fly(topics, namespace, made, ("7", "BB"), ("8", "CC"))
+    found = read(topics, f"{namespace}-named", committed=True)
+    assert sorted((each.key().decode(), json.loads(each.value())["airline"]) for each in found) == [
+        ("1", "American"),
+        ("2", None),
+        ("3", None),
+        ("4", "United"),
+        ("5", "Another"),
+        ("6", "United"),
+        ("7", None),
+        ("8", "Third"),
+    ]
 
 
 def test_each_instance_has_the_whole_table_and_answers_for_it_itself(

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,14 @@ from typing import Any
 import pytest
 from away import standing_still
 from clients import client, make_topics, run_until_done, send, until_done
-from confluent_kafka import Producer
 from instances import write_application
+from open_transactions import transaction
 from orders import copies, expected_totals, make_order_topics, orders, topology, totals
 from waiting import DEADLINE, eventually
 
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidStateStoreException
 from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.foreign import QuietLog
 from streams_runtime.kafka.partitioner import partition_for
 from streams_runtime.kafka.transactions import TransactionalProducer
 from streams_runtime.kafka.types import TopicPartition
@@ -48,20 +47,6 @@ def with_users(n: str) -> str:
 def contents(made: StreamsClient, store: str) -> dict[Any, Any]:
     with made.store(StoreQueryParameters(store)).all() as entries:
         return dict(entries)
-
-
-@contextmanager
-def transaction(bootstrap: str, name: str, topic: str, records: Sequence[tuple[str, bytes]]) -> Iterator[Producer]:
-    """An open transaction with these records."""
-    config = {"bootstrap.servers": bootstrap, "transactional.id": name, "partitioner": "murmur2_random"}
-    # The brokers end a transaction that has been open for a minute, unless told otherwise; a loaded machine takes that.
-    producer = Producer({**config, "transaction.timeout.ms": 600_000}, logger=QuietLog())
-    producer.init_transactions(DEADLINE)
-    producer.begin_transaction()
-    for key, value in records:
-        producer.produce(topic, value, key)
-    assert producer.flush(DEADLINE) == 0
-    yield producer
 
 
 @pytest.mark.parametrize("backlog", [1, 50_000], ids=["spark-reads", "the-member-fetches"])

@@ -99,6 +99,12 @@ REFUSED_FOREIGN_KEYS: dict[str, Refused] = {
         "'users' is a stream, and 'orders' is a table",
         "declared with table",
     ),
+    "foreign-key-beside-a-global-table": (
+        application(joined(), sources=(ORDERS, {**USERS, "table": {"store": "users", "global": True}})),
+        f"{S}.join.table",
+        "a join of two tables of which 'users' is global",
+        "join a stream with it",
+    ),
     "foreign-key-of-a-stream": (
         application(joined(store=None), sources=(stream("orders"), USERS)),
         f"{S}.join.key",

@@ -117,6 +117,10 @@ def test_what_is_wrong_with_a_global_join_is_said_at_its_field() -> None:
     }
     assert mistakes(joined(type="outer")).keys() == {"steps[0].join.type"}
     assert mistakes(joined(select={"a": "airlines.nam"})).keys() == {"steps[0].join.select.a"}
+    named = {**FLIGHTS, "value": {"format": "json", "schema": "carrier STRING, airlines STRING"}}
+    assert mistakes(NAMED, sources=(named, AIRLINES)) == {
+        "steps[0].join.table": "'flights' has a column called 'airlines', as the table is"
+    }
     unkeyed = {name: value for name, value in AIRLINES.items() if name != "key"}
     assert mistakes(NAMED, sources=(FLIGHTS, unkeyed)).keys() == {"steps[0].join.table"}
 

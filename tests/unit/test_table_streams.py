@@ -90,6 +90,12 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
         "behind the join 's' of two streams",
         "put a keyBy between",
     ),
+    "an aggregate of a join of streams that is told": (
+        [step(name="c", from_="n", **TOLD), total(name="n", from_="s"), BOTH],
+        "spec.topology.steps[1].aggregate",
+        "of which every change is asked for behind the join 's' of two streams",
+        "put a keyBy between",
+    ),
     "a merge of changes": (
         [
             step(name="m", merge=["c", "rated"], from_=None),
