@@ -70,11 +70,20 @@ def last(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[Any, 
         max_size=15,
     )
 )
-@example([("a", 1, 9_000), ("a", 2, 14_000), ("a", None, 11_000), ("b", 1, 20_000), ("a", 4, 9_000), ("a", 5, 18_000)])
+@example([("a", 1, 9_000), ("a", 2, 14_000), ("a", 0, 11_000), ("b", None, 20_000), ("a", 4, 9_000), ("a", 5, 18_000)])
 def test_a_class_gives_the_same_wherever_batches_begin(
     pipelines: dict[str, Pipeline], window: str, given: list[Given]
 ) -> None:
     assert last(pipelines[window], given, []) == last(pipelines[window], given, [1, *range(2, len(given), 3)])
+
+
+@pytest.mark.parametrize("cuts", [[], [1, 2]], ids=str)
+def test_sessions_that_come_together_are_merged_the_earlier_one_first(
+    pipelines: dict[str, Pipeline], cuts: list[int]
+) -> None:
+    shown, *_ = last(pipelines["sessions"], [("a", 1, 9_000), ("a", 2, 14_000), ("a", 0, 11_000)], cuts)
+    ((row, _),) = shown.values()
+    assert row == {"trail": {"trail": "[,1|,2],0", "n": 3}, "total": 3}
 
 
 def test_a_failure_names_the_decoded_key_and_its_records(spark: SparkSession) -> None:

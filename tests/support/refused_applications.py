@@ -1172,6 +1172,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "a message for json",
         "format protobuf",
     ),
+    "protobuf-message-of-a-json-sink": (
+        application(sinks=[{"from": "orders", "topic": "out", "value": {"format": "json", "message": "Order"}}]),
+        f"{SINK}.value.message",
+        "a message for json",
+        "format protobuf",
+    ),
+    "protobuf-sink-no-schema": (
+        application(sinks=[protobuf_sink(schema="user STRING")], kafka=REGISTRY),
+        f"{SINK}.value.schema",
+        "no Protobuf schema: at line 1",
+        "message Order",
+    ),
     "protobuf-message-of-no-schema": (
         application(sinks=[protobuf_sink(message="Order")], kafka=REGISTRY),
         f"{SINK}.value.message",
@@ -1241,6 +1253,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "avro-no-schema": (
         application(sources=[avro("user STRING")], kafka=REGISTRY),
         f"{SRC}.value.schema",
+        "not JSON",
+        '"record"',
+    ),
+    "avro-sink-no-schema": (
+        application(sinks=[avro_sink("user STRING")], kafka=REGISTRY),
+        f"{SINK}.value.schema",
         "not JSON",
         '"record"',
     ),
@@ -1572,6 +1590,36 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "spec.template.env[0]",
         "value beside valueFrom",
         "one of the two",
+    ),
+    "spark-master": (
+        application(spark={"config": {"spark.master": "local[2]"}}),
+        'spec.spark.config["spark.master"]',
+        "the master among the properties",
+        "set spec.spark.master",
+    ),
+    "store-name": (
+        application(total(store="a/b")),
+        f"{S}.store",
+        "'a/b'",
+        "use",
+    ),
+    "sink-topic": (
+        application(sinks=[{"from": "orders", "topic": "a b"}]),
+        f"{SINK}.topic",
+        "'a b', which is no name for a topic",
+        "use letters",
+    ),
+    "toleration-of-no-taint": (
+        application(template={"tolerations": [{"operator": "Equal", "value": "b"}]}),
+        "spec.template.tolerations[0].key",
+        "is missing",
+        "name the taint",
+    ),
+    "access-empty-group": (
+        application(queries={"access": {"kubernetes": {"groups": ["a", ""]}}}),
+        "spec.queries.access.kubernetes.groups[1]",
+        "is empty",
+        "leave it out",
     ),
     "toleration": (
         application(template={"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}),

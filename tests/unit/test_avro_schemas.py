@@ -48,6 +48,24 @@ def test_a_schemas_fields_are_columns() -> None:
 
 
 @pytest.mark.parametrize(
+    ("schema", "told", "remedy"),
+    [
+        ('{"type": "record", "fields": []}', "not an Avro schema: ", '"record"'),
+        (record("A", field("a", "null")), "the type null in the field a", "a type that has values"),
+        (json.dumps(["null", "string"]), "a union with null", "leave null out"),
+        (record("A", field("a", ["int", "string"])), "a union of int, string in the field a", "one type"),
+        (record("A", field("a", {**INNER, "fields": []})), "the record Inner without fields in the field a", "one"),
+        (record("A", field("a b", "int")), "the name 'a b'", "letters"),
+        (record("A", field("a", {"type": "array", "items": "A"})), "the record A inside of itself", "recursive"),
+    ],
+)
+def test_what_is_wrong_with_a_schema_is_told(schema: str, told: str, remedy: str) -> None:
+    (problem,) = parse_avro(schema).problems
+    assert told in problem.found
+    assert remedy in problem.remedy
+
+
+@pytest.mark.parametrize(
     ("writer", "reader", "found"),
     [
         (("int",), ("long",), None),
