@@ -117,7 +117,13 @@ def test_elements_of_a_record_take_their_turns_and_merged_streams_are_one(spark:
 
 @pytest.mark.parametrize(
     ("key", "data"),
-    [("long", (7).to_bytes(8, "big")), ("bytes", b"\x00\xff"), ("double", b"\x40" + bytes(7)), ("string", b"")],
+    [
+        ("long", (7).to_bytes(8, "big")),
+        ("int", (-7).to_bytes(4, "big", signed=True)),
+        ("bytes", b"\x00\xff"),
+        ("double", b"\x40" + bytes(7)),
+        ("string", b""),
+    ],
 )
 def test_keys_of_every_format_are_ids(spark: SparkSession, key: str, data: bytes) -> None:
     topology = topology_of([source("string", key=key)], [once()], [{"from": "once", "topic": "out"}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import user_functions
@@ -13,7 +13,12 @@ from waiting import DEADLINE
 
 from streams_runtime.builder import StreamsBuilder, json
 from streams_runtime.errors import InvalidApplicationException, StreamsException, told
+from streams_runtime.pipeline.functions import with_functions as register
 from streams_runtime.states import ClientState
+from streams_runtime.topology.plan import Function
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
@@ -169,6 +174,13 @@ def test_a_function_that_can_not_be_called_is_a_mistake(name: str, spec: Any, wo
     with pytest.raises(InvalidApplicationException) as refused:
         made(with_functions(document([ORDERS], [], {"out": "orders"}), **{name: spec}))
     assert str(refused.value).startswith(words)
+
+
+def test_a_function_that_is_not_here_is_a_mistake_of_whoever_did_not_look_before(spark: SparkSession) -> None:
+    path = "spec.topology.functions.f.python"
+    with pytest.raises(InvalidApplicationException, match=r"user_functions has no 'teir'; did you mean") as refused:
+        register(spark, [Function("f", "user_functions:teir", "STRING", False, path)])
+    assert [mistake.path for mistake in refused.value.mistakes] == [path]
 
 
 @pytest.mark.usefixtures("spark")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from streams_runtime.pipeline.peeks import Line, Seen
+from streams_runtime.pipeline.peeks import seen as read_of
 from streams_runtime.tasks.peeks import PeekLog, added_up, rows_of
 from streams_runtime.topology.stream_nodes import PeekNode
 
@@ -18,6 +20,17 @@ def seen(texts: int, node: PeekNode = NODE, records: int = 0, total: float = 0.0
     """Of a batch with so many texts, numbered."""
     lines = (Line("in", 1, offset, f"text {offset}") for offset in range(min(texts, node.at_most)))
     return Seen(node, records, total, tuple(lines), texts)
+
+
+class Observed:
+    """What Spark has observed: each of its partitions gives as many lines as a peek may log."""
+
+    def __init__(self, *records: tuple[int, int]) -> None:
+        """Of these partitions and offsets."""
+        lines = [
+            {"_topic": "in", "_partition": number, "_offset": at, "text": f"{number}@{at}"} for number, at in records
+        ]
+        self.get = {"records": 9, "total": 9.0, "lines": orjson.dumps(lines).decode(), "texts": 9}
 
 
 class Moments:
@@ -41,6 +54,13 @@ def test_texts_are_logged_with_the_record_that_they_are_of(caplog: pytest.LogCap
     )
     where: Any = second
     assert (where.topic, where.partition, where.offset) == ("in", 1, 1)
+
+
+def test_of_the_lines_of_several_workers_the_first_ones_are_seen() -> None:
+    observed: Any = Observed((2, 5), (2, 6), (0, 8), (1, 3), (1, 2), (0, 9))
+    found = read_of(NODE, observed)
+    assert [line.text for line in found.lines] == ["0@8", "0@9", "1@2"]
+    assert found.texts == 9
 
 
 def test_no_more_lines_are_logged_a_second_than_allowed_however_many_batches_there_are(
