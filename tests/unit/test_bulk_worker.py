@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
-from confluent_kafka import Message
 from state_kit import key_value_store, memory_folder
 
+from streams_runtime.kafka.columns import Latest
+from streams_runtime.kafka.latest_consumer import Fetched
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore import worker
 from streams_runtime.restore.bulk import BulkLoader, Load, _Job, _Worker
@@ -26,18 +29,16 @@ class PlayedConsumer:
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self._at = 0
 
-    def add(self, offsets: Mapping[TopicPartition, int | None]) -> None: ...
+    def add(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None: ...
 
     def remove(self, partitions: Any) -> None: ...
 
-    def poll(self, limit: int, wait: float) -> dict[TopicPartition, list[Message]]:
+    def poll(self, wait: float) -> dict[TopicPartition, Fetched]:
         numbers = range(self._at, min(self._at + 4, 10))
-        found = [
-            Message(topic=LOG.topic, partition=0, offset=number, key=b"k%d" % number, value=b"v", timestamp=(1, 7))
-            for number in numbers
-        ]
-        self._at += len(found)
-        return {LOG: found}
+        self._at += len(numbers)
+        keys = pa.array([b"k%d" % (number // 2 * 2) for number in numbers][::2], pa.large_binary())
+        values = pa.array([b"v%d" % number for number in numbers][1::2], pa.large_binary())
+        return {LOG: Fetched(len(numbers), Latest(keys, values, np.full(len(keys), 7)))}
 
     def position(self, partition: TopicPartition) -> int:
         return self._at
@@ -46,7 +47,7 @@ class PlayedConsumer:
 def test_a_worker_says_between_its_files_how_far_it_has_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(worker, "ChangelogConsumer", PlayedConsumer)
+    monkeypatch.setattr(worker, "LatestConsumer", PlayedConsumer)
     monkeypatch.setattr(worker, "_NEWS_SECONDS", 0.0)
     worker.load({}, [{"topic": LOG.topic, "partition": 0, "start": 0, "end": 10, "folder": str(tmp_path)}])
     *news, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -18,6 +18,26 @@ from streams_runtime.kafka.types import TopicPartition
 _LOGGER = logging.getLogger("streams_runtime.kafka")
 
 
+def restore_config(properties: Mapping[str, str], client_id: str) -> dict[str, str]:
+    """librdkafka's properties for reading changelogs, from those of the application."""
+    return {
+        # The end that it restores to is the log's. Under exactly once the properties say read_committed: then the
+        # position gets there when the open transactions below it are ended, and aborted records never come.
+        "isolation.level": "read_uncommitted",
+        **properties,
+        "group.id": client_id,  # librdkafka wants one; it is never joined and nothing is committed
+        "client.id": client_id,
+        "enable.auto.commit": "false",
+        "enable.auto.offset.store": "false",
+        "enable.partition.eof": "true",
+        "auto.offset.reset": "error",
+        "queued.max.messages.kbytes": "131072",
+        "queued.min.messages": "1000000",
+        "fetch.max.bytes": "52428800",
+        "max.partition.fetch.bytes": "10485760",
+    }
+
+
 class ChangelogConsumer:
     """Reads partitions that it is told to; knows the *position* of each, not only the last record. One
     thread uses it.
@@ -32,22 +52,7 @@ class ChangelogConsumer:
 
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self.address = properties["bootstrap.servers"]
-        self._config: dict[str, Any] = {
-            # The end that it restores to is the log's. Under exactly once the properties say read_committed: then the
-            # position gets there when the open transactions below it are ended, and aborted records never come.
-            "isolation.level": "read_uncommitted",
-            **properties,
-            "group.id": client_id,  # librdkafka wants one; it is never joined and nothing is committed
-            "client.id": client_id,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "queued.max.messages.kbytes": "131072",
-            "queued.min.messages": "1000000",
-            "fetch.max.bytes": "52428800",
-            "max.partition.fetch.bytes": "10485760",
-        }
+        self._config: dict[str, Any] = restore_config(properties, client_id)
         self._open: Consumer | None = None
         self._positions: dict[TopicPartition, int] = {}
         self._kept: list[Message] = []

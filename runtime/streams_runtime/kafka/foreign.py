@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -151,10 +150,3 @@ def offset_of(message: Message) -> int:
     """A record's offset; of an end of a partition, where that is."""
     offset = message.offset()
     return -1 if offset is None else offset
-
-
-def columns_of(
-    messages: Sequence[Message],
-) -> tuple[Iterator[bytes | None], Iterator[tuple[int, int]], Iterator[bytes | None]]:
-    """Keys, timestamps (kind, ms) and values of records: a restoration's loop over them stays in C."""
-    return map(Message.key, messages), map(Message.timestamp, messages), map(Message.value, messages)

@@ -18,18 +18,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
-from streams_runtime.kafka.foreign import columns_of, offset_of
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams_runtime.kafka.columns import Latest, joined, without_replaced
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.latest_consumer import Fetched, LatestConsumer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.rocksdb import write_sst
-from streams_runtime.state.store import stamp
+from streams_runtime.state.store import stamped
 
-_POLL_RECORDS = 5_000  # few enough to stay in the processor's cache until they are looked at
 _POLL_SECONDS = 0.05
-_CHUNK_BYTES = 256 * 1024 * 1024  # contents held before a file is written, for all partitions of this worker
+# Contents held before a file is written, for all partitions of this worker; writing may take as much again.
+_CHUNK_BYTES = 128 * 1024 * 1024
+_MERGE_BYTES = 32 * 1024 * 1024  # contents of polls that are not worth merging yet
 _NEWS_SECONDS = 1.0  # between two words of how far a partition is read
-_OVERHEAD_BYTES = 250  # of one key and value in a dict
+_WRITE_RECORDS = 5_000  # records of a file that are Python's at a time
 _PR_SET_PDEATHSIG = 1
 
 
@@ -43,36 +47,35 @@ class _Partition:
         self._folder = folder
         self._files = 0
         self._records = 0
-        self._latest: dict[bytes | None, tuple[tuple[int, int], bytes | None]] = {}
-        self._largest = 0
+        self._parts: list[Latest] = []
+        self._since = 0  # bytes of the parts that came since they were merged
 
     @property
     def size(self) -> int:
-        """Bytes held, at most about."""
-        return len(self._latest) * (self._largest + _OVERHEAD_BYTES)
+        """Bytes held."""
+        return sum(each.nbytes for each in self._parts)
 
-    def add(self, messages: Sequence[Any]) -> None:
-        """Take records, in order; those at or past the end are left for the consumer."""
-        if offset_of(messages[-1]) >= self.end:
-            messages = [message for message in messages if offset_of(message) < self.end]
-        keys, timestamps, values = columns_of(messages)
-        self._latest.update(zip(keys, zip(timestamps, values, strict=True), strict=True))
-        self._records += len(messages)
-        if messages:
-            self._largest = max(self._largest, len(messages[-1]))
+    def add(self, fetched: Fetched) -> None:
+        """Take in what was read, in order."""
+        self._records += fetched.records
+        if len(fetched.latest):
+            self._parts.append(fetched.latest)
+            self._since += fetched.latest.nbytes
+            if self._since > max(_MERGE_BYTES, self.size - self._since):
+                self._merge()
 
     def ready(self, position: int, last: bool) -> dict[str, Any]:
         """Write what is held to a file and say so."""
-        self._latest.pop(None, None)
         files = []
-        if self._latest:
+        if self._parts:
+            self._merge()
             path = self._folder / f"{self._files:06}.sst"
-            write_sst(path, _stored(self._latest))  # type: ignore[arg-type]
+            latest = joined(self._parts)
+            self._parts.clear()
+            write_sst(path, _stored(latest))
             files.append(str(path))
         records, self._records = self._records, 0
         self._files += len(files)
-        self._latest.clear()
-        self._largest = 0
         self.position = position
         return {
             "topic": self.partition.topic,
@@ -83,14 +86,18 @@ class _Partition:
             "last": last,
         }
 
+    def _merge(self) -> None:
+        self._parts = without_replaced(self._parts)
+        self._since = 0
 
-def _stored(
-    latest: Mapping[bytes, tuple[tuple[int, int], bytes | None]],
-) -> Iterator[tuple[bytes, bytes | None]]:
+
+def _stored(latest: Latest) -> Iterator[tuple[bytes, bytes | None]]:
     """Contents as a store holds them, sorted by key."""
-    for key in sorted(latest):
-        (_kind, timestamp), value = latest[key]
-        yield key, None if value is None else stamp(timestamp, value)
+    order = pc.sort_indices(latest.keys)
+    for start in range(0, len(order), _WRITE_RECORDS):
+        places = order[start : start + _WRITE_RECORDS]
+        values = stamped(latest.timestamps[places], latest.values.take(places))
+        yield from zip(latest.keys.take(places).to_pylist(), values.to_pylist(), strict=True)
 
 
 def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> None:
@@ -99,45 +106,40 @@ def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> No
     for job in jobs:
         partition = TopicPartition(job["topic"], job["partition"])
         partitions[partition] = _Partition(partition, job["start"], job["end"], Path(job["folder"]))
-    consumer = ChangelogConsumer(properties, f"bulk-restore-{os.getpid()}")
-    consumer.add({each: it.position for each, it in partitions.items()})
+    consumer = LatestConsumer(properties, f"bulk-restore-{os.getpid()}")
+    consumer.add({each: (it.position, it.end) for each, it in partitions.items()})
     news_at = time.monotonic() + _NEWS_SECONDS
     while partitions:
         try:
-            records = consumer.poll(_POLL_RECORDS, _POLL_SECONDS)
+            found = consumer.poll(_POLL_SECONDS)
         except InvalidOffsetException as invalid:
             # The consumer of the main process meets the same offset and wipes the store.
             gone = partitions.pop(invalid.partition)
             consumer.remove([invalid.partition])
             _report(gone.ready(gone.position, last=True))
             continue
-        for each, messages in records.items():
-            if each in partitions:
-                partitions[each].add(messages)
+        for each, fetched in found.items():
+            partitions[each].add(fetched)
         _report_complete(consumer, partitions)
         if sum(it.size for it in partitions.values()) > _CHUNK_BYTES:
             fullest = max(partitions.values(), key=lambda it: it.size)
-            position = consumer.position(fullest.partition)
-            _report(fullest.ready(fullest.position if position is None else position, last=False))
+            _report(fullest.ready(consumer.position(fullest.partition), last=False))
         if time.monotonic() > news_at:
             news_at = time.monotonic() + _NEWS_SECONDS
             _report_read(consumer, partitions)
 
 
-def _report_complete(consumer: ChangelogConsumer, partitions: dict[TopicPartition, _Partition]) -> None:
+def _report_complete(consumer: LatestConsumer, partitions: dict[TopicPartition, _Partition]) -> None:
     for each, it in list(partitions.items()):
-        position = consumer.position(each)
-        if position is not None and position >= it.end:
+        if consumer.position(each) >= it.end:
             _report(it.ready(it.end, last=True))
             consumer.remove([each])
             del partitions[each]
 
 
-def _report_read(consumer: ChangelogConsumer, partitions: Iterable[TopicPartition]) -> None:
+def _report_read(consumer: LatestConsumer, partitions: Iterable[TopicPartition]) -> None:
     for each in partitions:
-        position = consumer.position(each)
-        if position is not None:
-            _report({"topic": each.topic, "partition": each.partition, "read": position})
+        _report({"topic": each.topic, "partition": each.partition, "read": consumer.position(each)})
 
 
 def _report(event: Mapping[str, Any]) -> None:
@@ -157,6 +159,8 @@ def main() -> None:
     _end_with(order["parent"])
     # No cycles come with records, and looking for some among all that is held takes a fifth of the time.
     gc.disable()
+    # Arrow's own gives memory back to the system after each poll, and takes it anew for the next one.
+    pa.set_memory_pool(pa.system_memory_pool())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     load(order["properties"], order["jobs"])
     # Nothing is left to close in order, and librdkafka would take a second for it.

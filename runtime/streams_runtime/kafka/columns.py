@@ -1,0 +1,161 @@
+"""Messages of librdkafka as columns: fields as vectors, keys and values as Arrow arrays, without a loop in Python.
+
+A message lies where librdkafka has put it, and its key and value in the answer of the broker that it came with. Nothing
+of a message may be looked at once it is freed, so what leaves here is a copy.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streams_runtime.kafka.librdkafka import Message, message_destroy, message_timestamp
+
+_WORD = 8  # bytes; pointers and lengths have as many wherever RocksDB's wheels run
+Vector = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages that are not freed yet, by field. Null keys and values have the address 0."""
+
+    addresses: Vector
+    errors: Vector
+    topics: Vector
+    """Addresses of topics, for librdkafka.topic_name."""
+    partitions: Vector
+    offsets: Vector
+    keys: Vector
+    key_lengths: Vector
+    values: Vector
+    value_lengths: Vector
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def at(self, places: npt.NDArray[np.intp]) -> Messages:
+        """Some of the messages, in the order of `places`."""
+        return Messages(*(getattr(self, name)[places] for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The last record of each key: keys once each, in no order; null values delete; times in ms since 1970."""
+
+    keys: pa.LargeBinaryArray
+    values: pa.LargeBinaryArray
+    timestamps: Vector
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return int(self.keys.nbytes + self.values.nbytes + self.timestamps.nbytes)
+
+    def taken(self, places: npt.NDArray[np.intp]) -> Latest:
+        """Some of them, in the order of `places`."""
+        chosen = pa.array(places)
+        return Latest(self.keys.take(chosen), self.values.take(chosen), self.timestamps[places])
+
+
+def messages_at(addresses: Vector) -> Messages:
+    """The messages with these addresses, at least one."""
+    lowest = int(addresses.min())
+    size = int(addresses.max()) + Message.private.offset + _WORD - lowest
+    # A view of all the memory that they lie in; of that between them nothing is touched.
+    words = np.frombuffer(pa.foreign_buffer(lowest, size), np.int64)
+    first = (addresses - lowest) // _WORD
+
+    def words_of(offset: int) -> Vector:
+        return words[first + offset // _WORD]
+
+    def ints_of(offset: int) -> Vector:
+        # An int of 4 bytes has a word for itself here, whose other half is undefined.
+        return words_of(offset).view(np.int32)[:: _WORD // 4].astype(np.int64)
+
+    return Messages(
+        addresses,
+        ints_of(Message.err.offset),
+        words_of(Message.topic.offset),
+        ints_of(Message.partition.offset),
+        words_of(Message.offset.offset),
+        words_of(Message.key.offset),
+        words_of(Message.key_len.offset),
+        words_of(Message.payload.offset),
+        words_of(Message.len.offset),
+    )
+
+
+def free(addresses: Vector) -> None:
+    """Free the messages with these addresses."""
+    deque(map(message_destroy, addresses.tolist()), 0)
+
+
+def latest_of(messages: Messages) -> Latest:
+    """The last record of each key among records of one partition; those without a key are passed over."""
+    keyed = np.flatnonzero(messages.keys)
+    if len(keyed) < len(messages):
+        messages = messages.at(keyed)
+    keys = _bytes_at(messages.keys, messages.key_lengths)
+    last = last_places(keys)
+    kept = messages.at(last)
+    timestamps = [message_timestamp(address, None) for address in kept.addresses.tolist()]
+    return Latest(
+        keys.take(pa.array(last)), _bytes_at(kept.values, kept.value_lengths), np.asarray(timestamps, np.int64)
+    )
+
+
+def without_replaced(parts: Sequence[Latest]) -> list[Latest]:
+    """What is left of each part, and not in a later one as well."""
+    if len(parts) < 2:
+        return list(parts)
+    last = np.zeros(sum(map(len, parts)), np.bool_)
+    last[last_places(pa.concat_arrays([each.keys for each in parts]))] = True
+    ends = np.cumsum([len(each) for each in parts])
+    return [each.taken(np.flatnonzero(left)) for each, left in zip(parts, np.split(last, ends[:-1]), strict=True)]
+
+
+def joined(parts: Sequence[Latest]) -> Latest:
+    """One of several, at least one, that have no key in common."""
+    if len(parts) == 1:
+        return parts[0]
+    return Latest(
+        pa.concat_arrays([each.keys for each in parts]),
+        pa.concat_arrays([each.values for each in parts]),
+        np.concatenate([each.timestamps for each in parts]),
+    )
+
+
+def last_places(keys: pa.LargeBinaryArray) -> npt.NDArray[np.intp]:
+    """Where each key is last, in the order in which the keys come first."""
+    encoded = keys.dictionary_encode()
+    last = np.empty(len(encoded.dictionary), np.intp)
+    # Of several values for one place the last one stays; numpy promises that.
+    last[encoded.indices.to_numpy()] = np.arange(len(keys))
+    return last
+
+
+def _bytes_at(addresses: Vector, lengths: Vector) -> pa.LargeBinaryArray:
+    """A copy of what lies at these addresses; null where that is 0."""
+    count = len(addresses)
+    filled = lengths > 0  # an empty one may have any address
+    lowest = int(addresses[filled].min()) if filled.any() else 0
+    starts = np.where(filled, addresses - lowest, 0)
+    ends = starts + lengths
+    size = int(ends.max(initial=0))
+    # One array over all the memory that they lie in: each is an element, and so is what is between it and the next one,
+    # which may have no length that makes sense, and is not looked at.
+    offsets = np.zeros(2 * count + 2, np.int64)
+    offsets[1:-1:2], offsets[2:-1:2] = starts, ends
+    # By the first and the last one Arrow judges how much room the elements take, of which half are copied.
+    offsets[-1] = 2 * lengths.sum()
+    memory = pa.foreign_buffer(lowest, max(size, int(offsets[-1]))) if size else pa.py_buffer(b"")
+    view = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 2 * count + 1, [None, pa.py_buffer(offsets), memory])
+    return view.take(pa.array(np.arange(1, 2 * count, 2), mask=addresses == 0))

@@ -1,0 +1,139 @@
+"""librdkafka's own C interface (rdkafka.h), of the copy that confluent_kafka brings: what reading in columns needs.
+
+confluent_kafka makes a Python object of every message, which costs more than all that a bulk load does with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import cimpl
+
+from streams_runtime.errors import StreamsException
+from streams_runtime.kafka.types import TopicPartition
+
+_POINTER, _TEXT, _INT, _INT32, _INT64, _SIZE = (
+    ctypes.c_void_p,
+    ctypes.c_char_p,
+    ctypes.c_int,
+    ctypes.c_int32,
+    ctypes.c_int64,
+    ctypes.c_size_t,
+)
+_CONSUMER = 1  # rd_kafka_type_t
+_REASON_BYTES = 512
+# Symbols of the libraries that the binding is linked with are found by way of it, wherever they lie.
+_waiting = ctypes.CDLL(cimpl.__file__)
+# Calls that never wait keep the interpreter's lock: giving it back and taking it would cost more than most of them.
+_short = ctypes.PyDLL(cimpl.__file__)
+
+
+class Message(ctypes.Structure):
+    """rd_kafka_message_t: all of it that is public."""
+
+    _fields_ = (
+        ("err", _INT32),
+        ("topic", _POINTER),
+        ("partition", _INT32),
+        ("payload", _POINTER),
+        ("len", _SIZE),
+        ("key", _POINTER),
+        ("key_len", _SIZE),
+        ("offset", _INT64),
+        ("private", _POINTER),
+    )
+
+
+def _function(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Any:
+    found = library[f"rd_kafka_{name}"]
+    found.restype, found.argtypes = result, arguments
+    return found
+
+
+_conf_new = _function(_short, "conf_new", _POINTER)
+_conf_set = _function(_short, "conf_set", _INT, _POINTER, _TEXT, _TEXT, _TEXT, _SIZE)
+_conf_destroy = _function(_short, "conf_destroy", None, _POINTER)
+_conf_set_log_cb = _function(_short, "conf_set_log_cb", None, _POINTER, _POINTER)
+_new = _function(_waiting, "new", _POINTER, _INT, _POINTER, _TEXT, _SIZE)
+_poll_set_consumer = _function(_waiting, "poll_set_consumer", _INT, _POINTER)
+_queue_get_consumer = _function(_short, "queue_get_consumer", _POINTER, _POINTER)
+_queue_destroy = _function(_waiting, "queue_destroy", None, _POINTER)
+_destroy = _function(_waiting, "destroy", None, _POINTER)
+_list_new = _function(_short, "topic_partition_list_new", _POINTER, _INT)
+_list_add = _function(_short, "topic_partition_list_add", _POINTER, _POINTER, _TEXT, _INT32)
+_list_set_offset = _function(_short, "topic_partition_list_set_offset", _INT, _POINTER, _TEXT, _INT32, _INT64)
+_list_destroy = _function(_short, "topic_partition_list_destroy", None, _POINTER)
+_incremental_assign = _function(_waiting, "incremental_assign", _POINTER, _POINTER, _POINTER)
+_incremental_unassign = _function(_waiting, "incremental_unassign", _POINTER, _POINTER, _POINTER)
+_error_string = _function(_short, "error_string", _TEXT, _POINTER)
+_error_destroy = _function(_short, "error_destroy", None, _POINTER)
+_consume_batch_queue = _function(_waiting, "consume_batch_queue", ctypes.c_ssize_t, _POINTER, _INT, _POINTER, _SIZE)
+_topic_name = _function(_short, "topic_name", _TEXT, _POINTER)
+
+message_destroy = _function(_short, "message_destroy", None, _POINTER)
+"""Free one message, by its address, and what it refers to."""
+message_timestamp = _function(_short, "message_timestamp", _INT64, _POINTER, _POINTER)
+"""A message's time (ms since 1970), by its address; the second argument is None."""
+
+
+def topic_name(topic: int) -> str:
+    """The name of a message's topic, by its address."""
+    return str(_topic_name(topic).decode())
+
+
+class Handle:
+    """A consumer that is assigned partitions one by one, and belongs to no group. One thread uses it."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """Raises StreamsException: librdkafka refuses the properties, and says why."""
+        reason = ctypes.create_string_buffer(_REASON_BYTES)
+        conf = _conf_new()
+        for name, value in properties.items():
+            if _conf_set(conf, name.encode(), value.encode(), reason, _REASON_BYTES):
+                _conf_destroy(conf)
+                raise StreamsException(f"the Kafka client refuses {name}: {reason.value.decode()}")
+        _conf_set_log_cb(conf, None)  # stderr otherwise; what matters comes out of the calls
+        self._client: int | None = _new(_CONSUMER, conf, reason, _REASON_BYTES)
+        if self._client is None:
+            _conf_destroy(conf)
+            raise StreamsException(f"the Kafka client does not start: {reason.value.decode()}")
+        _poll_set_consumer(self._client)
+        self._queue = _queue_get_consumer(self._client)
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions as well, from the given offsets. Raises StreamsException when that is refused."""
+        self._change(_incremental_assign, offsets.items())
+
+    def unassign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions no more. Raises StreamsException when that is refused."""
+        self._change(_incremental_unassign, ((each, 0) for each in partitions))
+
+    def consume(self, into: int, limit: int, wait: float) -> int:
+        """Put the addresses of up to `limit` messages at `into`; waits up to `wait` seconds until there are as many.
+
+        Returns how many there are; whoever calls frees each. Some have an error in place of a record.
+        """
+        return int(_consume_batch_queue(self._queue, int(wait * 1000), into, limit))
+
+    def close(self) -> None:
+        """Free everything. May be called twice."""
+        client, self._client = self._client, None
+        if client is not None:
+            _queue_destroy(self._queue)
+            _destroy(client)
+
+    def _change(self, change: Any, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
+        listed = _list_new(0)
+        try:
+            for each, offset in offsets:
+                _list_add(listed, each.topic.encode(), each.partition)
+                _list_set_offset(listed, each.topic.encode(), each.partition, offset)
+            error = change(self._client, listed)
+        finally:
+            _list_destroy(listed)
+        if error is not None:
+            reason = _error_string(error).decode()
+            _error_destroy(error)
+            raise StreamsException(f"the Kafka client does not take the partitions: {reason}")

@@ -1,0 +1,100 @@
+"""Messages as librdkafka lays them in memory: in columns they say what they say one by one."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from state_kit import contents, key_value_store, memory_folder
+
+from streams_runtime.kafka import columns
+from streams_runtime.kafka.columns import Latest, joined, latest_of, messages_at, without_replaced
+from streams_runtime.kafka.librdkafka import Message
+from streams_runtime.restore.worker import _stored
+from streams_runtime.state.rocksdb import write_sst
+from streams_runtime.state.store import stamp
+
+Record = tuple[bytes | None, bytes | None]
+BYTES = st.none() | st.binary(max_size=20) | st.sampled_from([b"a", b"b", b"a" * 300])
+RECORDS = st.lists(st.tuples(st.none() | st.sampled_from([b"", b"a", b"aa", b"\xff", b"long" * 50]), BYTES), min_size=1)
+
+
+def address(content: bytes | None, kept: list[object]) -> int | None:
+    if content is None:
+        return None
+    kept.append(ctypes.create_string_buffer(content, len(content) + 1))
+    return ctypes.addressof(kept[-1])  # type: ignore[arg-type]
+
+
+@contextmanager
+def laid_out(records: Sequence[Record], monkeypatch: pytest.MonkeyPatch) -> Iterator[columns.Messages]:
+    """The records in memory, each where there was room; a message's time is its offset."""
+    kept: list[object] = []
+    messages = [
+        Message(0, 7, 3, address(value, kept), len(value or b""), address(key, kept), len(key or b""), offset, None)
+        for offset, (key, value) in enumerate(records)
+    ]
+    addresses = np.array([ctypes.addressof(each) for each in messages], np.int64)
+    with monkeypatch.context() as patched:
+        offsets = {at: offset for offset, at in enumerate(addresses.tolist())}
+        patched.setattr(columns, "message_timestamp", lambda at, _: offsets[at])
+        yield messages_at(addresses)
+    del kept
+
+
+def as_dict(latest: Latest) -> dict[bytes, tuple[bytes | None, int]]:
+    pairs = zip(latest.values.to_pylist(), latest.timestamps.tolist(), strict=True)
+    return dict(zip(latest.keys.to_pylist(), pairs, strict=True))
+
+
+@given(records=RECORDS)
+@settings(max_examples=60, deadline=None)
+def test_the_last_record_of_each_key_is_taken_with_its_value_and_its_time(records: list[Record]) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch, laid_out(records, monkeypatch) as messages:
+        found = latest_of(messages)
+    expected = {key: (value, offset) for offset, (key, value) in enumerate(records) if key is not None}
+    assert as_dict(found) == expected
+    assert len(found) == len(expected)
+
+
+def test_the_fields_of_a_message_are_those_of_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    with laid_out([(b"a", b"1"), (b"b", None)], monkeypatch) as messages:
+        assert messages.offsets.tolist() == [0, 1]
+        assert (messages.topics.tolist(), messages.partitions.tolist(), messages.errors.tolist()) == (
+            [7, 7],
+            [3, 3],
+            [0, 0],
+        )
+        assert (messages.key_lengths.tolist(), messages.value_lengths.tolist()) == ([1, 1], [1, 0])
+        assert messages.values[1] == 0
+
+
+def latest(contents: dict[bytes, bytes | None], time: int) -> Latest:
+    return Latest(
+        pa.array(list(contents), pa.large_binary()),
+        pa.array(list(contents.values()), pa.large_binary()),
+        np.full(len(contents), time, np.int64),
+    )
+
+
+@given(st.lists(st.dictionaries(st.sampled_from([b"", b"a", b"b", b"c" * 40]), BYTES), min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_of_several_parts_a_later_one_wins(parts: list[dict[bytes, bytes | None]]) -> None:
+    found = joined(without_replaced([latest(each, time) for time, each in enumerate(parts)]))
+    expected = {key: (value, time) for time, each in enumerate(parts) for key, value in each.items()}
+    assert as_dict(found) == expected
+    assert len(found) == len(expected)
+
+
+def test_a_file_of_them_is_what_a_store_holds() -> None:
+    with memory_folder() as folder, key_value_store(folder) as store:
+        write_sst(folder / "0.sst", _stored(latest({b"b": b"2", b"": b"", b"\xff": None, b"a": b"x" * 2000}, -1)))
+        store.ingest([folder / "0.sst"], 4)
+        assert contents(store) == {b"b": b"2", b"": b"", b"a": b"x" * 2000}
+        assert store.get_stored([b"a"]) == [stamp(-1, b"x" * 2000)]
