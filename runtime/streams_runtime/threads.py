@@ -42,7 +42,7 @@ from streams_runtime.topology.plan import Topology
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker that is away is asked again
 _SILENCE = 1.0  # seconds without an assignment after which the group is asked, and between two questions
-_ENGINE_PATIENCE = 2.0  # seconds without an assignment after which Spark starts meanwhile
+_ENGINE_PATIENCE = 2.0  # seconds without an assignment after which Spark starts, though a bulk load may be to come
 _ENGINE_LOOK = 0.1  # seconds between two looks at the group while Spark starts
 
 
@@ -103,7 +103,7 @@ class StreamThread:
         self._assignment_came = False
         self._topics_checked = False
         self._counts: Mapping[str, int] = {}
-        self._joined_at = self._asked_at = time.monotonic()
+        self._began_at = self._joined_at = self._asked_at = time.monotonic()
         self._updater = application.make_updater(f"{name}-StateUpdater")
         self._tasks = TaskManager(
             application.topology, application.directory, self._updater, application.admin, application.standbys
@@ -209,6 +209,7 @@ class StreamThread:
         if not application.admin.wait_for_broker(should_stop=should_stop):
             return
         self._updater.start()
+        self._began_at = time.monotonic()
         resources.callback(self._output.close)
         while not should_stop():
             consumer = GroupConsumer(
@@ -395,11 +396,22 @@ class StreamThread:
     def _start_engine(self) -> None:
         """Start Spark beside a short restoration, but after a bulk load, which needs all cores for a few seconds.
 
-        Without an assignment (an earlier member's session may have to end first) it starts all the same.
+        Before the assignment, where no such load is to be expected: no store, or some that are here from before. And
+        when it does not come, since an earlier member's session has to end first; joining again does not begin that
+        wait anew.
         """
-        waited = time.monotonic() - self._joined_at
-        if not self._updater.loading if self._assignment_came else waited > _ENGINE_PATIENCE:
+        if self._assignment_came:
+            ready = not self._updater.loading
+        else:
+            waited = time.monotonic() - self._began_at
+            ready = waited > _ENGINE_PATIENCE or not self._may_load_in_bulk
+        if ready:
             self._application.engine.start()
+
+    @property
+    def _may_load_in_bulk(self) -> bool:
+        has_stores = any(sub.stores for sub in self._application.topology.subtopologies)
+        return has_stores and self._application.directory.tasks.empty
 
     def _keep_up_with_assignment(self, intake: Intake) -> None:
         if not self._assignment_came:

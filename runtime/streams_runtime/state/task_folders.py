@@ -44,6 +44,11 @@ class TaskFolders:
                 self._users[task] -= 1
                 self._left[task] = self._clock()
 
+    @property
+    def empty(self) -> bool:
+        """Whether no task has a folder here."""
+        return not self._there()
+
     def remove_left(self, delay: float) -> tuple[TaskId, ...]:
         """Delete the folders that no task has used for `delay` seconds; returns whose they were.
 
