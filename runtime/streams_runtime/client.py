@@ -87,7 +87,7 @@ class StreamsClient:
         self._counters: dict[int, Counters] = {}
         self._topics = InternalTopicManager(self.admin)
         java = java_properties(settings.bootstrap_servers, kafka.config, once)
-        self.engine = EngineRoom(application, self.topology, java)
+        self.engine = EngineRoom(application, self.topology, self.client_properties, java)
         standby_progress = StandbyProgress(standby_listener)
         self._updaters = Updaters(
             self.client_properties,

@@ -43,16 +43,16 @@ class Compiled:
 
 
 def compiled(
-    session: SparkSession, topology: Topology, java_properties: Mapping[str, str], schemas: Schemas | None = None
+    session: SparkSession, topology: Topology, properties: Mapping[str, str], schemas: Schemas | None = None
 ) -> Compiled:
-    """Compile a topology; `java_properties` are those with which Spark reads Kafka by itself, `schemas` a registry's.
+    """Compile a topology; `properties` are librdkafka's, with which Spark's workers read Kafka, `schemas` a registry's.
 
     Raises:
         InvalidApplicationException: Spark's analysis refuses expressions, or a function can't be loaded.
         EnvironmentException: functions need what is not installed.
     """
     session = with_functions(session, topology.functions)
-    compiler, reader = Compiler(session, topology, schemas), RecordReader(session, java_properties)
+    compiler, reader = Compiler(session, topology, schemas), RecordReader(session, properties)
     return Compiled(compiler, {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in topology.every_subtopology})
 
 
@@ -65,8 +65,15 @@ def error_policy(application: StreamsApplication) -> ErrorPolicy:
 class EngineRoom:
     """Starts Spark while the threads join the group, and stops it. Safe to use from several threads."""
 
-    def __init__(self, application: StreamsApplication, topology: Topology, java_properties: Mapping[str, str]) -> None:
-        """`java_properties` are those of kafka.properties.java_properties, for Spark's own reading of Kafka.
+    def __init__(
+        self,
+        application: StreamsApplication,
+        topology: Topology,
+        properties: Mapping[str, str],
+        java_properties: Mapping[str, str],
+    ) -> None:
+        """`properties` are those of kafka.properties.client_properties, for the reading of ranges; `java_properties`
+        those for Java's client in Spark's JVM.
 
         Raises:
             ConfigException: spec.kafka.schemaRegistry has a property that can't be used.
@@ -75,6 +82,7 @@ class EngineRoom:
         self.schemas = None if registry is None else SchemaRegistry(registry)
         self._application = application
         self._topology = topology
+        self._properties = properties
         self._java_properties = java_properties
         self._starting = threading.Lock()
         self._started = False
@@ -184,7 +192,7 @@ class EngineRoom:
             self._session = open_session(self._application.application_id, spark.master, config)
             if self._closing.is_set():
                 raise IllegalStateException("the client was closed while Spark started")
-            ready = compiled(self._session, self._topology, self._java_properties, self.schemas)
+            ready = compiled(self._session, self._topology, self._properties, self.schemas)
             self._register_schemas(ready.compiler)
             for runner in ready.runners.values():
                 runner.warm_up()

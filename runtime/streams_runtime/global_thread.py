@@ -14,9 +14,10 @@ from streams_runtime.errors import BrokerNotAvailableException, SchemaRegistryNo
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.group_consumer import Fetched
+from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.failures import is_spark_failure, translated
-from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput
+from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.restore.global_topics import GlobalTopics
 from streams_runtime.restore.listener import StateRestoreListener
 from streams_runtime.state.directory import StateDirectory
@@ -208,7 +209,7 @@ class GlobalStreamThread:
                 self._stopping.wait(_RETRY)
             except Exception as error:
                 if is_spark_failure(error):
-                    raise translated(error, self._application.admin.address, batch.ranges) from error
+                    raise translated(error, batch.ranges) from error
                 raise
             else:
                 return True

@@ -17,7 +17,7 @@ from pipeline_kit import Pipeline, Record, batch, mistakes_of, sent, source, top
 from schema_registry import Registry
 
 from streams_runtime.errors import DeserializationException, SchemaRegistryException, StreamsException
-from streams_runtime.kafka.properties import java_properties
+from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.avro_ids import prefix_of
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
@@ -255,8 +255,7 @@ def test_spark_meets_a_schema_that_nobody_knew_in_what_it_reads_from_the_brokers
     newer = record("Order", field("user", "string"), field("note", "string"))
     registry.compatibility = "NONE"
     topology = topology_of([avro_source(topic=namespace)], [], [OUT], **SPEC)
-    java = java_properties(broker.bootstrap_servers, {})
-    made = Pipeline(spark, topology, java, schemas(registry))
+    made = Pipeline(spark, topology, client_properties(broker.bootstrap_servers, {}), schemas(registry))
     written = ((ORDER, {"user": "ann", "amount": 1, "note": ""}), (newer, {"user": "bo", "note": ""}))
     for end, (schema, value) in enumerate(written, 1):
         send(broker.bootstrap_servers, namespace, [("k", each) for each in serialized(registry, schema, [value])])

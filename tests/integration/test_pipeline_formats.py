@@ -9,10 +9,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from json_texts import JSON_TEXTS
 from pipeline_kit import Pipeline, Record, batch, sent, source, topology_of
 
 from streams_runtime.pipeline.decode import Decoder
+from streams_runtime.pipeline.scan import FIELDS, READ
 from streams_runtime.pipeline.source import RecordReader
 from streams_runtime.state.serdes import SerdeException, key_serde
 from streams_runtime.topology.nodes import Format
@@ -32,11 +37,21 @@ GOOD: dict[str, Sequence[Any]] = {"long": LONGS, "int": INTS, "double": DOUBLES,
 WRONG_WIDTH = [b"", b"\x01", b"1234567", b"123456789", b"x" * 20]
 
 
-def decoded(spark: SparkSession, decoder: Decoder, values: Sequence[bytes | None], keys: bool = False) -> list[Any]:
-    """What each value (or key) is read as: BROKEN, None for no value at all, or the column(s)."""
+def decoded(
+    spark: SparkSession, decoder: Decoder, values: Sequence[bytes | None], keys: bool = False, by_spark: bool = False
+) -> list[Any]:
+    """What each value (or key) is read as: BROKEN, None for no value at all, or the column(s).
+
+    `by_spark`: no value is read outside of it.
+    """
     records = [Record(value, b"", offset=n) if keys else Record(b"", value, offset=n) for n, value in enumerate(values)]
-    raw = RecordReader(spark, {}).from_records(batch(*records).records)
-    rows = decoder.decode(raw).toArrow().to_pylist()
+    raw, wanted = batch(*records).records, decoder.wanted(headers=True)
+    frame = RecordReader(spark, {}).from_records(raw, wanted)
+    if by_spark:
+        assert raw is not None
+        unread = {FIELDS: pa.nulls(len(raw), wanted.schema.field(FIELDS).type), READ: pa.repeat(False, len(raw))}
+        frame = spark.createDataFrame(pa.table({name: raw[name] for name in raw.column_names} | unread))
+    rows = decoder.decode(frame).toArrow().to_pylist()
     assert [row["_offset"] for row in rows] == list(range(len(values)))
     fields = [name for name in rows[0] if not name.startswith("_")]
     found: list[Any] = []
@@ -155,6 +170,55 @@ def test_json_is_read_by_its_schema_or_is_broken(spark: SparkSession) -> None:
         if not same(f, e)
     ]
     assert differences == []
+
+
+ODD: list[bytes | None] = [
+    *(
+        b'{"d":%s,"z":%s}' % (each, each)
+        for each in (b"NaN", b"Inf", b"INF", b"Infinity", b"-Inf", b"-INF", b"-Infinity")
+    ),
+    b'{"s":"\xff"}',
+    b'{"s":"x","z":"\xff\xfe"}',
+    b'{"a":1,"z":"\\ud800"}',
+    b'{"t":"2024-02-30T00:00:00Z"}',
+    b'{"t":"2024-01-01T00:00:00ZZ"}',
+    b'{"t":"2024-01-01T00:00"}',
+    b'{"a":1,"z":' + b"[" * 1100 + b"]" * 1100 + b"}",
+    b'{"a":1,"z":' + b"1" * 1100 + b"}",
+    b'{"a":1,"' + b"z" * 60_000 + b'":1}',
+    b'{"a":1}\x00}',
+    b'{"a":1}}',
+    b'{"a":1} x}',
+]
+
+
+def test_what_is_read_outside_of_spark_is_what_spark_reads(spark: SparkSession) -> None:
+    decoder = Decoder(Format("bytes"), Format("json", SCHEMA))
+    data = [*(each for each, _ in JSON), *ODD]
+    assert decoder.json is not None
+    # Each by itself, as no other one decides then whether it is read.
+    alone = [decoder.json.read([each]) for each in data]
+    found = [fields.to_pylist()[0] if read[0].as_py() else None for fields, read in alone]
+    by_spark = decoded(spark, decoder, data, by_spark=True)
+    assert [(d, f, s) for d, f, s in zip(data, found, by_spark, strict=True) if f is not None and not same(f, s)] == []
+    assert sum(each is not None for each in found) >= 12
+
+
+@settings(max_examples=8, deadline=None)
+@given(texts=st.lists(JSON_TEXTS, min_size=150, max_size=300))
+def test_any_text_is_read_outside_of_spark_as_spark_reads_it_or_not_at_all(
+    spark: SparkSession, texts: list[bytes]
+) -> None:
+    decoder = Decoder(Format("bytes"), Format("json", SCHEMA))
+    assert decoder.json is not None
+    by_spark = decoded(spark, decoder, texts, by_spark=True)
+    alone = [decoder.json.read([each]) for each in texts]
+    found = [fields.to_pylist()[0] if read[0].as_py() else None for fields, read in alone]
+    assert [(d, f, s) for d, f, s in zip(texts, found, by_spark, strict=True) if f is not None and not same(f, s)] == []
+    # And together, where those that are not read have neighbours.
+    together, read = decoder.json.read(texts)
+    for text, fields, done, expected in zip(texts, together.to_pylist(), read.to_pylist(), by_spark, strict=True):
+        assert not done or same(fields, expected), text
 
 
 def test_a_json_key_is_a_struct_and_is_broken_as_a_value_is(spark: SparkSession) -> None:

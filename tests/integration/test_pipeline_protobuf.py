@@ -16,7 +16,7 @@ from proto_kit import HEAD, ORDER, deserialized, proto, proto_source, serialized
 from schema_registry import Registry
 
 from streams_runtime.errors import DeserializationException, SchemaRegistryException, StreamsException
-from streams_runtime.kafka.properties import java_properties
+from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.proto_wire import framed
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
@@ -264,7 +264,7 @@ def test_spark_meets_a_schema_that_nobody_knew_in_what_it_reads_from_the_brokers
     make_topics(broker.bootstrap_servers, **{namespace: 1})
     newer = proto("string user = 1", "double more = 7")
     topology = topology_of([proto_source(topic=namespace)], [], [OUT], **SPEC)
-    java = java_properties(broker.bootstrap_servers, {})
+    java = client_properties(broker.bootstrap_servers, {})
     made = Pipeline(spark, topology, java, schemas(registry))
     written = ((ORDER, {"user": "ann", "amount": 1}), (newer, {"user": "bo", "more": 1}))
     for end, (schema, value) in enumerate(written, 1):

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 from pipeline_kit import Pipeline, source, topology_of
+from pyspark.errors import PythonException
 from waiting import eventually
 
+from streams_runtime.errors import BrokerNotAvailableException, StreamsException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.group_consumer import Fetched, GroupConsumer, Membership
+from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties, java_properties
+from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.range_reader import RangeReader
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
+from streams_runtime.pipeline.failures import translated
 from streams_runtime.pipeline.runner import StageResult
 from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
 from streams_runtime.tasks.intake import batch_of
@@ -108,7 +113,7 @@ def both_ways(
     ]
     sinks = [{"from": "stamped", "topic": "out", "value": {"format": "string"}}]
     topology = topology_of([source("string", topic=topic)], steps, sinks)
-    pipeline = Pipeline(spark, topology, java_properties(admin.address, {}))
+    pipeline = Pipeline(spark, topology, client_properties(admin.address, {}))
     by_spark = pipeline.runners[0].run(BatchInput(ranges))
     by_member = pipeline.runners[0].run(fetched(admin, ranges))
     assert by_partition(by_spark) == by_partition(by_member)
@@ -163,7 +168,7 @@ def test_a_partition_that_is_split_over_the_cores_keeps_its_order(
     producer.send(topic, [b"k"] * 5000, [b"%d" % n for n in range(5000)], [1] * 5000, partition=1)
     producer.flush()
     producer.close()
-    reader = RecordReader(spark, java_properties(admin.address, {}))
+    reader = RecordReader(spark, client_properties(admin.address, {}))
     frame = reader.read(topic, BatchInput((OffsetRange(TopicPartition(topic, 1), 10, 4990),)))
     assert frame.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism == 2
     assert frame.toArrow()["offset"].to_pylist() == list(range(10, 4990))
@@ -178,7 +183,7 @@ def test_a_batch_has_the_records_of_the_topic_that_is_asked_for(spark: SparkSess
     producer.flush()
     producer.close()
     ranges = (OffsetRange(TopicPartition(topic, 0), 0, 3), OffsetRange(TopicPartition(other, 0), 0, 4))
-    reader = RecordReader(spark, java_properties(admin.address, {}))
+    reader = RecordReader(spark, client_properties(admin.address, {}))
     for batch in (BatchInput(ranges), fetched(admin, (*ranges_of(admin, topic), ranges[1]))):
         counts = {name: reader.read(name, batch).count() for name in (topic, other, "absent")}
         assert counts == {topic: 3, other: 4, "absent": 0}
@@ -230,3 +235,83 @@ def test_records_that_were_deleted_at_the_start_of_a_log_are_not_asked_for(
     admin.delete_records({TopicPartition(topic, 0): 15})
     found = both_ways(spark, admin, topic, ranges_of(admin, topic))
     assert [value for _, value, _, _ in found[b"0"]] == [b"0|%d|v%d" % (n, n) for n in range(15, 20)]
+
+
+def failure_of(spark: SparkSession, admin: Admin, ranges: tuple[OffsetRange, ...]) -> Exception:
+    """What becomes of a scan that fails, as a batch's caller is told it."""
+    reader = RecordReader(spark, client_properties(admin.address, {}))
+    with pytest.raises(PythonException) as failed:
+        reader.read(ranges[0].partition.topic, BatchInput(ranges)).toArrow()
+    return translated(failed.value, ranges)
+
+
+def filled(admin: Admin, topic: str, *values: bytes) -> None:
+    """Partition 0 has these records."""
+    producer = BatchProducer(client_properties(admin.address, {}), "test")
+    producer.send(topic, [b"k"] * len(values), values, [1] * len(values), partition=0)
+    producer.flush()
+    producer.close()
+
+
+def test_a_range_that_the_log_no_longer_has_is_told_with_its_partition(
+    spark: SparkSession, admin: Admin, topic: str
+) -> None:
+    filled(admin, topic, *(b"v%d" % n for n in range(20)))
+    first = TopicPartition(topic, 0)
+    admin.delete_records({first: 15})
+    failure = failure_of(spark, admin, (OffsetRange(first, 5, 20),))
+    assert isinstance(failure, InvalidOffsetException)
+    assert failure.partition == first
+
+
+def test_a_topic_that_is_not_there_is_told_with_its_name(spark: SparkSession, admin: Admin, namespace: str) -> None:
+    failure = failure_of(spark, admin, (OffsetRange(TopicPartition(namespace, 0), 0, 5),))
+    assert isinstance(failure, StreamsException)
+    assert namespace in str(failure)
+
+
+def test_a_broker_that_is_away_is_told_and_read_from_again(admin: Admin, topic: str) -> None:
+    nowhere = RangeReader({"bootstrap.servers": "127.0.0.1:9"}, patience=0.5)
+    with pytest.raises(BrokerNotAvailableException, match=r"127\.0\.0\.1:9"):
+        list(nowhere.read(topic, {0: (0, 3)}))
+    filled(admin, topic, b"a", b"b", b"c")
+    reader = RangeReader(client_properties(admin.address, {}), patience=0.5)
+    with pytest.raises(BrokerNotAvailableException, match=f"{topic}-0"):
+        list(reader.read(topic, {0: (0, 4)}))  # nobody has written the fourth
+    filled(admin, topic, b"d")
+    (records,) = reader.read(topic, {0: (0, 4)})
+    assert [record.value() for record in records] == [b"a", b"b", b"c", b"d"]
+    reader.close()
+
+
+def test_a_reader_goes_on_where_it_is_told_to_and_stops_there(admin: Admin, topic: str) -> None:
+    large = [b"%03d" % n * 35_000 for n in range(300)]
+    filled(admin, topic, *large)
+    reader = RangeReader(client_properties(admin.address, {}))
+    for start, end in ((0, 10), (10, 300), (7, 8), (0, 300)):
+        parts = list(reader.read(topic, {0: (start, end), 1: (0, 0)}))
+        assert [record.value() for part in parts for record in part] == large[start:end]
+        # Large records come a few at a time.
+        assert all(len(part) <= 160 for part in parts)
+    reader.close()
+
+
+def test_a_topic_that_was_made_anew_is_read_by_a_reader_that_knew_it(admin: Admin, topic: str) -> None:
+    filled(admin, topic, b"old")
+    reader = RangeReader(client_properties(admin.address, {}), patience=2)
+    assert [[record.value() for record in part] for part in reader.read(topic, {0: (0, 1)})] == [[b"old"]]
+    before = admin.topic_ids({topic})
+    admin.delete_topics({topic})
+    eventually(lambda: not admin.topic_ids({topic}), "the topic is gone")
+    admin.create_topics([TopicSpec(topic, 3)])
+    eventually(lambda: admin.topic_ids({topic}).keys() == before.keys(), "the topic is there again")
+    filled(admin, topic, b"new")
+
+    def read() -> list[bytes | None]:
+        try:
+            return [record.value() for part in reader.read(topic, {0: (0, 1)}) for record in part]
+        except StreamsException:  # as it is for a batch, which is read again
+            return []
+
+    eventually(lambda: read() == [b"new"], "the new topic's record is read")
+    reader.close()

@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from confluent_kafka import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.kafka.foreign import partition_of
 from streams_runtime.kafka.group_consumer import Fetched
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
+from streams_runtime.pipeline.source import BatchInput, OffsetRange
 from streams_runtime.tasks.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -23,35 +26,19 @@ BACKLOGS = st.dictionaries(
 )
 
 
-@dataclass(frozen=True)
-class Record:
+def record(
+    at: TopicPartition, number: int, header: list[tuple[str, bytes | None]] | None = None, time: int = 1000
+) -> Message:
     """A message as librdkafka's binding gives it."""
-
-    at: TopicPartition
-    number: int
-    header: list[tuple[str, bytes | None]] | None = None
-    time: int = 1000
-
-    def topic(self) -> str:
-        return self.at.topic
-
-    def partition(self) -> int:
-        return self.at.partition
-
-    def offset(self) -> int:
-        return self.number
-
-    def key(self) -> bytes | None:
-        return None if self.number % 5 == 4 else b"k%d" % self.number
-
-    def value(self) -> bytes | None:
-        return None if self.number % 7 == 6 else b"v%d" % self.number
-
-    def timestamp(self) -> tuple[int, int]:
-        return (1, self.time + self.number)
-
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
-        return self.header
+    return Message(
+        topic=at.topic,
+        partition=at.partition,
+        offset=number,
+        key=None if number % 5 == 4 else b"k%d" % number,
+        value=None if number % 7 == 6 else b"v%d" % number,
+        timestamp=(1, time + number),
+        headers=header,
+    )
 
 
 @dataclass
@@ -67,15 +54,15 @@ class FakeBroker:
 
     def fetch(self, limit: int, wait: float) -> Fetched:
         self.calls.append("fetch")
-        found: list[Record] = []
+        found: list[Message] = []
         for each, at in self.resumed.items():
             end = min(self.ends[each], at + limit - len(found))
-            found += [Record(each, number) for number in range(at, end)]
+            found += [record(each, number) for number in range(at, end)]
             self.resumed[each] = max(at, end)
         # Markers are fetched, but not handed out.
-        records = [each for each in found if (each.at, each.number) not in self.markers]
+        records = [each for each in found if (partition_of(each), each.offset()) not in self.markers]
         ends = {each: at for each, at in self.resumed.items() if at == self.ends[each]}
-        return Fetched(records, ends)  # type: ignore[arg-type]
+        return Fetched(records, ends)
 
     def poll(self) -> None:
         self.calls.append("poll")
@@ -104,8 +91,8 @@ def intake_of(broker: FakeBroker, batch: int = 100, backlog: int = 50, fetch: in
     return Intake(broker, broker, IntakeLimits(batch, 0.0, backlog, fetch))
 
 
-def fetched(*records: Record) -> Fetched:
-    return Fetched(list(records), {})  # type: ignore[arg-type]
+def fetched(*records: Message) -> Fetched:
+    return Fetched(list(records), {})
 
 
 def ranges(batch: BatchInput | None) -> dict[TopicPartition, tuple[int, int]]:
@@ -142,10 +129,10 @@ def test_partitions_with_less_than_one_record_each_still_get_a_batch_that_is_the
 
 def test_fetched_records_become_one_table_with_the_columns_of_spark_s_kafka_source() -> None:
     records = [
-        Record(A0, 5, [("h", b"x"), ("n", None)], time=1_700_000_000_000),
-        Record(B0, 0, []),
-        Record(A0, 6),
-        Record(A0, 9),
+        record(A0, 5, [("h", b"x"), ("n", None)], time=1_700_000_000_000),
+        record(B0, 0, []),
+        record(A0, 6),
+        record(A0, 9),
     ]
     batch = batch_of(fetched(*records), {A0: 5, B0: 0})
     assert batch is not None
@@ -171,7 +158,7 @@ def test_fetched_records_become_one_table_with_the_columns_of_spark_s_kafka_sour
 
 
 def test_records_of_partitions_that_went_away_and_doubles_are_left_out() -> None:
-    stale = [Record(A1, 7), Record(A0, 5), Record(A0, 6), Record(A0, 6), Record(A0, 5), Record(A0, 7)]
+    stale = [record(A1, 7), record(A0, 5), record(A0, 6), record(A0, 6), record(A0, 5), record(A0, 7)]
     batch = batch_of(fetched(*stale), {A0: 5})
     assert ranges(batch) == {A0: (5, 8)}
     assert batch is not None
@@ -182,7 +169,7 @@ def test_records_of_partitions_that_went_away_and_doubles_are_left_out() -> None
 
 
 @pytest.mark.parametrize(
-    "found", [fetched(Record(A0, 5), Record(A0, 4)), Fetched([], {A0: 4})], ids=["a record", "the end"]
+    "found", [fetched(record(A0, 5), record(A0, 4)), Fetched([], {A0: 4})], ids=["a record", "the end"]
 )
 def test_a_log_that_was_read_from_its_beginning_since_it_ends_before_the_position_is_noticed(found: Fetched) -> None:
     with pytest.raises(InvalidOffsetException, match="a-0"):
@@ -191,7 +178,7 @@ def test_a_log_that_was_read_from_its_beginning_since_it_ends_before_the_positio
 
 def test_the_range_begins_at_the_position_even_where_records_are_missing() -> None:
     """Compaction and transaction markers leave gaps; the commit has to pass them."""
-    assert ranges(batch_of(fetched(Record(A0, 8)), {A0: 5})) == {A0: (5, 9)}
+    assert ranges(batch_of(fetched(record(A0, 8)), {A0: 5})) == {A0: (5, 9)}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +192,7 @@ def test_the_range_begins_at_the_position_even_where_records_are_missing() -> No
 def test_ends_of_partitions_pass_what_is_no_record(
     ends: dict[TopicPartition, int], expected: dict[TopicPartition, tuple[int, int]]
 ) -> None:
-    assert ranges(batch_of(Fetched([Record(A0, 5)], ends), {A0: 5, A1: 4})) == expected  # type: ignore[list-item]
+    assert ranges(batch_of(Fetched([record(A0, 5)], ends), {A0: 5, A1: 4})) == expected
 
 
 def test_a_marker_alone_makes_a_batch_without_records_and_only_once() -> None:
@@ -221,7 +208,7 @@ def test_a_marker_alone_makes_a_batch_without_records_and_only_once() -> None:
 
 
 def test_a_batch_is_split_by_topics() -> None:
-    batch = batch_of(fetched(Record(A0, 0), Record(B0, 0)), {A0: 0, B0: 0})
+    batch = batch_of(fetched(record(A0, 0), record(B0, 0)), {A0: 0, B0: 0})
     assert batch is not None
     part = split_by_topics(batch, frozenset({"b"}))
     assert part is not None

@@ -50,7 +50,6 @@ from streams_runtime.pipeline.proto_writers import ProtoWriters
 from streams_runtime.pipeline.reduce import bind_reductions
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.registered import RegisteredFormat, RegisteredWriter
-from streams_runtime.pipeline.source import RAW_SCHEMA
 from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
 from streams_runtime.pipeline.stream_nodes import check_stream_node, in_order, numbered
 from streams_runtime.pipeline.tables import check_table_join, held_value, rows_of_one_source, tables_of_snapshots
@@ -325,6 +324,10 @@ class Compiler:
         self.learn(self._decoders[side.sources[0].name].value, snapshots[held_value(0)])
         return rows_of_one_source(side, self._spark.createDataFrame(snapshots), self._decoders, beside)
 
+    def _nothing(self, decoder: Decoder) -> DataFrame:
+        """No records, as the decoder wants them."""
+        return self._spark.createDataFrame(decoder.wanted(headers=True).schema.empty_table())
+
     def _analysed_outlets(self, sub: SubTopology) -> list[Outlet]:
         """The first stage's outlets, over no records."""
         sources = {node.name: self._outputs[node.name] for node in sub.nodes if not inputs_of(node)}
@@ -372,9 +375,8 @@ class Compiler:
         match node:
             case SourceNode() | TableSourceNode() | RepartitionSourceNode():
                 decoder = self._decoders[node.name] = self._decoder_of(node)
-                raw = self._spark.createDataFrame(RAW_SCHEMA.empty_table())
                 with refusing(_schema_path(node)):
-                    return decoder.readable(decoder.decode(raw))
+                    return decoder.readable(decoder.decode(self._nothing(decoder)))
             case AggregateNode():
                 return self._analysed_aggregate(node)
             case (
@@ -441,7 +443,7 @@ class Compiler:
         """The rows of a table, once it is known how they are read from its store, or from what is shown of it."""
         with refusing(f"{node.path}.{'toTable' if isinstance(node, ToTableNode) else 'aggregate'}"):
             decoder = self._decoders[node.name] = decoder_of_rows(rows)
-            decoder.readable(decoder.decode(self._spark.createDataFrame(RAW_SCHEMA.empty_table())))
+            decoder.readable(decoder.decode(self._nothing(decoder)))
         return rows
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:

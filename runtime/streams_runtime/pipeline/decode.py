@@ -15,14 +15,17 @@ from typing import Any, TypeVar
 import orjson
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streams_runtime.api.formats import OF_COLUMNS
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats import content, is_broken, is_null, parsed
+from streams_runtime.pipeline.json_read import JsonReader, json_reader
 from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.registered import RegisteredFormat
+from streams_runtime.pipeline.scan import FIELDS, READ, Wanted
 from streams_runtime.topology.nodes import Format
 
 METADATA = ("_key", "_timestamp", "_topic", "_partition", "_offset", "_headers")
@@ -53,13 +56,42 @@ class Decoder:
     _made: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Columns that are made once, by what they are."""
 
+    def wanted(self, headers: bool) -> Wanted:
+        """What `decode` needs of records."""
+        return Wanted(headers, self.json, self.keep_record or self.timestamp is not None)
+
     def decode(self, raw: DataFrame) -> DataFrame:
-        """All records, with a mark on those whose key, value or timestamp can't be read; `readable` takes it off."""
+        """All records, with a mark on those whose key, value or timestamp can't be read; `readable` takes it off.
+
+        `raw` has what is `wanted`.
+        """
         # What these are parsed with grows with the schemas that are met.
         grows = isinstance(self.key, RegisteredFormat) or isinstance(self.value, RegisteredFormat)
         both_parsed, columns = self._columns() if grows else self._once("columns", self._columns)
         frame = raw.withColumns(both_parsed)
-        return self._timestamped(frame.select(*columns, *self.fields(frame, _PARSED_VALUE)))
+        fields = self.fields(frame, _PARSED_VALUE)
+        if self.json is not None:
+            fields = self._once("fields read", lambda: self._fields_read(frame, fields))
+        return self._timestamped(frame.select(*columns, *fields))
+
+    @property
+    def json(self) -> JsonReader | None:
+        """What reads values before they come to Spark's JVM; Spark does so itself with those that it leaves."""
+        return self._once("json", self._json)
+
+    def _json(self) -> JsonReader | None:
+        if self.value.name != "json" or self.value.schema is None:
+            return None
+        columns = StructType.fromDDL(self.value.schema)
+        assert isinstance(columns, StructType)
+        return json_reader(to_arrow_schema(columns))
+
+    def _fields_read(self, frame: DataFrame, fields: list[Column]) -> list[Column]:
+        names = frame.select(*fields).columns
+        return [
+            F.when(F.col(READ), F.col(FIELDS)[name]).otherwise(field).alias(name)
+            for name, field in zip(names, fields, strict=True)
+        ]
 
     def readable(self, decoded: DataFrame) -> DataFrame:
         """The records that can be read: metadata, `_null`, `_record` if kept, then one column a field."""
@@ -92,8 +124,13 @@ class Decoder:
         """Key and value parsed, and what is made of them and of the rest of a record, but for the value's columns."""
         key, value = F.col("key"), F.col("value")
         parsed_key, parsed_value = F.col(_PARSED_KEY), F.col(_PARSED_VALUE)
-        broken = is_broken(key, parsed_key, self.key) | is_broken(value, parsed_value, self.value)
-        return {_PARSED_KEY: parsed(key, self.key), _PARSED_VALUE: parsed(value, self.value)}, [
+        unfit, missing = is_broken(value, parsed_value, self.value), is_null(value, self.value)
+        parsed_here = parsed(value, self.value)
+        if self.json is not None:
+            left = ~F.col(READ)
+            unfit, missing, parsed_here = left & unfit, left & missing, F.when(left, parsed_here)
+        broken = is_broken(key, parsed_key, self.key) | unfit
+        return {_PARSED_KEY: parsed(key, self.key), _PARSED_VALUE: parsed_here}, [
             content(parsed_key, self.key).alias("_key"),
             F.col("timestamp").alias("_timestamp"),
             F.col("topic").alias("_topic"),
@@ -103,7 +140,7 @@ class Decoder:
             key.alias(_RAW_KEY),
             value.alias(_RAW_VALUE),
             broken.alias(_BROKEN),
-            is_null(value, self.value).alias(NULL_VALUE),
+            missing.alias(NULL_VALUE),
             *([F.struct("key", "value", "timestamp").alias(RECORD)] if self.keep_record else []),
         ]
 

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 
-from streams_runtime.errors import BrokerNotAvailableException, StreamsException
+from streams_runtime.errors import BrokerNotAvailableException, ConfigException, StreamsException
+from streams_runtime.kafka.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import OffsetRange
 
-# A class's name anywhere in the causes: Spark wraps the connector's exceptions several times over.
-_AWAY = re.compile(
-    r"org\.apache\.kafka\.common\.errors\.(Timeout|Disconnect|Network|NotLeaderOrFollower|LeaderNotAvailable|"
-    r"BrokerNotAvailable|CoordinatorNotAvailable)\w*"
-    r"|java\.util\.concurrent\.TimeoutException: Cannot fetch record"
-)
+# What a worker's scan of Kafka raised, the last line of its traceback.
+_SCAN = re.compile(r"streams_runtime\.\S*?(\w+Exception): ([^\n]+)")
 _PLACES = 5  # partitions that a message names
 _FUNCTION = re.compile(r"FunctionFailed: ([^\n]+)")
 _CONDITION = re.compile(r"\[[A-Z][A-Z_.0-9]+\][^\n]*")
@@ -26,13 +24,14 @@ def is_spark_failure(error: BaseException) -> bool:
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
 
 
-def translated(error: BaseException, address: str, ranges: Sequence[OffsetRange] = ()) -> StreamsException:
-    """The exception of this project for a failed query over `ranges`; raise it `from` the original."""
+def translated(error: BaseException, ranges: Sequence[OffsetRange] = ()) -> Exception:
+    """The exception of this project for a failed query over `ranges`; raise it `from` the original.
+
+    Of a scan of Kafka it is the one that RangeReader.read raised; otherwise a StreamsException.
+    """
     text = str(error)
-    if found := _AWAY.search(text):
-        return BrokerNotAvailableException(
-            f"Spark got no answer from the broker at {address} ({found[0].rpartition('.')[2]}). The batch is read again"
-        )
+    if found := _SCAN.search(text):
+        return _of_a_scan(found[1], found[2])
     if found := _FUNCTION.search(text):
         return StreamsException(
             f"{found[1].rstrip('. ')}; in the batch of {_places(ranges)}. Nothing of the batch was written; correct the"
@@ -57,6 +56,14 @@ def expression_failed(error: BaseException, path: str) -> StreamsException | Non
         f"{path}: the expression failed in Spark: {condition[0].rstrip('. ')}. Nothing of the batch was written;"
         " correct the expression (try_… functions give NULL instead of failing) or the data"
     )
+
+
+def _of_a_scan(name: str, message: str) -> Exception:
+    if name == InvalidOffsetException.__name__:
+        return InvalidOffsetException(TopicPartition.parse(message.partition(":")[0]))
+    if name == BrokerNotAvailableException.__name__:
+        return BrokerNotAvailableException(f"{message.rstrip('. ')}. The batch is read again")
+    return ConfigException(message) if name == ConfigException.__name__ else StreamsException(message)
 
 
 def _places(ranges: Sequence[OffsetRange]) -> str:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from streams_runtime.kafka.producer import Headers
+from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler, Outlet
 from streams_runtime.pipeline.decode import RECORD, VALUE, Account, account_of, counted
@@ -32,7 +33,7 @@ from streams_runtime.pipeline.nodes import (
 from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.peeks import Seen, seen
 from streams_runtime.pipeline.registered import RegisteredFormat
-from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
 from streams_runtime.pipeline.to_table import PLACE, Streamed, kept_rows, place_of
 from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed
@@ -356,7 +357,8 @@ class SubTopologyRunner:
     def _decoded(
         self, node: SourceNode | TableSourceNode | RepartitionSourceNode, batch: BatchInput, headers: bool
     ) -> DataFrame:
-        return self._compiler.decoder(node.name).decode(self._reader.read(node.topic, batch, headers))
+        decoder = self._compiler.decoder(node.name)
+        return decoder.decode(self._reader.read(node.topic, batch, decoder.wanted(headers)))
 
     def _collect(self, outlet: Outlet, result: StageResult) -> None:
         match outlet.node:

@@ -98,7 +98,7 @@ class Batches:
             outcome = self._committed(part, result)
         except Exception as error:
             if is_spark_failure(error):
-                raise translated(error, self.admin.address, part.batch.ranges) from error
+                raise translated(error, part.batch.ranges) from error
             raise
         if outcome is None:
             self.give_up()  # the partitions may have gone to others, who read the batch again

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import pyarrow as pa
-
 from streams_runtime.kafka.foreign import offset_of, partition_of
 from streams_runtime.kafka.group_consumer import Fetched
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.record_table import record_table
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
+from streams_runtime.pipeline.source import BatchInput, OffsetRange
 from streams_runtime.tasks.positions import in_log
 
 FETCH_RECORDS = 10_000
@@ -206,18 +205,8 @@ def batch_of(fetched: Fetched, positions: Mapping[TopicPartition, int]) -> Batch
             ends[partition] = end
     if not ends:
         return None
-    columns = [
-        [message.key() for message in kept],
-        [message.value() for message in kept],
-        [message.topic() for message in kept],
-        [message.partition() for message in kept],
-        [message.offset() for message in kept],
-        [message.timestamp()[1] * 1000 for message in kept],
-        [message.headers() for message in kept],
-    ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, RAW_SCHEMA, strict=True)]
     ranges = tuple(OffsetRange(each, positions[each], end) for each, end in sorted(ends.items()))
-    return BatchInput(ranges, pa.table(arrays, schema=RAW_SCHEMA))
+    return BatchInput(ranges, record_table(kept))
 
 
 def split_by_topics(batch: BatchInput, topics: frozenset[str]) -> BatchInput | None:

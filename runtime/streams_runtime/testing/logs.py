@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from streams_runtime.kafka.partitioner import partition_for
 from streams_runtime.kafka.producer import Headers
+from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.source import RAW_SCHEMA, BatchInput, OffsetRange
+from streams_runtime.pipeline.source import BatchInput, OffsetRange
 from streams_runtime.testing.outbox import Sent
 
 

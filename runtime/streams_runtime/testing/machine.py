@@ -119,7 +119,7 @@ def _spark_failures_translated(batch: BatchInput) -> Iterator[None]:
         yield
     except Exception as error:
         if is_spark_failure(error):
-            raise translated(error, "no address", batch.ranges) from error
+            raise translated(error, batch.ranges) from error
         raise
 
 
