@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from machine_runs import asked, of_keys, sinks_of
 from oracle_driver import KafkaStreams
-from pipeline_bench import batches
-from pipeline_kit import Pipeline, Record, source, topology_of
-from state_kit import memory_folder
+from pipeline_kit import Pipeline, source, topology_of
 from table_trees import RECORDS, Given, in_partitions, renamed
-
-from streams_runtime.tasks.unreadable import ErrorPolicy
-from streams_runtime.testing.machine import Machine
-from streams_runtime.testing.outbox import Sent
-from streams_runtime.topology.partitions import partition_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(900)]
-
-Rows = dict[str, list[tuple[bytes | None, Any, int]]]
 
 
 def read(topic: str, **more: Any) -> dict[str, Any]:
@@ -137,40 +127,6 @@ def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
     return made
 
 
-def ours(pipeline: Pipeline, records: Sequence[Record], cuts: list[int], partitions: int) -> Rows:
-    """Each sink's records in order."""
-    topology = pipeline.topology
-    sinks: Rows = {topic: [] for topic in topology.sink_topics}
-    counts = dict(partition_counts(topology, dict.fromkeys(topology.source_topics, partitions)))
-    with ExitStack() as stack:
-        folder = stack.enter_context(memory_folder())
-        counts |= dict.fromkeys(sinks, 1)
-        machine = Machine(topology, pipeline.compiled, ErrorPolicy("fail", None), counts, folder)
-        stack.callback(machine.close)
-        for first, end in batches(len(records), cuts):
-            for each in records[first:end]:
-                machine.logs.append(Sent(each.topic, each.partition, each.key, each.value, each.time), each.key)
-            machine.work()
-            for topic in sinks:
-                sinks[topic] += taken(machine, topic)
-    return sinks
-
-
-def taken(machine: Machine, topic: str) -> Iterator[tuple[bytes | None, Any, int]]:
-    unread = machine.logs.unread(topic)
-    while unread:
-        each = unread.popleft()
-        yield each.key, each.value and json.loads(each.value), each.timestamp
-
-
-def of_keys(sinks: Mapping[str, Sequence[Any]]) -> dict[tuple[str, bytes | None], list[Any]]:
-    found: dict[tuple[str, bytes | None], list[Any]] = {}
-    for topic, rows in sinks.items():
-        for key, value, time in rows:
-            found.setdefault((topic, key), []).append((value, time))
-    return found
-
-
 def row(topic: int, number: int | None, time: int, key: str | None = "a") -> Given:
     return Given(str(topic), key, number, time)
 
@@ -197,17 +153,8 @@ def test_every_change_is_that_of_kafka_streams_wherever_batches_begin(
 ) -> None:
     topics = topics_of(name)
     records = in_partitions(renamed(given, topics), topics, partitions)
-    asked = [
-        {
-            "topic": each.topic,
-            "key": each.key and each.key.decode(),
-            "value": each.value and each.value.decode(),
-            "time": each.time,
-        }
-        for each in records
-    ]
-    theirs = driver.answer({"changes": name}, asked)
-    found = ours(pipelines[name], records, cuts, partitions)
+    theirs = driver.answer({"changes": name}, asked(records))
+    found = sinks_of(pipelines[name], records, cuts, partitions)
     if partitions == 1:
         assert found == theirs.sinks
     elif name not in ("counts of changes", "counts of counts"):  # these meet again, from both partitions

@@ -770,17 +770,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "'a' has a column called 'users'",
         "another name",
     ),
-    "merge-of-a-join": (
-        application(
-            joined(),
-            step(name="w", from_="s", where="amount > 1"),
-            step(name="t", select={"user": "user", "amount": "amount", "ts": "ts", "at": "at", "tier": "user"}),
-            {"name": "m", "merge": ["t", "w"]},
-        ),
-        "spec.topology.steps[3].merge[1]",
-        "what the join 's' gives",
-        "merge before the join",
-    ),
     "behind-a-join": (
         application(joined(), step(name="b", from_="s", where="teir > 1")),
         "spec.topology.steps[1].where",
@@ -1031,12 +1020,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "spec.topology.steps[1].from",
         "a join of streams behind the dedupe 'a'",
         "put a keyBy between them",
-    ),
-    "merge-behind-a-dedupe": (
-        application(step(name="a", dedupe={"within": "1m"}), {"name": "m", "merge": ["a", "orders"]}),
-        "spec.topology.steps[1].merge[0]",
-        "a merge of what the dedupe 'a' gives",
-        "merge before the dedupe",
     ),
     "header-of-an-unknown-column": (
         application(step(headers={"who": "usr"})),

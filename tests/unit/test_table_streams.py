@@ -96,15 +96,16 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
         "of which every change is asked for behind the join 's' of two streams",
         "put a keyBy between",
     ),
-    "a merge of changes": (
+    "a merge of windows that have closed": (
         [
-            step(name="m", merge=["c", "rated"], from_=None),
-            step(name="c", from_="w", **TOLD),
-            step(name="w", from_="k", where="amount > 2"),
-            step(name="k", **KEPT),
+            step(name="m", merge=["more", "few"], from_=None),
+            step(name="few", from_="rated", select={"n": "cast(1 as bigint)"}),
+            step(name="more", from_="c", select={"n": "n"}),
+            step(name="c", from_="t", **TOLD),
+            total(name="t", **CLOSED),
         ],
         f"{S}.merge[0]",
-        "the toStream 'c' gives",
+        "a merge of what the toStream 'c' gives, which are windows, is not there yet",
         "put a keyBy between",
     ),
     "a table that waits for itself": (

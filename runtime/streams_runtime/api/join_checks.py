@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streams_runtime.api.foreign_key_checks import foreign_key_mistakes
 from streams_runtime.api.global_table_checks import global_join_mistakes
-from streams_runtime.api.graph import stage_before, stage_in_words, stage_kind
+from streams_runtime.api.graph import stage_before
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.streams import UNKNOWN, Stream
 from streams_runtime.api.table_checks import table_join_mistakes
+from streams_runtime.api.table_stream_checks import windows_behind
 from streams_runtime.api.topology_spec import JoinSpec, StepSpec
 from streams_runtime.errors import Mistake
 
@@ -48,18 +49,17 @@ def join_mistakes(
 
 
 def merge_mistakes(step: StepSpec, path: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
-    """Inputs of a merge that come from a join, a dedupe, or a table's changes.
-
-    A batch's records reach it in another stage than those of the others.
-    """
+    """Inputs of a merge that are windows which have closed: nobody knows by which record, and so when their turn is."""
     for index, name in enumerate(step.merge or ()):
-        before = stage_before(name, steps)
+        before = stage_before(name, steps, lambda each: each.to_stream is not None and _of_windows(each, steps))
         if before is not None:
-            found = f"a merge of what {stage_in_words(before)} gives is not there yet"
-            remedy = "put a keyBy between them that an aggregate or another join follows"
-            if before.to_stream is None:
-                remedy = f"merge before the {stage_kind(before)}, or {remedy}"
+            found = f"a merge of what the toStream {before.name!r} gives, which are windows, is not there yet"
+            remedy = "put a keyBy between them that an aggregate or a join follows"
             yield Mistake(under(path, "merge", index), found, remedy)
+
+
+def _of_windows(step: StepSpec, steps: Sequence[StepSpec]) -> bool:
+    return windows_behind(step.from_ or "", steps) is not None
 
 
 def _sides(

@@ -53,7 +53,7 @@ def _to_stream(
     if not stream.table:
         yield Mistake(field, f"toStream of {step.from_!r}, which is a stream", "leave the step out")
         return
-    if (windows := _windows_behind(step.from_ or "", steps)) is not None and windows.suppress is None:
+    if (windows := windows_behind(step.from_ or "", steps)) is not None and windows.suppress is None:
         found = f"toStream of {windows.name!r}, whose windows change with each record, is not there yet"
         yield Mistake(field, found, _CLOSED)
     if (join := foreign_key_join_behind(step.from_ or "", steps)) is not None:
@@ -61,7 +61,7 @@ def _to_stream(
         yield Mistake(field, found, "write it to a topic by a sink, and read that in another application")
 
 
-def _windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
+def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
     """The aggregate by windows that a table's rows come from; None: they come from something else."""
     by_name = {step.name: step for step in steps}
     step = by_name.get(name)

@@ -30,6 +30,7 @@ from streams_runtime.pipeline.formats import ddl_of, format_of
 from streams_runtime.pipeline.global_joins import check_lookup, with_lookup
 from streams_runtime.pipeline.joins import MATCH, check_join, joined
 from streams_runtime.pipeline.late import late_records
+from streams_runtime.pipeline.merges import to_merge
 from streams_runtime.pipeline.nodes import (
     OUT_WINDOW,
     Passing,
@@ -50,11 +51,12 @@ from streams_runtime.pipeline.proto_writers import ProtoWriters
 from streams_runtime.pipeline.reduce import bind_reductions
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.registered import RegisteredFormat, RegisteredWriter
-from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, side_format
-from streams_runtime.pipeline.stream_nodes import check_stream_node, in_order, numbered
+from streams_runtime.pipeline.stream_joins import both_sides, check_stream_join, joined_streams, one_side, side_format
+from streams_runtime.pipeline.stream_nodes import ELEMENT, check_stream_node, in_order, numbered
 from streams_runtime.pipeline.tables import check_table_join, held_value, rows_of_one_source, tables_of_snapshots
 from streams_runtime.pipeline.to_table import decoder_of_rows
 from streams_runtime.pipeline.told import change_by_change
+from streams_runtime.pipeline.ways import on_way, placed
 from streams_runtime.pipeline.windows import (
     FRAGMENT,
     ORDER,
@@ -77,6 +79,7 @@ from streams_runtime.topology.nodes import (
     Format,
     JoinNode,
     KeyByNode,
+    MergeNode,
     Node,
     RepartitionSinkNode,
     RepartitionSourceNode,
@@ -90,16 +93,19 @@ from streams_runtime.topology.nodes import (
 )
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import SubTopology, Topology
-from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stage_order import gathering
+from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 from streams_runtime.topology.stream_nodes import PeekNode, StreamNode
 from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 from streams_runtime.topology.table_parts import TablePart, table_parts, told_aggregates
+from streams_runtime.topology.ways import Forks, forks, keeps_places
 from streams_runtime.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 
 Frames = Mapping[str, DataFrame]
 Source = SourceNode | TableSourceNode | RepartitionSourceNode
-Later = JoinNode | StreamJoinNode | DedupeNode
-"""Nodes whose records meet stores and go on in a further stage of the batch."""
+Later = JoinNode | StreamJoinNode | DedupeNode | MergeNode
+"""Nodes whose records meet stores, or those of another stage, and go on in a further stage of the batch."""
+MeetsStores = JoinNode | StreamJoinNode | DedupeNode | TableJoinNode | AnswerNode | ForeignKeyJoinNode | ToTableNode
 Terminal = (
     Later
     | AggregateNode
@@ -143,6 +149,9 @@ class Compiler:
         parts = [part for sub in topology.subtopologies for part in table_parts(sub)]
         self._over_changes = frozenset(name for part in parts for name in part.kept)
         self._told = frozenset(name for sub in topology.subtopologies for name in told_aggregates(sub))
+        subs = topology.subtopologies
+        self._gathering = frozenset[str]().union(*(gathering(sub) for sub in subs))
+        self._forks: dict[int, Forks] = {sub.id: forks(sub) for sub in subs if keeps_places(sub)}
         self._decoders: dict[str, Decoder] = {}
         self._aggregates: dict[str, AggregateState] = {}
         self._outputs: dict[str, DataFrame] = {}
@@ -268,7 +277,10 @@ class Compiler:
 
         `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
         """
-        return self._outlets(sub, dict(sources), peeks)
+        frames = dict(sources)
+        if sub.id in self._forks:
+            frames = {name: placed(frame, len(sub.source_topics) > 1) for name, frame in frames.items()}
+        return self._outlets(sub, frames, peeks)
 
     def table_outlets(
         self, sub: SubTopology, aggregate: str, rows: pa.Table, peeks: dict[str, Observation] | None = None
@@ -285,7 +297,8 @@ class Compiler:
         """The stage behind a join: from records with what the table holds beside them (joins.MATCH) on.
 
         Of a join of streams from its results on (see stream_joins.joined_streams), of a dedupe from the records that it
-        passes on, of a toStream from the table's changes on. `peeks`: as for the first stage.
+        passes on, of a toStream from the table's changes on, of a merge from all of its rows on. `peeks`: as for the
+        first stage.
         """
         if isinstance(node, JoinNode):
             self.learn(self._decoders[node.table].value, rows[MATCH])
@@ -296,7 +309,7 @@ class Compiler:
                 frame = joined_streams(node, frame, *formats)
             case JoinNode():
                 frame = joined(node, frame, self._decoders[node.table].value)
-            case DedupeNode() | ToStreamNode():
+            case DedupeNode() | ToStreamNode() | MergeNode():
                 pass
         return self._outlets(sub, {node.name: frame}, peeks)
 
@@ -337,33 +350,55 @@ class Compiler:
         self, sub: SubTopology, frames: dict[str, DataFrame], peeks: dict[str, Observation] | None = None
     ) -> list[Outlet]:
         found = list(_kept_as_they_come(sub, frames))
+        whole = frames
         for node in sub.nodes:
-            if not inputs_of(node) or node.name in frames or any(name not in frames for name in streams_of(node)):
+            if not inputs_of(node) or node.name in whole:
+                continue
+            frames = self._on_their_ways(sub, node, whole)
+            if any(name not in frames for name in streams_of(node)):
+                # Of several stages: its other inputs come in those.
+                found += _some_inputs(node, frames, sub.id in self._forks) if node.name in self._gathering else []
                 continue
             if isinstance(node, ToTableNode):
                 found.append(Outlet(node, frames[node.input]))
             if node.name in self._over_changes and not isinstance(node, AggregateNode):
                 continue  # and so is what follows it: they have no frames here
             if isinstance(node, ToTableNode):
-                frames[node.name] = frames[node.input].where(usable(node))
+                whole[node.name] = frames[node.input].where(usable(node))
             elif isinstance(node, Passing):
-                frames[node.name] = self._applied(node, frames)
+                whole[node.name] = self._applied(node, frames)
                 if isinstance(node, PeekNode) and peeks is not None:
                     peeks[node.name] = Observation()
-                    frames[node.name] = watched(node, frames[node.name], peeks[node.name])
+                    whole[node.name] = watched(node, whole[node.name], peeks[node.name])
                 if isinstance(node, PeekNode) and not sub.leads_out(node.name):
-                    found.append(Outlet(node, frames[node.name]))
+                    found.append(Outlet(node, whole[node.name]))
             elif isinstance(node, StreamJoinNode):
-                found.append(Outlet(node, both_sides(frames[node.input], frames[node.other])))
+                found.append(Outlet(node, both_sides(frames[node.input], frames[node.other], sub.id in self._forks)))
             elif isinstance(node, JoinNode):
                 found.append(Outlet(node, with_lookup(node, frames[node.input])))
             elif isinstance(node, AggregateNode | DedupeNode | RepartitionSinkNode | SinkNode):
                 found.append(Outlet(node, frames[node.input]))
         return found
 
+    def _on_their_ways(self, sub: SubTopology, node: Node, frames: dict[str, DataFrame]) -> dict[str, DataFrame]:
+        """The frames as the node takes them: where ways part that meet again, on its way."""
+        of_sub = self._forks.get(sub.id, {})
+        mine = {name: of_sub[name, node.name] for name in streams_of(node) if (name, node.name) in of_sub}
+        parted = {name: on_way(frames[name], way) for name, way in mine.items() if ELEMENT in _columns_of(frames, name)}
+        return frames | parted if parted else frames
+
     def _several_topics(self, node: Node) -> bool:
         """Whether records of more than one topic reach the node; then offsets are no order."""
         return len(self._topology.sources_of(node.name)) > 1
+
+    def _gathered_before(self, node: Node) -> bool:
+        """Whether records reach the node, in its sub-topology, from a merge of several stages."""
+        inputs = [self._topology.node(name) for name in streams_of(node)]
+        return any(
+            (isinstance(each, MergeNode) and each.name in self._gathering)
+            or (not isinstance(each, StreamJoinNode) and self._gathered_before(each))
+            for each in inputs
+        )
 
     def _applied(self, node: Passing, frames: Frames) -> DataFrame:
         if node.name in self._reunions:
@@ -416,7 +451,7 @@ class Compiler:
             self._registered[node.name, "value"] = _writer(node, "value", node.value, columns)
         return written(rows, sink_format(node, rows))
 
-    def _analysed_later(self, node: Later | TableJoinNode | AnswerNode | ForeignKeyJoinNode | ToTableNode) -> DataFrame:
+    def _analysed_later(self, node: MeetsStores) -> DataFrame:
         rows = self._outputs[node.input]
         match node:
             case ToTableNode():
@@ -447,7 +482,8 @@ class Compiler:
         return rows
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:
-        _check_order(node, self._several_topics(node), self._topology.flat_mapped(node.name))
+        flat_mapped, merges = self._topology.flat_mapped(node.name), self._gathered_before(node)
+        _check_order(node, self._several_topics(node), flat_mapped, merges)
         merges = isinstance(node.windows, SessionWindows)
         if mistakes := user_class_mistakes(node.aggregates, merges):
             raise InvalidApplicationException(mistakes)
@@ -506,13 +542,28 @@ def _kept_as_they_come(sub: SubTopology, frames: dict[str, DataFrame]) -> Iterat
             yield Outlet(node, frames[node.name])
 
 
+def _columns_of(frames: Frames, name: str) -> Sequence[str]:
+    return frames[name].columns if name in frames else ()
+
+
+def _some_inputs(node: Node, frames: Frames, keeps_places: bool) -> Iterator[Outlet]:
+    """The inputs that are there, of a node that takes them in several stages."""
+    if isinstance(node, MergeNode):
+        yield from (Outlet(node, to_merge(frames[name])) for name in node.inputs if name in frames)
+    if isinstance(node, StreamJoinNode):
+        for name, side in ((node.input, Side.LEFT), (node.other, Side.RIGHT)):
+            if name in frames:
+                yield Outlet(node, one_side(frames[name], side, keeps_places))
+
+
 def _schema_path(node: Source) -> str:
     return node.topic if isinstance(node, RepartitionSourceNode) else f"{node.path}.value.schema"
 
 
-def _check_order(node: AggregateNode, several_topics: bool, flat_mapped: bool) -> None:
+def _check_order(node: AggregateNode, several_topics: bool, flat_mapped: bool, gathered: bool) -> None:
     """Refuse what needs one order of all records, where offsets are none."""
     of_what = "several topics" if several_topics else "a flatMap" if flat_mapped else None
+    of_what = of_what or ("a merge behind a join or a dedupe" if gathered else None)
     mistakes = [
         Mistake(
             each.path,

@@ -32,6 +32,7 @@ METADATA = ("_key", "_timestamp", "_topic", "_partition", "_offset", "_headers")
 NULL_VALUE = "_null"  # whether the record has no value (a tombstone); its columns are null then
 VALUE = "value"  # the one column of a primitive value
 TURN = "_turn"  # the time that a record takes its turn by, where it has another time than the one it came of
+FROM_TOPIC, FROM_OFFSET = "_from_topic", "_from_offset"  # of a result that lies nowhere: the record that it came of
 RECORD = "_record"  # key, value and timestamp as the topic has them, which a table keeps
 _BROKEN, _RAW_KEY, _RAW_VALUE = "_broken", "_raw_key", "_raw_value"
 _POSITION = ("_topic", "_partition", "_offset", _RAW_KEY, _RAW_VALUE)  # of a record; sorts by where it is

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from streams_runtime.api.formats import OF_COLUMNS
 from streams_runtime.errors import InvalidApplicationException, Mistake
-from streams_runtime.pipeline.decode import METADATA, NULL_VALUE, RECORD, TURN, VALUE
+from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, METADATA, NULL_VALUE, RECORD, TURN, VALUE
 from streams_runtime.pipeline.formats import format_of, write_json
 from streams_runtime.pipeline.global_joins import LOOKUP
 from streams_runtime.pipeline.refusing import arguments_refused, columns_refused, refusing
@@ -33,7 +33,9 @@ from streams_runtime.topology.windows import SlidingWindows
 
 WINDOW_START, WINDOW_END = "_window_start", "_window_end"  # of the rows of a windowed aggregate
 KEPT = "_kept"  # what a row of a table has with it that its steps do not see
-HIDDEN = frozenset({*METADATA, NULL_VALUE, RECORD, ELEMENT, WAY, WINDOW_START, WINDOW_END, KEPT, TURN})
+HIDDEN = frozenset(
+    {*METADATA, NULL_VALUE, RECORD, ELEMENT, WAY, WINDOW_START, WINDOW_END, KEPT, TURN, FROM_TOPIC, FROM_OFFSET}
+)
 Passing = TransformNode | StreamNode | KeyByNode | MergeNode | ToStreamNode
 """Nodes that are one DataFrame of another, with nothing kept and nothing sent."""
 OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"

@@ -18,6 +18,7 @@ from streams_runtime.pipeline.compile import Compiler, Outlet
 from streams_runtime.pipeline.decode import RECORD, VALUE, Account, account_of, counted
 from streams_runtime.pipeline.dedupe import ToDedupe, with_ids
 from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
+from streams_runtime.pipeline.merges import ToMerge
 from streams_runtime.pipeline.nodes import (
     OUT_KEY,
     OUT_RECORDS,
@@ -35,7 +36,7 @@ from streams_runtime.pipeline.peeks import Seen, seen
 from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
-from streams_runtime.pipeline.to_table import PLACE, Streamed, kept_rows, place_of
+from streams_runtime.pipeline.to_table import PLACE, Streamed, further, kept_rows
 from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed
 from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.dedupe import DedupeNode
@@ -43,6 +44,7 @@ from streams_runtime.topology.foreign_keys import foreign_key_sides
 from streams_runtime.topology.nodes import (
     AggregateNode,
     JoinNode,
+    MergeNode,
     RepartitionSinkNode,
     RepartitionSourceNode,
     SinkNode,
@@ -56,6 +58,7 @@ from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import PeekNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart
+from streams_runtime.topology.ways import keeps_places, way_between
 from streams_runtime.topology.windows import SessionWindows, TimeWindows
 
 
@@ -138,8 +141,8 @@ class ToJoin:
     rows: pa.Table
 
 
-Behind = ToJoin | StreamsToJoin | ToDedupe | Streamed
-"""What a stage behind a join, a dedupe or a toStream begins with."""
+Behind = ToJoin | StreamsToJoin | ToDedupe | ToMerge | Streamed
+"""What a stage behind a join, a dedupe, a merge or a toStream begins with."""
 
 
 @dataclass(slots=True)
@@ -159,6 +162,7 @@ class StageResult:
     joins: list[ToJoin] = field(default_factory=list)
     stream_joins: list[StreamsToJoin] = field(default_factory=list)
     dedupes: list[ToDedupe] = field(default_factory=list)
+    merges: list[ToMerge] = field(default_factory=list)
     arrived: dict[str, pa.Table] = field(default_factory=dict)
     behind: Behind | None = None
     peeks: list[Seen] = field(default_factory=list)
@@ -183,6 +187,7 @@ class SubTopologyRunner:
         self._sub = sub
         self.stages = stage_order(sub)
         self.foreign_key_sides = foreign_key_sides(sub)
+        self._keeps_places = keeps_places(sub)
         self._parse_once = compiler.has_several_outlets(sub)
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
@@ -244,7 +249,8 @@ class SubTopologyRunner:
     def run_behind(self, found: Behind) -> StageResult:
         """The stage behind a join: records with what the table holds beside them (joins.MATCH), or pairs of streams.
 
-        Or the one behind a dedupe: the records that it passes on; or behind a toStream: the table's changes.
+        Or the one behind a dedupe: the records that it passes on; or behind a toStream: the table's changes; or behind
+        a merge: the rows of all stages that meet in it.
         """
         result = StageResult(behind=found)
         peeks: dict[str, Observation] = {}
@@ -256,6 +262,10 @@ class SubTopologyRunner:
     def run_tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
         """What tables have before and after each of a batch's changes (see tables.tables_of_snapshots)."""
         return self._compiler.tables(part, snapshots).toArrow()
+
+    def way_between(self, source: str, name: str) -> tuple[int, ...] | None:
+        """What the way from one node to another adds to a row's ELEMENT; None where no places are kept."""
+        return way_between(self._sub, source, name) if self._keeps_places else None
 
     def keys(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
         """Keys as the sink writes them."""
@@ -369,7 +379,7 @@ class SubTopologyRunner:
                 table = self._compiler.partial_aggregates(node, rows, late).toArrow()
                 result.dropped += observed(dropped, "dropped")
                 result.late += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
-                told = [*place_of(rows), "_headers"] if self._compiler.is_told(node.name) else []
+                told = [*PLACE, *further(rows.columns), "_headers"] if self._compiler.is_told(node.name) else []
                 result.keyed.append(_keyed(node, table, [*(column.name for column in state.columns), *told]))
             case ToTableNode() as node:
                 table = kept_rows(outlet.rows, self._headers)
@@ -377,7 +387,7 @@ class SubTopologyRunner:
                 more = [name for name in table.column_names if name not in ("_partition", OUT_KEY, OUT_TIME)]
                 result.keyed.append(_keyed(node, table, more))
             case TableSourceNode() as node:
-                beside = [*PLACE, *(["_headers"] if self._headers else [])]
+                beside = [*PLACE, *further(outlet.rows.columns), *(["_headers"] if self._headers else [])]
                 keyed = outlet.rows.selectExpr(
                     "_partition",
                     f"case when _key is not null then {RECORD}.key end {OUT_KEY}",
@@ -397,6 +407,8 @@ class SubTopologyRunner:
                 result.dropped += observed(dropped, "dropped")
             case StreamJoinNode() as node:
                 result.stream_joins.append(StreamsToJoin(node, outlet.rows.toArrow()))
+            case MergeNode() as node:
+                result.merges.append(ToMerge(node, outlet.rows.toArrow()))
             case DedupeNode() as node:
                 result.dedupes.append(ToDedupe(node, with_ids(node, outlet.rows).toArrow()))
             case RepartitionSinkNode() as node:

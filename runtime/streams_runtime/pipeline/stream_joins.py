@@ -10,10 +10,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streams_runtime.errors import InvalidApplicationException, Mistake
-from streams_runtime.pipeline.decode import METADATA, NULL_VALUE
+from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, METADATA, NULL_VALUE, TURN
 from streams_runtime.pipeline.formats import content, ddl_of, format_of, parsed, write_json
 from streams_runtime.pipeline.nodes import OUT_TIME, OUT_VALUE, value_columns
 from streams_runtime.pipeline.refusing import columns_refused, refusing
+from streams_runtime.pipeline.stream_nodes import ELEMENT
+from streams_runtime.pipeline.ways import place_columns
 from streams_runtime.topology.nodes import Format
 from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 
@@ -34,9 +36,13 @@ class StreamsToJoin:
     rows: pa.Table
 
 
-def both_sides(left: DataFrame, right: DataFrame) -> DataFrame:
-    """Each record of both: metadata, time in ms, side, and its columns as JSON, null where it has no value."""
-    return _side(left, Side.LEFT).unionByName(_side(right, Side.RIGHT))
+def both_sides(left: DataFrame, right: DataFrame, keeps_places: bool) -> DataFrame:
+    """Each record of both: metadata, time in ms, side, and its columns as JSON, null where it has no value.
+
+    With the places that a sub-topology may keep (see ways).
+    """
+    sides = one_side(left, Side.LEFT, keeps_places), one_side(right, Side.RIGHT, keeps_places)
+    return sides[0].unionByName(sides[1])
 
 
 def joined_streams(node: StreamJoinNode, rows: DataFrame, left: Format, right: Format) -> DataFrame:
@@ -75,13 +81,15 @@ def check_stream_join(node: StreamJoinNode, left: DataFrame, right: DataFrame) -
     return joined_streams(node, empty, *formats)
 
 
-def _side(frame: DataFrame, side: Side) -> DataFrame:
+def one_side(frame: DataFrame, side: Side, keeps_places: bool) -> DataFrame:
+    """The same of one side."""
     value = write_json([F.col(f"`{name}`") for name in value_columns(frame)])
     return frame.select(
         *METADATA,
         F.unix_millis("_timestamp").alias(OUT_TIME),
         F.when(~F.col(NULL_VALUE), value).alias(OUT_VALUE),
         F.lit(int(side)).alias(SIDE),
+        *(place_columns(frame) if keeps_places else []),
     )
 
 
@@ -95,6 +103,7 @@ def _beside(node: StreamJoinNode, rows: DataFrame, left: Format, right: Format) 
     return frame.select(
         *METADATA,
         NULL_VALUE,
+        *(name for name in (FROM_TOPIC, FROM_OFFSET, TURN, ELEMENT) if name in rows.columns),
         *(mine[name].alias(name) for name in kind.fieldNames()),
         content(F.col(_PARSED_RIGHT), right).alias(node.stream),
     )

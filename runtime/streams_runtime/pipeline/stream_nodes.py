@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, NumericType
 
 from streams_runtime.errors import InvalidApplicationException, Mistake
-from streams_runtime.pipeline.decode import NULL_VALUE
+from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, NULL_VALUE, TURN
 from streams_runtime.pipeline.headers import header, own_headers, with_more
 from streams_runtime.pipeline.refusing import all_refused
 from streams_runtime.topology.stream_nodes import (
@@ -22,7 +22,7 @@ from streams_runtime.topology.stream_nodes import (
     StreamNode,
 )
 
-ELEMENT = "_element"  # which element of its record's array a row is, and of the arrays in it: a list of numbers
+ELEMENT = "_element"  # which of its record's rows it is: numbers of elements, and of ways (see pipeline.ways)
 WAY = "_way"  # which input of a merge a row comes from, counted from 0
 _POSITION = "_position"
 _ARRAY = ("which has no elements", "give an ARRAY; of a MAP, map_entries(…)")
@@ -92,7 +92,7 @@ def flat_mapped(node: FlatMapNode, frame: DataFrame) -> DataFrame:
     # What has no value has no elements, whatever the expression makes of nulls.
     elements = F.posexplode(F.when(~F.col(NULL_VALUE), F.expr(node.explode)))
     exploded = frame.select("*", elements.alias(_POSITION, node.column))
-    outer = F.col(ELEMENT) if ELEMENT in frame.columns else _no_element()
+    outer = F.col(ELEMENT) if ELEMENT in frame.columns else no_element()
     return exploded.withColumn(ELEMENT, F.concat(outer, F.array(_POSITION))).drop(_POSITION)
 
 
@@ -110,8 +110,14 @@ def in_order(frame: DataFrame) -> DataFrame:
     What became of one record on several ways comes in the order of the ways.
     """
     order = [name for name in ("_offset", ELEMENT, WAY) if name in frame.columns]
-    rows = frame.repartition("_topic", "_partition")
-    return rows.sortWithinPartitions("_topic", "_partition", *order).drop(WAY)
+    if FROM_TOPIC in frame.columns:
+        order[0:1] = [FROM_TOPIC, FROM_OFFSET]
+    if TURN in frame.columns:
+        turns = [TURN, *([] if FROM_TOPIC in frame.columns else ["_topic"]), *order]
+        return frame.repartition("_partition").sortWithinPartitions("_partition", *turns).drop(WAY)
+    topic = FROM_TOPIC if FROM_TOPIC in frame.columns else "_topic"
+    rows = frame.repartition(topic, "_partition")
+    return rows.sortWithinPartitions(topic, "_partition", *order).drop(WAY)
 
 
 def numbered(ways: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
@@ -120,11 +126,18 @@ def numbered(ways: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 
 
 def alike(frames: Sequence[DataFrame]) -> list[DataFrame]:
-    """The frames with ELEMENT in each of them, if it is in any."""
-    if not any(ELEMENT in frame.columns for frame in frames):
-        return list(frames)
-    return [frame if ELEMENT in frame.columns else frame.withColumn(ELEMENT, _no_element()) for frame in frames]
+    """The frames with what any of them has beside metadata and columns."""
+    nothing = {
+        ELEMENT: no_element(),
+        TURN: F.col("_timestamp"),
+        FROM_TOPIC: F.col("_topic"),
+        FROM_OFFSET: F.col("_offset"),
+    }
+    wanted = {name: column for name, column in nothing.items() if any(name in frame.columns for frame in frames)}
+    lacking = [{name: each for name, each in wanted.items() if name not in frame.columns} for frame in frames]
+    return [frame.withColumns(each) if each else frame for frame, each in zip(frames, lacking, strict=True)]
 
 
-def _no_element() -> Column:
+def no_element() -> Column:
+    """The ELEMENT of what is all that its record has become."""
     return F.array().cast("array<int>")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from streams_runtime.pipeline.decode import NULL_VALUE, TURN, Decoder
+from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, NULL_VALUE, TURN, Decoder
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.formats import ddl_of, format_of
 from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, value_columns, value_of
+from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.topology.nodes import Format
 from streams_runtime.topology.table_nodes import ToStreamNode
 
@@ -27,9 +29,19 @@ class Streamed:
     rows: pa.Table
 
 
-def place_of(rows: DataFrame) -> list[str]:
-    """The columns of the rows that say where their records are: PLACE, and TURN where it is another time."""
-    return [*PLACE, *([TURN] if TURN in rows.columns else [])]
+def place_of(rows: DataFrame) -> list[Column]:
+    """The columns of the rows that say where their records are: PLACE, and TURN and ELEMENT where they have them.
+
+    Of what lies nowhere, that of the record that it came of.
+    """
+    came_of = FROM_TOPIC in rows.columns
+    where = zip((FROM_TOPIC, FROM_OFFSET, "_timestamp") if came_of else PLACE, PLACE, strict=True)
+    return [*(F.col(name).alias(place) for name, place in where), *(F.col(name) for name in further(rows.columns))]
+
+
+def further(columns: Iterable[str]) -> list[str]:
+    """What a place has beside PLACE, as far as it is among the columns."""
+    return [name for name in (TURN, ELEMENT) if name in columns]
 
 
 def kept_rows(rows: DataFrame, headers: bool) -> pa.Table:
@@ -37,7 +49,7 @@ def kept_rows(rows: DataFrame, headers: bool) -> pa.Table:
 
     Keys and values are None where there are none.
     """
-    beside = [*place_of(rows), *(["_headers"] if headers else [])]
+    beside = [*place_of(rows), *([F.col("_headers")] if headers else [])]
     table = rows.select(
         "_partition",
         F.col("_key").alias(OUT_KEY),

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from streams_runtime.pipeline.decode import TURN
+from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
 from streams_runtime.pipeline.nodes import OUT_WINDOW
 from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.topology.windows import SessionWindows, TimeWindows
@@ -129,8 +129,12 @@ def _ordered(rows: DataFrame, several_topics: bool) -> tuple[DataFrame, WindowSp
         return timed, partition.orderBy(*within)
     of_a_topic = Window.partitionBy("_partition", "_topic").orderBy("_offset")
     turn = F.unix_millis(TURN) if TURN in rows.columns else F.col(_TIME)
+    topic, *within = ["_topic", *within]
+    if FROM_TOPIC in rows.columns:
+        topic, *within = FROM_TOPIC, FROM_OFFSET, ELEMENT
+        of_a_topic = Window.partitionBy("_partition", FROM_TOPIC).orderBy(FROM_OFFSET)
     timed = timed.withColumn(_SOURCE_TIME, F.max(turn).over(of_a_topic))
-    return timed, partition.orderBy(_SOURCE_TIME, "_topic", *within)
+    return timed, partition.orderBy(_SOURCE_TIME, topic, *within)
 
 
 def _before_the_batch(since: Mapping[int, int]) -> Column:

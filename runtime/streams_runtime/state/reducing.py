@@ -52,11 +52,11 @@ class Reducing(InTurn):
 
     def types(self, given: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         state, found = given
-        return [_nullable(state.value_type), pa.list_(_nullable(found.value_type.field("record").type))]
+        return [nullable(state.value_type), pa.list_(nullable(found.value_type.field("record").type))]
 
     def of_batch(self, given: Columns) -> Columns:
         state, found = given
-        return [pa.chunked_array([pa.nulls(len(state), _nullable(state.type.value_type))]), in_order(found)[1]]
+        return [pa.chunked_array([pa.nulls(len(state), nullable(state.type.value_type))]), in_order(found)[1]]
 
     def played(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
         assert self.fold is not None
@@ -114,8 +114,10 @@ def _merging(states: pa.Array, records: pa.ListArray, sequences: Sequence[Turns]
     return pa.table({TURNS: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), turns_of)})
 
 
-def _nullable(kind: pa.DataType) -> pa.DataType:
+def nullable(kind: pa.DataType) -> pa.DataType:
     """The type in which anything may be null: what is a literal in one expression need not be one in the next."""
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, _nullable(each.type)) for each in kind])
-    return pa.list_(_nullable(kind.value_type)) if pa.types.is_list(kind) else kind
+        return pa.struct([pa.field(each.name, nullable(each.type)) for each in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, nullable(kind.item_type))
+    return pa.list_(nullable(kind.value_type)) if pa.types.is_list(kind) else kind

@@ -13,6 +13,7 @@ from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.dedupe import ToDedupe
+from streams_runtime.pipeline.merges import ToMerge
 from streams_runtime.pipeline.runner import Behind, Emission, Keyed, StageResult, SubTopologyRunner, ToJoin
 from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
@@ -23,6 +24,7 @@ from streams_runtime.state.stores import AnyStore
 from streams_runtime.tasks.closing import closed
 from streams_runtime.tasks.dedupe import deduped
 from streams_runtime.tasks.foreign_joins import met
+from streams_runtime.tasks.gathered import gathered, merged_in_turn
 from streams_runtime.tasks.global_joins import looked_up
 from streams_runtime.tasks.joins import matched
 from streams_runtime.tasks.peeks import PeekLog, Totals, added_up
@@ -179,6 +181,8 @@ class BatchProcessor:
                 return self._join_streams(work, found)
             case ToDedupe():
                 return self._dedupe(work, found)
+            case ToMerge():
+                return merged_in_turn(found)
             case Streamed():
                 return found
 
@@ -197,8 +201,9 @@ class BatchProcessor:
                 case TableSourceNode() as node:
                     work.changes[node.name] = keyed
                     work.outcome.held += _held_table(keyed, node, work.tasks, work.outcome.offsets)
-        begun: tuple[Behind, ...] = (*stage.joins, *stage.stream_joins, *stage.dedupes)
-        waiting |= {each.node.name: each for each in begun}
+        begun: tuple[Behind, ...] = (*stage.joins, *stage.stream_joins, *stage.dedupes, *stage.merges)
+        for each in begun:
+            waiting[each.node.name] = gathered(waiting, each)
         self._counters.records_dropped += stage.dropped
         self._counters.late_records += stage.late
         self._counters.peeks = added_up(self._counters.peeks, stage.peeks)

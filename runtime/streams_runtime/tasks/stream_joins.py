@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from streams_runtime.pipeline.decode import NULL_VALUE
+from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, NULL_VALUE, TURN
 from streams_runtime.pipeline.encode import Bytes, encoded
 from streams_runtime.pipeline.nodes import OUT_TIME, OUT_VALUE
 from streams_runtime.pipeline.stream_joins import LEFT, RIGHT, SIDE, StreamsToJoin
+from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.state.serdes import Serde
 from streams_runtime.state.store import KeyValueStore, Updates, unstamp
 from streams_runtime.state.stores import AnyStore
@@ -31,7 +32,7 @@ from streams_runtime.state.unjoined import (
 from streams_runtime.state.windows import JoinStore
 from streams_runtime.tasks.join_turns import Alone, Result, Turns
 from streams_runtime.tasks.kept import NO_TIME, Kept, check_times, kept_in, spans_of
-from streams_runtime.tasks.places import places
+from streams_runtime.tasks.places import places, ways_of
 from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 
 _TIME_BYTES = 8
@@ -171,7 +172,7 @@ def _in_turn(rows: pa.Table) -> dict[int, list[Record]]:
     partitions: Sequence[int] = rows["_partition"].to_pylist()
     keys, values = encoded(rows["_key"]), encoded(rows[OUT_VALUE])
     times, sides = rows[OUT_TIME].to_pylist(), [Side(side) for side in rows[SIDE].to_pylist()]
-    turns = list(zip(places(partitions, rows), [-side for side in sides], strict=True))
+    turns = list(zip(places(partitions, rows), ways_of(rows), [-side for side in sides], strict=True))
     found: defaultdict[int, list[Record]] = defaultdict(list)
     # What is the same in all of that is one record's, several times: a flatMap's, in the order of the rows.
     for row in sorted(range(len(turns)), key=turns.__getitem__):
@@ -198,8 +199,19 @@ def _table(rows: pa.Table, results: Sequence[Result], partitions: Sequence[int],
             NULL_VALUE: pa.repeat(False, len(results)),
             LEFT: pa.array([each.left for each in results], pa.binary()).cast(pa.string()),
             RIGHT: pa.array([each.right for each in results], pa.binary()).cast(pa.string()),
+            **_came_of(rows, results),
         }
     )
+
+
+def _came_of(rows: pa.Table, results: Sequence[Result]) -> dict[str, pa.ChunkedArray | pa.Array]:
+    """The places of the records that brought the results about, if places are kept."""
+    if FROM_TOPIC not in rows.column_names:
+        return {}
+    which = _places(each.row for each in results)
+    kept = {name: rows[name].take(which) for name in (FROM_TOPIC, FROM_OFFSET, TURN) if name in rows.column_names}
+    numbered = [[*way, number] for number, way in enumerate(ways_of(rows.take(which)))]
+    return kept | {ELEMENT: pa.array(numbered, pa.list_(pa.int32()))}
 
 
 def _places(rows: Iterable[int | None]) -> pa.Array:

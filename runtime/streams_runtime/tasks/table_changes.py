@@ -7,7 +7,7 @@ for all changes at once, how far each goes and at which time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from streams_runtime.pipeline.decode import NULL_VALUE, TURN
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Emission, Keyed, SubTopologyRunner, headers_of
+from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.pipeline.tables import (
     RAW_KEY,
     SHOWN,
@@ -31,7 +32,7 @@ from streams_runtime.pipeline.tables import (
 from streams_runtime.pipeline.to_table import Streamed
 from streams_runtime.state.shown import Shown
 from streams_runtime.state.store import unstamp
-from streams_runtime.tasks.places import Place, places_among
+from streams_runtime.tasks.places import Place, places_among, ways_of
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.nodes import TransformNode
 from streams_runtime.topology.table_nodes import TableJoinNode
@@ -49,8 +50,8 @@ class Changes:
     """A batch's changes of a part's sources, in turn.
 
     `source`: which of the part's sources has changed; `before` and `after`: which snapshots the change leads from and
-    to; `times` those of the records, in ms; `headers` their headers, `places` where they are. `snapshots` are (key,
-    shown, and what each source holds).
+    to; `times` those of the records, in ms; `headers` their headers, `places` where they are, `ways` which of their
+    records' rows. `snapshots` are (key, shown, and what each source holds).
     """
 
     source: list[int] = field(default_factory=list)
@@ -59,6 +60,7 @@ class Changes:
     times: list[int] = field(default_factory=list)
     headers: list[Any] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    ways: list[list[int]] = field(default_factory=list)
     snapshots: list[tuple[bytes, bool, tuple[_Held, ...]]] = field(default_factory=list)
 
     def table(self) -> pa.Table:
@@ -143,14 +145,25 @@ def told_changes(
             )
         )
     for index, stream in enumerate(part.streams):
-        rows_told = _as_records(changes, passed[stream.input], after, answer, index)
+        ways = {number: runner.way_between(each.name, stream.name) for number, each in enumerate(part.sources)}
+        rows_told = _as_records(changes, passed[stream.input], after, answer, index, ways)
         if len(rows_told):
             told.streams.append(Streamed(stream, rows_told))
     return told
 
 
-def _as_records(changes: Changes, passed: Passed, after: Numbers, answer: pa.Table, stream: int) -> pa.Table:
-    """The changes that are passed on, as the stage behind a toStream reads them."""
+def _as_records(
+    changes: Changes,
+    passed: Passed,
+    after: Numbers,
+    answer: pa.Table,
+    stream: int,
+    ways: Mapping[int, Sequence[int] | None],
+) -> pa.Table:
+    """The changes that are passed on, as the stage behind a toStream reads them.
+
+    `ways` are those from each of the part's sources to the toStream; None where no places are kept.
+    """
     which = np.flatnonzero(passed.which)
     rows = answer.select(["_key", streamed(stream)]).take(pa.array(after[which]))
     row = rows[streamed(stream)].combine_chunks()
@@ -166,6 +179,11 @@ def _as_records(changes: Changes, passed: Passed, after: Numbers, answer: pa.Tab
         NULL_VALUE: row.is_null(),
         TURN: pa.array([time for _, time, *_ in places], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
     }
+    further = [ways[changes.source[change]] for change in which.tolist()]
+    if all(each is not None for each in further):
+        told = zip(which.tolist(), further, strict=True)
+        gone = [[*changes.ways[change], *(way or ())] for change, way in told]
+        metadata[ELEMENT] = pa.array(gone, pa.list_(pa.int32()))
     columns = dict(zip((field.name for field in row.type), row.flatten(), strict=True))
     columns.pop("_timestamp")
     return pa.table(metadata | columns)
@@ -187,14 +205,13 @@ def changes_of(part: TablePart, changed: Mapping[str, Keyed], tasks: Mapping[int
             times = keyed.columns["_timestamp"].cast(pa.int64()).to_pylist()
             headers = keyed.columns["_headers"].to_pylist()
             sources = [source] * len(turns)
-            rows += [
-                row for row in zip(turns, sources, whose, held, times, headers, strict=True) if row[2][1] is not None
-            ]
+            several_columns = (turns, sources, whose, held, times, headers, ways_of(keyed.columns))
+            rows += [row for row in zip(*several_columns, strict=True) if row[2][1] is not None]
     found = Changes()
     rows.sort(key=lambda row: row[0])
     current = _held(part, {row[2] for row in rows}, tasks, stores)
     latest: dict[tuple[int, bytes], int] = {}
-    for place, source, at, (time, value), micros, headers in rows:
+    for place, source, at, (time, value), micros, headers, way in rows:
         if at not in latest:
             latest[at] = len(found.snapshots)
             found.snapshots.append((at[1], False, tuple(current[at])))
@@ -205,6 +222,7 @@ def changes_of(part: TablePart, changed: Mapping[str, Keyed], tasks: Mapping[int
         found.times.append(micros // 1000)
         found.headers.append(headers)
         found.places.append(place)
+        found.ways.append(way)
         latest[at] = len(found.snapshots)
         found.snapshots.append((at[1], True, tuple(current[at])))
     return found

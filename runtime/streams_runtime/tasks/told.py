@@ -14,6 +14,7 @@ from streams_runtime.pipeline.decode import TURN
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.pipeline.to_table import PLACE
 from streams_runtime.pipeline.windows import ORDER
 from streams_runtime.state.aggregates import AggregateState
@@ -130,5 +131,7 @@ def _changes(keyed: Keyed, by_key: pa.Array, rows: pa.Table, times: Numbers, val
         TURN: turn,
         "_headers": beside["_headers"],
     }
+    if ELEMENT in beside.column_names:
+        columns[ELEMENT] = beside[ELEMENT]
     partitions, keys = rows["partition"].take(order), rows["key"].take(order)
     return Keyed(keyed.node, partitions, keys, pa.chunked_array([milliseconds]), pa.table(columns))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.nodes import AggregateNode, JoinNode, streams_of
+from streams_runtime.topology.nodes import AggregateNode, JoinNode, MergeNode, streams_of
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stream_joins import StreamJoinNode
@@ -11,35 +11,59 @@ from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
 Begins = JoinNode | StreamJoinNode | DedupeNode
-"""Nodes behind which a stage begins, beside the toStreams of table parts."""
+"""Nodes behind which a stage begins, beside the toStreams of table parts and merges of several stages."""
 
 
 def stage_order(sub: SubTopology) -> tuple[TablePart | str, ...]:
     """What follows on a batch's first stage: table parts, and names of nodes behind which a further stage begins.
 
     A part comes behind the stages that change its tables and before its toStreams; a join with a table behind the stage
-    that changes that. Raises TopologyException: some would wait for each other.
+    that changes that; a merge of several stages behind all of them. Raises TopologyException: some would wait for each
+    other.
     """
     parts = {part.name: part for part in table_parts(sub)}
     streams = {stream.name: name for name, part in parts.items() for stream in part.streams}
-    begins = {node.name: node for node in sub.nodes if isinstance(node, Begins)}
-    by_name = {node.name: node for node in sub.nodes}
     kept = {node.name for node in sub.nodes if isinstance(node, ToTableNode | AggregateNode)}
+    stages = stages_of(sub)
 
     def before(name: str) -> set[str]:
-        """The stages that the records of a node come from, itself included; none for the first."""
-        if name in streams or name in begins:
-            return {_unit(name)}
-        return {unit for each in streams_of(by_name[name]) for unit in before(each)}
+        """The stage that the records of a node come from, itself included; none for the first."""
+        stage = stages[name]
+        return set() if stage is None else {_unit(stage)}
 
     needs: dict[str, set[str]] = {}
     for name, part in parts.items():
         needs[name] = {unit for source in part.sources for unit in before(source.name)}
     needs |= {_unit(name): {part} for name, part in streams.items()}
-    for name, node in begins.items():
-        asked = {node.table} & kept if isinstance(node, JoinNode) else set()
-        needs[_unit(name)] = {unit for each in (*streams_of(node), *asked) for unit in before(each)}
+    for node in sub.nodes:
+        if stages[node.name] == node.name and node.name not in streams:
+            asked = {node.table} & kept if isinstance(node, JoinNode) else set()
+            needs[_unit(node.name)] = {unit for each in (*streams_of(node), *asked) for unit in before(each)}
     return tuple(parts.get(unit) or unit.removeprefix(_STAGE) for unit in needed_first(needs))
+
+
+def stages_of(sub: SubTopology) -> dict[str, str | None]:
+    """For each node the one behind which the stage begins that its records come in; None: the batch's first stage."""
+    streams = {stream.name for part in table_parts(sub) for stream in part.streams}
+    found: dict[str, str | None] = {}
+    for node in sub.nodes:
+        before = [found[name] for name in streams_of(node)]
+        begins = node.name in streams or isinstance(node, Begins)
+        if begins or (isinstance(node, MergeNode) and len(set(before)) > 1):
+            found[node.name] = node.name
+        else:
+            found[node.name] = before[0] if before else None
+    return found
+
+
+def gathering(sub: SubTopology) -> frozenset[str]:
+    """Names of the merges, and joins of streams, whose inputs come in several stages."""
+    stages = stages_of(sub)
+    return frozenset(
+        node.name
+        for node in sub.nodes
+        if isinstance(node, MergeNode | StreamJoinNode) and len({stages[name] for name in streams_of(node)}) > 1
+    )
 
 
 _STAGE = "behind "

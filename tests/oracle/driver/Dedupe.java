@@ -7,10 +7,11 @@ import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Produced;
-import org.apache.kafka.streams.processor.api.ContextualProcessor;
-import org.apache.kafka.streams.processor.api.ProcessorContext;
-import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.state.WindowStoreIterator;
@@ -31,36 +32,46 @@ final class Dedupe {
     static void add(StreamsBuilder builder, JsonNode asked) {
         long within = asked.get("within").asLong();
         Duration retention = Duration.ofMillis(asked.get("retention").asLong());
-        builder.addStateStore(
-            Stores.windowStoreBuilder(
-                Stores.persistentWindowStore(STORE, retention, Duration.ofMillis(within), false),
-                TEXT,
-                Serdes.Long()));
-        boolean byNumber = asked.has("by");
-        builder
-            .stream("in", Consumed.with(TEXT, TEXT))
-            .process(() -> new FirstOnly(within, byNumber), STORE)
-            .to("out", Produced.with(TEXT, TEXT));
+        KStream<String, String> in = builder.stream("in", Consumed.with(TEXT, TEXT));
+        once(builder, in, STORE, within, retention, asked.has("by")).to("out", Produced.with(TEXT, TEXT));
     }
 
-    private static final class FirstOnly extends ContextualProcessor<String, String, String, String> {
+    /** The records of a stream without those that lie close to one with their id, which is kept in the store. */
+    static KStream<String, String> once(
+            StreamsBuilder builder,
+            KStream<String, String> stream,
+            String store,
+            long within,
+            Duration retention,
+            boolean byNumber) {
+        builder.addStateStore(
+            Stores.windowStoreBuilder(
+                Stores.persistentWindowStore(store, retention, Duration.ofMillis(within), false),
+                TEXT,
+                Serdes.Long()));
+        return stream.processValues(() -> new FirstOnly(store, within, byNumber), store);
+    }
+
+    private static final class FirstOnly extends ContextualFixedKeyProcessor<String, String, String> {
+        private final String store;
         private final long within;
         private final boolean byNumber;
         private WindowStore<String, Long> seen;
 
-        FirstOnly(long within, boolean byNumber) {
+        FirstOnly(String store, long within, boolean byNumber) {
+            this.store = store;
             this.within = within;
             this.byNumber = byNumber;
         }
 
         @Override
-        public void init(ProcessorContext<String, String> context) {
+        public void init(FixedKeyProcessorContext<String, String> context) {
             super.init(context);
-            seen = context.getStateStore(STORE);
+            seen = context.getStateStore(store);
         }
 
         @Override
-        public void process(Record<String, String> record) {
+        public void process(FixedKeyRecord<String, String> record) {
             String id = byNumber ? number(record.value()) : record.key();
             if (id == null) {
                 context().forward(record);

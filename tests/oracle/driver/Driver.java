@@ -50,7 +50,7 @@ public final class Driver {
                 TestInputTopic<String, String> topic =
                     driver.createInputTopic(
                         each.get("topic").asText(), new StringSerializer(), new StringSerializer());
-                if (asked.get("topology").has("streams")) {
+                if (asked.get("topology").has("streams") || asked.get("topology").has("stages")) {
                     StreamJoins.lookAgain(driver);
                 }
                 topic.pipeInput(

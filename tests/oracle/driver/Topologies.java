@@ -73,7 +73,7 @@ final class Topologies {
      * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
      * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals. Or {"foreign": {…}},
-     * see ForeignKeys. Or {"changes": name}, see Changes.
+     * see ForeignKeys. Or {"changes": name}, see Changes. Or {"stages": name}, see Stages.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -95,6 +95,10 @@ final class Topologies {
         }
         if (asked.has("changes")) {
             List<String> sinks = Changes.add(builder, asked.get("changes").asText());
+            return new Topologies(builder.build(), Kind.STATELESS, sinks);
+        }
+        if (asked.has("stages")) {
+            List<String> sinks = Stages.add(builder, asked.get("stages").asText());
             return new Topologies(builder.build(), Kind.STATELESS, sinks);
         }
         if (asked.has("tables")) {

@@ -1,0 +1,35 @@
+"""The places of a batch's rows: which record each came of, when its turn was, and which of that record's rows it is.
+
+Rows of a sub-topology that keeps places (topology.ways) have TURN where it reads several topics, and ELEMENT: a list of
+numbers that sorts the rows of one record as Kafka Streams would hand them on. Each fork adds the number of a way, each
+flatMap that of an element, each join of streams that of a result; what these give has FROM_TOPIC and FROM_OFFSET too.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
+from streams_runtime.pipeline.stream_nodes import ELEMENT, no_element
+
+
+def placed(records: DataFrame, several_topics: bool) -> DataFrame:
+    """The records of a source with their turns: by the time that their partition of the topic has come to."""
+    if not several_topics:
+        return records.withColumn(ELEMENT, no_element())
+    of_a_topic = Window.partitionBy("_topic", "_partition").orderBy("_offset")
+    return records.withColumns({TURN: F.max("_timestamp").over(of_a_topic), ELEMENT: no_element()})
+
+
+def on_way(rows: DataFrame, number: int) -> DataFrame:
+    """The rows on one of the ways behind a fork."""
+    return rows.withColumn(ELEMENT, F.concat(ELEMENT, F.array(F.lit(number))))
+
+
+def place_columns(rows: DataFrame) -> list[Column]:
+    """What the rows have of their places, as columns of these names; FROM_TOPIC and FROM_OFFSET in any case."""
+    came_of = FROM_TOPIC in rows.columns
+    topic, offset = (FROM_TOPIC, FROM_OFFSET) if came_of else ("_topic", "_offset")
+    more = [F.col(name) for name in (TURN, ELEMENT) if name in rows.columns]
+    return [F.col(topic).alias(FROM_TOPIC), F.col(offset).alias(FROM_OFFSET), *more]

@@ -1,0 +1,94 @@
+"""Where the records of a sub-topology keep their places behind its stages, and the order of the ways they go.
+
+Kafka Streams works off one record with all that comes of it before it takes the next, and hands what a node gives to
+the nodes behind it one after the other. So what comes of one record on two ways that meet again has an order: that of
+the nodes at which the ways part.
+"""
+
+from __future__ import annotations
+
+from streams_runtime.topology.nodes import AggregateNode, JoinNode, MergeNode, streams_of
+from streams_runtime.topology.plan import SubTopology
+from streams_runtime.topology.stage_order import gathering, stages_of
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stream_nodes import SplitNode
+from streams_runtime.topology.table_nodes import ToTableNode
+from streams_runtime.topology.table_parts import told_aggregates
+
+Forks = dict[tuple[str, str], int]
+"""Of a node and one that takes its records: which of those that do, counted from 0."""
+
+
+def keeps_places(sub: SubTopology) -> bool:
+    """Whether a node behind a stage asks for the places of records that its rows came of.
+
+    So does one whose inputs come in several stages; what brings a stream and a table's changes, or two streams, into
+    one order; and a table of what a join of streams gives, whose results have no place in a topic.
+    """
+    if gathering(sub):
+        return True
+    stages = stages_of(sub)
+    told = told_aggregates(sub)
+    for node in sub.nodes:
+        asks = isinstance(node, ToTableNode) or (isinstance(node, JoinNode) and node.on is None)
+        asks = asks or (isinstance(node, AggregateNode) and node.name in told)
+        if asks and _behind_streams_that_meet(sub, node.name):
+            return True
+        if isinstance(node, StreamJoinNode) and stages[node.input] is not None:
+            return True
+    return False
+
+
+def forks(sub: SubTopology) -> Forks:
+    """Where ways part that meet again, in a merge or in a join of streams.
+
+    A record of a split takes one way only.
+    """
+    meeting = {node.name: _meetings(sub, node.name) for node in sub.nodes}
+    found: Forks = {}
+    for node in sub.nodes:
+        takers = [each.name for each in sub.nodes if node.name in streams_of(each)]
+        if isinstance(node, SplitNode):
+            continue
+        for index, taker in enumerate(takers):
+            if any(meeting[taker] & meeting[other] for other in takers if other != taker):
+                found[node.name, taker] = index
+    return found
+
+
+def way_between(sub: SubTopology, source: str, name: str) -> tuple[int, ...] | None:
+    """The numbers of the ways at the forks from one node to another; None: the second has no records of the first."""
+    if source == name:
+        return ()
+    numbers = forks(sub)
+    for node in sub.nodes:
+        if node.name == name:
+            for each in streams_of(node):
+                before = way_between(sub, source, each)
+                if before is not None:
+                    return (*before, numbers[each, name]) if (each, name) in numbers else before
+    return None
+
+
+def _meetings(sub: SubTopology, name: str) -> frozenset[str]:
+    """The merges and joins of streams that the records of a node reach, itself included."""
+    found, seen, waiting = set(), set(), [name]
+    by_name = {node.name: node for node in sub.nodes}
+    while waiting:
+        here = waiting.pop()
+        if here in seen:
+            continue
+        seen.add(here)
+        if isinstance(by_name[here], MergeNode | StreamJoinNode):
+            found.add(here)
+        waiting += [node.name for node in sub.nodes if here in streams_of(node)]
+    return frozenset(found)
+
+
+def _behind_streams_that_meet(sub: SubTopology, name: str) -> bool:
+    """Whether records of the node come from a join of streams."""
+    by_name = {node.name: node for node in sub.nodes}
+    return any(
+        isinstance(by_name[each], StreamJoinNode) or _behind_streams_that_meet(sub, each)
+        for each in streams_of(by_name[name])
+    )

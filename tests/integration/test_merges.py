@@ -1,0 +1,94 @@
+"""Merges of several stages under the test driver: in which order rows go on, with what, wherever batches begin."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from topology_drivers import ORDERS, USERS, Made, document
+
+from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.testing import START, Record, TopologyTestDriver
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
+
+REFUNDS = {**ORDERS, "name": "refunds", "topic": "refunds"}
+ONCE = {"name": "once", "from": "orders", "dedupe": {"within": "10s"}}
+COLUMNS = {"amount": "amount", "topic": "_topic", "tier": "cast(null as string)"}
+STEPS: list[dict[str, Any]] = [
+    ONCE,
+    {"name": "beside", "from": "once", "join": {"table": "users", "type": "left", "select": {"tier": "users.tier"}}},
+    {"name": "paid", "from": "beside", "select": {**COLUMNS, "tier": "tier"}},
+    {"name": "back", "from": "refunds", "select": COLUMNS},
+    {"name": "all", "merge": ["back", "paid"]},
+    {
+        "name": "counts",
+        "from": "all",
+        "window": {"tumbling": {"size": "10s"}, "late": {"topic": "late"}},
+        "aggregate": {"n": "count(*)"},
+        "store": "counts",
+    },
+]
+APPLICATION = document([ORDERS, REFUNDS, USERS], STEPS, {"out": "all", "counts": "counts"})
+
+
+def at(seconds: int) -> Any:
+    return START + timedelta(seconds=seconds)
+
+
+GIVEN: list[tuple[str, Record]] = [
+    ("users", Record("a", {"tier": "gold"}, at(0))),
+    ("orders", Record("a", {"amount": 1}, at(1), headers=[("h", b"1")])),
+    ("refunds", Record("a", {"amount": 2}, at(2))),
+    ("orders", Record("a", {"amount": 3}, at(3))),
+    ("orders", Record("b", {"amount": 4}, at(25))),
+    ("refunds", Record("b", {"amount": 5}, at(26))),
+    ("users", Record("a", {"tier": "blue"}, at(27))),
+    ("refunds", Record("a", {"amount": 6}, at(4))),
+    ("orders", Record("a", {"amount": 7}, at(28))),
+]
+
+
+def pipe(driver: TopologyTestDriver, given: list[tuple[str, Record]]) -> None:
+    with driver.batch():
+        for topic, each in given:
+            driver.input_topic(topic).pipe_all([each])
+
+
+def answers(driver: TopologyTestDriver) -> dict[str, Any]:
+    counts = driver.output_topic("counts").read_latest_by_key()
+    late = [(each.value["amount"], dict(each.headers or [])["streams.late.topic"]) for each in read(driver, "late")]
+    rows = [(each.key, each.value["amount"], each.value["tier"], each.value["topic"]) for each in read(driver, "out")]
+    return {"out": rows, "counts": {str(key): value for key, value in counts.items()}, "late": late}
+
+
+def read(driver: TopologyTestDriver, topic: str) -> list[Any]:
+    return list(driver.output_topic(topic).read_all())
+
+
+def test_rows_go_on_in_the_order_of_their_records_wherever_batches_begin(made: Made) -> None:
+    found = []
+    for cuts in ([], [2, 5], range(1, len(GIVEN))):
+        driver = made(APPLICATION)
+        ends = [*cuts, len(GIVEN)]
+        for first, end in zip([0, *cuts], ends, strict=True):
+            pipe(driver, GIVEN[first:end])
+        found.append((answers(driver), driver.counters.late_records, driver.counters.records_dropped))
+    assert found[0] == found[1] == found[2]
+    told, late, dropped = found[0]
+    assert told["out"] == [
+        ("a", 1, "gold", "orders"),
+        ("a", 2, None, "refunds"),
+        ("b", 4, None, "orders"),
+        ("b", 5, None, "refunds"),
+        ("a", 6, None, "refunds"),
+        ("a", 7, "blue", "orders"),
+    ]
+    assert (late, dropped, told["late"]) == (1, 1, [(6, b"refunds")])
+
+
+def test_what_goes_by_the_order_of_offsets_is_refused_behind_it(made: Made) -> None:
+    last = {"name": "n", "from": "all", "aggregate": {"x": "last(amount)"}, "store": "n"}
+    with pytest.raises(InvalidApplicationException, match="a merge behind a join or a dedupe"):
+        made(document([ORDERS], [ONCE, {"name": "all", "merge": ["orders", "once"]}, last], {"out": "n"}))

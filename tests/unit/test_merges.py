@@ -1,0 +1,95 @@
+"""Merges of several stages: which they are, when they are worked off, and in which order their rows go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pipeline_kit import source, topology_of
+
+from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
+from streams_runtime.pipeline.merges import ToMerge
+from streams_runtime.pipeline.stream_nodes import ELEMENT
+from streams_runtime.tasks.gathered import gathered, merged_in_turn, together
+from streams_runtime.topology.nodes import MergeNode
+from streams_runtime.topology.plan import SubTopology
+from streams_runtime.topology.stage_order import gathering, stage_order, stages_of
+from streams_runtime.topology.ways import forks, keeps_places, way_between
+
+ONCE = {"name": "once", "from": "in", "dedupe": {"within": "1m"}}
+SOME = {"name": "some", "from": "in", "where": "v > 1"}
+
+
+def merge(name: str, *inputs: str) -> dict[str, Any]:
+    return {"name": name, "merge": list(inputs)}
+
+
+def sub_of(*steps: dict[str, Any]) -> SubTopology:
+    sources = [source(schema="v BIGINT") | {"name": name, "topic": name} for name in ("in", "other")]
+    base = source(schema="v BIGINT") | {"name": "base", "topic": "base", "table": {"store": "base"}}
+    subs = topology_of([*sources, base], steps).subtopologies
+    return next(sub for sub in subs if steps[-1]["name"] in {node.name for node in sub.nodes})
+
+
+def test_a_merge_of_what_comes_in_several_stages_begins_one_behind_all_of_them() -> None:
+    sub = sub_of(ONCE, merge("m", "in", "once"), {**ONCE, "name": "again", "from": "m"}, merge("n", "again", "other"))
+    assert gathering(sub) == {"m", "n"}
+    assert stage_order(sub) == ("once", "m", "again", "n")
+    found = stages_of(sub)
+    assert [found[name] for name in ("in", "once", "m", "again", "n")] == [None, "once", "m", "again", "n"]
+
+
+def test_a_merge_of_what_comes_in_one_stage_goes_on_in_it() -> None:
+    sub = sub_of(ONCE, SOME, {**SOME, "name": "rest", "from": "once"}, merge("m", "once", "rest"))
+    assert not gathering(sub)
+    assert stages_of(sub)["m"] == "once"
+    assert not keeps_places(sub)
+
+
+def test_a_merge_of_a_tables_changes_waits_for_the_table() -> None:
+    told = {"name": "told", "from": "few", "toStream": {}}
+    sub = sub_of({**SOME, "name": "few", "from": "base"}, told, merge("m", "in", "told"))
+    assert [each if isinstance(each, str) else each.name for each in stage_order(sub)] == ["base", "told", "m"]
+
+
+def test_ways_that_meet_again_are_numbered_where_they_part() -> None:
+    sub = sub_of(SOME, ONCE, {**SOME, "name": "far", "from": "once"}, merge("m", "far", "in", "some", "other"))
+    assert forks(sub) == {("in", "some"): 0, ("in", "once"): 1, ("in", "m"): 2}
+    assert way_between(sub, "in", "far") == (1,)
+    assert way_between(sub, "other", "m") == ()
+    assert way_between(sub, "other", "far") is None
+
+
+def rows(**columns: Any) -> pa.Table:
+    """Rows of one partition; columns v, topics, offsets and turns as they are given."""
+    size = len(next(iter(columns.values())))
+    given = {"_partition": [0] * size, "_topic": ["in"] * size, "_offset": [0] * size, "_timestamp": [0] * size}
+    return pa.table(given | columns)
+
+
+def test_rows_go_on_by_the_turns_of_their_records_and_of_one_record_by_its_ways() -> None:
+    first = rows(v=["d", "b"], _offset=[2, 1], **{TURN: [7, 5], ELEMENT: [[1], [0, 3]]})
+    second = rows(v=["c", "a"], _offset=[1, 0], **{TURN: [5, 1], ELEMENT: [[1], []]})
+    other = rows(v=["x"], _topic=["other"], **{TURN: [6], ELEMENT: [[]]})
+    found = merged_in_turn(ToMerge(MergeNode("m", ("a", "b", "c"), ""), together(together(first, second), other)))
+    assert found.rows["v"].to_pylist() == ["a", "b", "c", "x", "d"]
+
+
+def test_what_lies_nowhere_takes_the_turn_of_the_record_that_it_came_of() -> None:
+    results = rows(v=["b", "d"], _topic=[None, None], **{FROM_TOPIC: ["in", "in"], FROM_OFFSET: [3, 8]})
+    records = rows(v=["a", "c"], _offset=[1, 5])
+    found = merged_in_turn(ToMerge(MergeNode("m", ("a", "b"), ""), together(records, results)))
+    assert found.rows["v"].to_pylist() == ["a", "b", "c", "d"]
+    assert found.rows["_topic"].to_pylist() == ["in", None, "in", None]
+
+
+@pytest.mark.parametrize("nothing", [0, 1])
+def test_stages_that_know_different_things_of_nulls_go_together(nothing: int) -> None:
+    sure = pa.list_(pa.struct([pa.field("key", pa.string(), nullable=False)]))
+    unsure = pa.list_(pa.struct([("key", pa.string())]))
+    stages = [rows(h=pa.array([[{"key": "k"}]], sure)), rows(h=pa.array([None], unsure))]
+    node = MergeNode("m", ("a", "b"), "")
+    waiting = {"m": ToMerge(node, stages[nothing])}
+    found = gathered(waiting, ToMerge(node, stages[1 - nothing]))
+    assert len(found.rows) == 2
