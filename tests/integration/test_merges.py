@@ -58,7 +58,7 @@ def pipe(driver: TopologyTestDriver, given: list[tuple[str, Record]]) -> None:
 
 def answers(driver: TopologyTestDriver) -> dict[str, Any]:
     counts = driver.output_topic("counts").read_latest_by_key()
-    late = [(each.value["amount"], dict(each.headers or [])["streams.late.topic"]) for each in read(driver, "late")]
+    late = [(each.value["amount"], dict(each.headers or [])["__streams.late.topic"]) for each in read(driver, "late")]
     rows = [(each.key, each.value["amount"], each.value["tier"], each.value["topic"]) for each in read(driver, "out")]
     return {"out": rows, "counts": {str(key): value for key, value in counts.items()}, "late": late}
 

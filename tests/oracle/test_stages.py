@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import Phase, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from machine_runs import asked, of_keys, sinks_of
 from oracle_driver import KafkaStreams
@@ -97,6 +97,26 @@ CASES: dict[str, tuple[list[Any], Mapping[str, str]]] = {
         [met("both", "in", "other"), once("first", "both"), merged("all", "in", "both", "first")],
         {"out": "all"},
     ),
+    "streams behind stages": (
+        [
+            once("right", "other"),
+            beside("besides", "in", "inner"),
+            met("pairs", "besides", "right"),
+            met("again", "pairs", "in"),
+        ],
+        {"out": "pairs", "again": "again"},
+    ),
+    "tables behind streams": (
+        [
+            met("results", "in", "other"),
+            step("latest", "results", toTable={"store": "latest"}),
+            told("newest", "latest"),
+            counted("counted", "results"),
+            told("counts", "counted"),
+            beside("besides", "results", "left"),
+        ],
+        {"out": "besides", "latest": "newest", "counts": "counts"},
+    ),
     "changes of a table": (
         [
             step("some", "base", where=FITS),
@@ -131,7 +151,7 @@ OLDER = [row(1, 4, 9), row(1, 7, 2), row(2, 2, 3), row(0, 6, 12), row(2, 5, 20),
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=4, phases=[Phase.explicit])
+@settings(max_examples=3)
 @given(RECORDS, st.lists(st.integers(0, 40), max_size=3), st.sampled_from([1, 2]))
 @example(SAME, [], 1)
 @example([*SAME, *OLDER], [4], 1)

@@ -598,32 +598,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "'a' has a column called 'payments'",
         "another name",
     ),
-    "streams-behind-a-join": (
-        application(step(name="a", join={"table": "users", "select": {"tier": "users.tier"}}), streams(from_="a")),
-        "spec.topology.steps[1].from",
-        "a join of streams behind the join 'a'",
-        "put a keyBy between them",
-    ),
-    "stream-behind-a-join": (
-        application(
-            step(name="a", split=[{"name": "b", "where": "tier = 'x'"}], from_="c"),
-            step(name="c", join={"table": "users", "select": {"tier": "users.tier"}}),
-            streams("a.b", from_="payments", select={"x": "`a.b`.tier"}),
-        ),
-        "spec.topology.steps[2].join.stream",
-        "a join of streams behind the join 'c'",
-        "put a keyBy between them",
-    ),
-    "table-behind-a-join-of-streams": (
-        application(
-            streams(),
-            step(name="w", from_="s", where="paid > 1"),
-            {"name": "t", "from": "w", "join": {"table": "users", "select": {"tier": "users.tier"}}},
-        ),
-        "spec.topology.steps[2].from",
-        "what the join 's' of two streams gives",
-        "put a keyBy between them",
-    ),
     "store-of-a-join-of-streams": (
         application(
             streams(), total(name="n", from_="payments", aggregate={"n": "count(*)"}, store="s-this-join-store")
@@ -1014,12 +988,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         f"{S.replace('0', '1')}.store",
         "the store 's-dedupe-store' is used twice",
         "its own name",
-    ),
-    "streams-behind-a-dedupe": (
-        application(step(name="a", dedupe={"within": "1m"}), streams(from_="a")),
-        "spec.topology.steps[1].from",
-        "a join of streams behind the dedupe 'a'",
-        "put a keyBy between them",
     ),
     "header-of-an-unknown-column": (
         application(step(headers={"who": "usr"})),

@@ -69,8 +69,8 @@ def rows(**columns: Any) -> pa.Table:
 
 
 def test_rows_go_on_by_the_turns_of_their_records_and_of_one_record_by_its_ways() -> None:
-    first = rows(v=["d", "b"], _offset=[2, 1], **{TURN: [7, 5], ELEMENT: [[1], [0, 3]]})
-    second = rows(v=["c", "a"], _offset=[1, 0], **{TURN: [5, 1], ELEMENT: [[1], []]})
+    first = rows(v=["d", "c"], _offset=[2, 1], **{TURN: [7, 5], ELEMENT: [[1], [1]]})
+    second = rows(v=["b", "a"], _offset=[1, 0], **{TURN: [5, 1], ELEMENT: [[0, 3], []]})
     other = rows(v=["x"], _topic=["other"], **{TURN: [6], ELEMENT: [[]]})
     found = merged_in_turn(ToMerge(MergeNode("m", ("a", "b", "c"), ""), together(together(first, second), other)))
     assert found.rows["v"].to_pylist() == ["a", "b", "c", "x", "d"]

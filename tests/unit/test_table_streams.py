@@ -27,7 +27,6 @@ MINUTES: dict[str, Any] = {"window": {"tumbling": {"size": "1m"}}}
 CLOSED = {**MINUTES, "suppress": "untilWindowCloses"}
 COUNTED = step(name="n", aggregate={"n": "count(*)"}, store="n")
 RATED = {**ORDERS, "name": "rated", "topic": "rated"}
-BOTH = step(join={"stream": "rated", "within": "1m", "select": {"more": "rated.amount"}})
 
 REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
     "a table of a table": ([step(from_="users", **KEPT)], f"{S}.toTable", "'users', which is a table", "leave"),
@@ -83,18 +82,6 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
         f"{S}.aggregate.n",
         "every change is asked for, by a toStream or a join, is not there yet",
         "by a sink",
-    ),
-    "a table of a join of streams": (
-        [step(name="k", from_="s", **KEPT), BOTH],
-        "spec.topology.steps[0].toTable",
-        "behind the join 's' of two streams",
-        "put a keyBy between",
-    ),
-    "an aggregate of a join of streams that is told": (
-        [step(name="c", from_="n", **TOLD), total(name="n", from_="s"), BOTH],
-        "spec.topology.steps[1].aggregate",
-        "of which every change is asked for behind the join 's' of two streams",
-        "put a keyBy between",
     ),
     "a merge of windows that have closed": (
         [

@@ -100,10 +100,8 @@ def ends_a_stage(step: StepSpec) -> bool:
     return step.join is not None or step.dedupe is not None
 
 
-def stage_before(
-    name: str, steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool] = ends_a_stage
-) -> StepSpec | None:
-    """Such a step that the records of a step come from, without a repartition topic in between; None without one."""
+def stage_before(name: str, steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool]) -> StepSpec | None:
+    """A wanted step that the records of a step come from, without a repartition topic in between; None without one."""
     models = list(steps)
     owners = {output: each for each in models for output in outputs_of_step(each)}
     moved = repartitioned(models)
@@ -115,20 +113,10 @@ def stage_before(
         if owner is None or owner.name in seen or owner.name in moved:
             continue
         seen.add(owner.name)
-        if wanted(owner) or (wanted is ends_a_stage and tells_changes(owner, owners, models)):
+        if wanted(owner):
             return owner
         waiting += inputs_of_step(owner)
     return None
-
-
-def stage_kind(step: StepSpec) -> str:
-    """What kind of step has a stage of its own."""
-    return "toStream" if step.to_stream is not None else "join" if step.dedupe is None else "dedupe"
-
-
-def stage_in_words(step: StepSpec) -> str:
-    """What a mistake calls a step of a stage of its own."""
-    return f"the {stage_kind(step)} {step.name!r}"
 
 
 def tells_changes(step: StepSpec, owners: Mapping[str, StepSpec], steps: Sequence[StepSpec]) -> bool:
@@ -143,8 +131,12 @@ def tells_changes(step: StepSpec, owners: Mapping[str, StepSpec], steps: Sequenc
         owner = owners.get(owner.from_ or "")
     if owner is not None and owner.to_table is not None:
         # The records of several topics have to be put in order first.
-        return stage_before(owner.from_ or "", steps, lambda each: each.merge is not None) is not None
+        return stage_before(owner.from_ or "", steps, _brings_topics_together) is not None
     return owner is not None
+
+
+def _brings_topics_together(step: StepSpec) -> bool:
+    return step.merge is not None or (step.join is not None and step.join.stream is not None)
 
 
 def tables_of(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> frozenset[str]:

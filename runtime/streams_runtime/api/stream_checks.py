@@ -20,7 +20,7 @@ from streams_runtime.api.proto_checks import proto_columns_mistakes
 from streams_runtime.api.reduce_aggregates import is_reduce, merging_problem
 from streams_runtime.api.scalars import condition_problems, scalar_problems
 from streams_runtime.api.sql import SqlSyntaxError, parse_expression
-from streams_runtime.api.stream_join_checks import behind_stream_join_mistakes, stream_join_mistakes
+from streams_runtime.api.stream_join_checks import stream_join_mistakes
 from streams_runtime.api.stream_step_checks import stream_step_mistakes, table_mistakes
 from streams_runtime.api.streams import UNKNOWN, Stream, merged_streams, streams_of
 from streams_runtime.api.table_checks import table_source_mistakes, table_step_mistakes
@@ -56,8 +56,7 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
                 yield from join_mistakes(step.model, step.path, streams, sources, steps)
                 yield from table_step_mistakes(step.model, step.path, streams, steps)
                 yield from table_stream_mistakes(step.model, step.path, streams, steps)
-                yield from stream_join_mistakes(step.model, step.path, streams, steps)
-                yield from behind_stream_join_mistakes(step.model, step.path, steps)
+                yield from stream_join_mistakes(step.model, step.path, streams)
     for sink in parts.sinks:
         if sink.model:
             yield from _sink(sink.model, sink.path, streams)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from streams_runtime.api.graph import asks_a_global_table, stage_before, stage_in_words
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.streams import UNKNOWN, Stream
@@ -38,17 +37,15 @@ def join_shape_mistakes(join: JoinSpec, path: str) -> Iterator[Mistake]:
         yield Mistake(under(path, "within"), found, "give at least 1ms, or a grace")
 
 
-def stream_join_mistakes(
-    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
-) -> Iterator[Mistake]:
-    """What is wrong with the join of a step with a stream; nothing for another step. `steps` are all."""
+def stream_join_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
+    """What is wrong with the join of a step with a stream; nothing for another step."""
     join = step.join
     if join is None or join.stream is None or join.table is not None:
         return
     field = under(path, "join")
     left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.stream, UNKNOWN)
     places = ((under(path, "from"), step.from_ or "", left), (under(field, "stream"), join.stream, right))
-    wrong = [mistake for place in places for mistake in _side(*place, steps)]
+    wrong = [mistake for place in places for mistake in _side(*place)]
     wrong += name_mistakes(step.from_, left, join, under(field, "stream"))
     if not left.table and not right.table:
         remedy = "put a keyBy before the join that gives both one type: cast(… as …)"
@@ -58,25 +55,11 @@ def stream_join_mistakes(
         yield from select_mistakes(replace(left, aggregated=True), join, right, field)
 
 
-def behind_stream_join_mistakes(step: StepSpec, path: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
-    """A join with a table of what a join of streams gives: the order of its results and of the table's is not known."""
-    if step.join is None or step.join.table is None or step.from_ is None or asks_a_global_table(step):
-        return
-    join = stage_before(step.from_, steps, lambda each: each.join is not None and each.join.stream is not None)
-    if join is not None:
-        found = f"a join with a table of what the join {join.name!r} of two streams gives is not there yet"
-        yield Mistake(under(path, "from"), found, "put a keyBy between them, which repartitions")
-
-
-def _side(field: str, name: str, stream: Stream, steps: Collection[StepSpec]) -> Iterator[Mistake]:
+def _side(field: str, name: str, stream: Stream) -> Iterator[Mistake]:
     if stream.table:
         found = f"{name!r} is a table, and a table is not joined within a time"
         yield Mistake(field, found, "join two streams, or the stream with the table: join: {table: …}")
         return
-    before = stage_before(name, steps)
-    if before is not None:
-        found = f"a join of streams behind {stage_in_words(before)} is not there yet"
-        yield Mistake(field, found, "put a keyBy between them, which repartitions")
     if stream.unkeyed:
         found = f"a join of records without a key: {' and '.join(stream.unkeyed)} declares none, or one in a registry"
         yield Mistake(field, found, "declare the source's key, or put a keyBy step before the join")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from streams_runtime.api.aggregates import parse_aggregate
-from streams_runtime.api.graph import foreign_key_join_behind, inputs_of_step, stage_before
+from streams_runtime.api.graph import foreign_key_join_behind, inputs_of_step
 from streams_runtime.api.paths import under
 from streams_runtime.api.python_aggregates import PYTHON
 from streams_runtime.api.reduce_aggregates import REDUCE
@@ -24,7 +24,7 @@ def table_stream_mistakes(
 ) -> Iterator[Mistake]:
     """What is wrong with the step where streams become tables, or tables streams. `steps` are all."""
     if step.to_table is not None:
-        yield from _to_table(step, under(path, "toTable"), streams.get(step.from_ or "", UNKNOWN), steps)
+        yield from _to_table(step, under(path, "toTable"), streams.get(step.from_ or "", UNKNOWN))
     if step.to_stream is not None:
         yield from _to_stream(step, under(path, "toStream"), streams, steps)
     if step.aggregate is not None:
@@ -34,14 +34,13 @@ def table_stream_mistakes(
     yield from _by_key(step, path, streams)
 
 
-def _to_table(step: StepSpec, field: str, stream: Stream, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+def _to_table(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
     if stream.table:
         yield Mistake(field, f"toTable of {step.from_!r}, which is a table", "leave the step out")
         return
     if stream.unkeyed:
         found = f"a table of records without a key: {' and '.join(stream.unkeyed)} declares none, or one in a registry"
         yield Mistake(field, found, "put a keyBy step before it, or declare the source's key")
-    yield from _without_places(step, field, "toTable", steps)
 
 
 def _to_stream(
@@ -85,14 +84,6 @@ def _told(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Seque
             )
             remedy = "write the aggregate to a topic by a sink, and read that in another application"
             yield Mistake(under(path, "aggregate", name), found, remedy)
-    yield from _without_places(step, under(path, "aggregate"), "an aggregate of which every change is asked for", steps)
-
-
-def _without_places(step: StepSpec, field: str, what: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
-    join = stage_before(step.from_ or "", steps, lambda each: each.join is not None and each.join.stream is not None)
-    if join is not None:
-        found = f"{what} behind the join {join.name!r} of two streams is not there yet"
-        yield Mistake(field, found, "put a keyBy between them, which repartitions")
 
 
 def _joined(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:

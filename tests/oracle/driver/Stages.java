@@ -78,6 +78,17 @@ final class Stages {
                 KStream<String, String> changes = base.toStream();
                 KStream<String, String> counts = counted(in, "counted").toStream();
                 return Map.of("out", changes.merge(in).merge(fitting).merge(counts));
+            case "streams behind stages":
+                KStream<String, String> right = once(other, "right");
+                KStream<String, String> pairs = met(beside(in, base, false), right);
+                return Map.of("out", pairs, "again", met(pairs, in));
+            case "tables behind streams":
+                KStream<String, String> results = met(in, other);
+                KTable<String, String> latest = results.toTable(store("latest"));
+                return Map.of(
+                    "out", beside(results, base, true),
+                    "latest", latest.toStream(),
+                    "counts", counted(results, "counted").toStream());
             default:
                 throw new IllegalArgumentException(name);
         }
