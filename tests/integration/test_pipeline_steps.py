@@ -42,6 +42,15 @@ def test_a_tombstone_passes_a_select_as_a_tombstone(spark: SparkSession) -> None
     assert values(pipeline.run(Record(b"k", None), Record(b"k", json()))) == [(b"k", None), (b"k", {"c": 0})]
 
 
+@pytest.mark.parametrize("steps", [[], [{"name": "y", "from": "other", "where": "a > 1"}]], ids=["unused", "no sink"])
+def test_records_of_which_nothing_is_made_are_accounted_for(spark: SparkSession, steps: list[dict[str, str]]) -> None:
+    sources = [source(schema=AB), source(schema=AB, name="other", topic="other")]
+    pipeline = Pipeline(spark, topology_of(sources, steps, [{"from": "in", "topic": "out"}]))
+    (sub,) = (each for each in pipeline.topology.subtopologies if "other" in each.source_topics)
+    result = pipeline.run(Record(b"k", json(a=2), "other"), Record(b"k", b"{", "other"), sub=sub.id)
+    assert [(each.records, each.broken) for each in result.accounts.values()] == [(2, 1)]
+
+
 KEYS: list[tuple[str, str, bytes | None]] = [
     ("b", "string", b"x"),
     ("a", "long", b"\0\0\0\0\0\0\0\x05"),

@@ -262,6 +262,18 @@ class Compiler:
         """Whether the first stage of a batch is more than one query."""
         return len(self._analysed_outlets(sub)) > 1
 
+    def unread_sources(self, sub: SubTopology) -> frozenset[str]:
+        """Sources of which nothing is made that leaves the first stage, so that no query asks for their records."""
+        by_name = {node.name: node for node in sub.nodes}
+        read: set[str] = set()
+        waiting = [outlet.node.name for outlet in self._analysed_outlets(sub)]
+        while waiting:
+            here = waiting.pop()
+            if here not in read:
+                read.add(here)
+                waiting += streams_of(by_name[here])
+        return frozenset(node.name for node in sub.nodes if not inputs_of(node)) - read
+
     def needs_headers(self, sub: SubTopology) -> bool:
         """Whether a batch's records need their headers: where they go on to a topic, or an expression asks for them."""
         outlets = self._analysed_outlets(sub)

@@ -189,6 +189,7 @@ class SubTopologyRunner:
         self.foreign_key_sides = foreign_key_sides(sub)
         self._keeps_places = keeps_places(sub)
         self._parse_once = compiler.has_several_outlets(sub)
+        self._unread = compiler.unread_sources(sub)
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
         self._sources = [
@@ -225,6 +226,8 @@ class SubTopologyRunner:
         try:
             for outlet in self._compiler.stream_outlets(self._sub, readable, peeks):
                 self._collect(outlet, result)
+            for name in self._unread:
+                readable[name].agg(F.count(F.lit(1))).toArrow()  # they are accounted for by a query
             result.peeks = self._seen(peeks)
             result.accounts = {name: account_of(observation) for name, observation in observations.items()}
         finally:
