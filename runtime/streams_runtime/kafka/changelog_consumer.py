@@ -33,6 +33,7 @@ def restore_config(properties: Mapping[str, str], client_id: str) -> dict[str, s
         "auto.offset.reset": "error",
         "queued.max.messages.kbytes": "131072",
         "queued.min.messages": "1000000",
+        "fetch.queue.backoff.ms": "5",
         "fetch.max.bytes": "52428800",
         "max.partition.fetch.bytes": "10485760",
     }

@@ -42,6 +42,8 @@ class RangeReader:
             # What is fetched ahead of what is read: more of it is thrown away where a range ends.
             "queued.max.messages.kbytes": "16384",
             "queued.min.messages": "20000",
+            # Milliseconds until it is looked again whether more is to be fetched; 1,000 would be of idleness.
+            "fetch.queue.backoff.ms": "5",
             **properties,
             "group.id": "ranges",  # librdkafka wants one; it is never joined and nothing is committed
             "enable.auto.commit": False,
