@@ -15,6 +15,7 @@ from streams_runtime.pipeline.avro_ids import Schemas
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.functions import with_functions
 from streams_runtime.pipeline.group_members import remove_member
+from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.session import (
     SparkSession,
@@ -189,7 +190,8 @@ class EngineRoom:
             spark = self._application.spec.spark
             config = {name: str(value) for name, value in spark.config.items()}
             self._borrowed = is_running()
-            self._session = open_session(self._application.application_id, spark.master, config)
+            rows = not is_foreseen(self._topology)
+            self._session = open_session(self._application.application_id, spark.master, config, rows)
             if self._closing.is_set():
                 raise IllegalStateException("the client was closed while Spark started")
             ready = compiled(self._session, self._topology, self._properties, self.schemas)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
@@ -48,6 +49,9 @@ from streams_runtime.pipeline.peeks import watched
 from streams_runtime.pipeline.proto_read import ProtoFormat
 from streams_runtime.pipeline.proto_write import proto_writer
 from streams_runtime.pipeline.proto_writers import ProtoWriters
+from streams_runtime.pipeline.pushdown.partial import stage_of
+from streams_runtime.pipeline.pushdown.plan import plan_of
+from streams_runtime.pipeline.pushdown.taken_over import TakenOver
 from streams_runtime.pipeline.reduce import bind_reductions
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.registered import RegisteredFormat, RegisteredWriter
@@ -261,6 +265,29 @@ class Compiler:
     def has_several_outlets(self, sub: SubTopology) -> bool:
         """Whether the first stage of a batch is more than one query."""
         return len(self._analysed_outlets(sub)) > 1
+
+    def taken_over(self, sub: SubTopology) -> TakenOver | None:
+        """What the scan does of the first stage; None: all of it is Spark's."""
+        sources = [node for node in sub.nodes if not inputs_of(node)]
+        match sources:
+            case [SourceNode() | RepartitionSourceNode() as source] if source.name in self._decoders:
+                decoder = self._decoders[source.name]
+            case _:
+                return None
+        rows = self._spark.createDataFrame([], self._outputs[source.name].schema)
+        match self.stream_outlets(sub, {source.name: rows}, {}):
+            case [Outlet(AggregateNode(windows=None) as node, rows)] if node.name not in self._told:
+                state = self._aggregates[node.name]
+            case _:
+                return None
+        if state.in_turn or decoder.timestamp is not None:
+            return None
+        plan = plan_of(rows.agg(*(F.expr(each.expression).alias(each.name) for each in state.columns)))
+        stage = None if plan is None else stage_of(plan, decoder.key.name, decoder.json)
+        if stage is None:
+            return None
+        schema = to_arrow_schema(self.partial_aggregates(node, rows, Observation()).schema)
+        return TakenOver(source, node, stage, schema)
 
     def unread_sources(self, sub: SubTopology) -> frozenset[str]:
         """Sources of which nothing is made that leaves the first stage, so that no query asks for their records."""

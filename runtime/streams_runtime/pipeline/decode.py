@@ -204,6 +204,10 @@ class Account:
     broken: int
     first: BrokenRecord | None
 
+    def with_more(self, records: int) -> Account:
+        """The account of as many more records, none of which is broken."""
+        return Account(self.records + records, self.broken, self.first)
+
 
 def counted(decoded: DataFrame, observation: Observation) -> DataFrame:
     """The same records; the first query that runs over them leaves an account in `observation`."""

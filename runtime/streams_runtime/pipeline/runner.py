@@ -33,6 +33,7 @@ from streams_runtime.pipeline.nodes import (
 )
 from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.peeks import Seen, seen
+from streams_runtime.pipeline.pushdown.taken_over import TakenOver
 from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
@@ -101,6 +102,12 @@ class Keyed:
     timestamps: pa.ChunkedArray
     columns: pa.Table
     within: pa.Table | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """All but what divides the rows of a key, with the names that Spark gives."""
+        beside = {"_partition": self.partitions, OUT_KEY: self.keys, OUT_TIME: self.timestamps}
+        return pa.table(beside | dict(zip(self.columns.column_names, self.columns.columns, strict=True)))
 
     def filter(self, mask: pa.ChunkedArray) -> Keyed:
         """The rows for which `mask` is true."""
@@ -181,7 +188,8 @@ class StageResult:
 class SubTopologyRunner:
     """Runs the batches of one sub-topology."""
 
-    def __init__(self, compiler: Compiler, reader: RecordReader, sub: SubTopology) -> None:
+    def __init__(self, compiler: Compiler, reader: RecordReader, sub: SubTopology, take_over: bool = True) -> None:
+        """`take_over`: the scan takes over what it can of the first stage; the results are the same."""
         self._compiler = compiler
         self._reader = reader
         self._sub = sub
@@ -190,11 +198,17 @@ class SubTopologyRunner:
         self._keeps_places = keeps_places(sub)
         self._parse_once = compiler.has_several_outlets(sub)
         self._unread = compiler.unread_sources(sub)
+        self._taken_over = compiler.taken_over(sub) if take_over else None
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
         self._sources = [
             node for node in sub.nodes if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode)
         ]
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether the scan does the first stage, and Spark what the scan can't read."""
+        return self._taken_over is not None
 
     def run(self, batch: BatchInput) -> StageResult:
         """The first stage: everything up to the stores, and what goes to topics without passing one.
@@ -212,6 +226,26 @@ class SubTopologyRunner:
         return result
 
     def _run(self, batch: BatchInput) -> StageResult:
+        found = None if self._taken_over is None else self._answered(self._taken_over, batch)
+        return self._run_by_spark(batch) if found is None else found
+
+    def _answered(self, over: TakenOver, batch: BatchInput) -> StageResult | None:
+        """The stage as the scan has done it, but for the records that it leaves to Spark; None: all are left to it."""
+        answer = self._reader.answer(over.source.topic, batch, over.stage)
+        result, sparks = StageResult(accounts={over.source.name: Account(0, 0, None)}), None
+        if answer.left.num_rows:
+            result = self._run_by_spark(BatchInput(batch.ranges, answer.left))
+            sparks = result.keyed[0].table
+        partials = over.partials(answer, sparks) if answer.exact else None
+        if partials is None:
+            return None
+        result.accounts = {name: each.with_more(answer.records) for name, each in result.accounts.items()}
+        result.dropped += answer.dropped
+        names = [column.name for column in self._compiler.aggregate(over.node.name).columns]
+        result.keyed = [_keyed(over.node, partials, names)]
+        return result
+
+    def _run_by_spark(self, batch: BatchInput) -> StageResult:
         result = StageResult()
         observations = {node.name: Observation() for node in self._sources}
         peeks: dict[str, Observation] = {}
@@ -241,7 +275,10 @@ class SubTopologyRunner:
 
         Spark loads its classes and compiles its code with the first query of a kind; this way not with the first
         records. Users' functions are not called with a record that nobody wrote: with them the batch has none.
+        Where the scan does the stage, a first query may never come.
         """
+        if self.is_taken_over:
+            return
         for node in self._sources:
             tombstone = [None, None, node.topic, 0, 0, 0, None]
             columns = [pa.array([value], field.type) for value, field in zip(tombstone, RAW_SCHEMA, strict=True)]

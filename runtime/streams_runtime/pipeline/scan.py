@@ -99,7 +99,7 @@ def _task(
     """What a Python worker does with its row, the number of its part."""
 
     def read(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _uncollected():
+        with uncollected():
             for batch in rows:
                 for number in batch.column(0).to_pylist():
                     for messages in shared_reader(properties).read(topic, parts[number]):
@@ -110,7 +110,7 @@ def _task(
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Without looking for cycles of objects: records are in none, and looking at each takes a third of the time."""
     was = gc.isenabled()
     gc.disable()

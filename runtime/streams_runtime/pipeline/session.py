@@ -54,16 +54,19 @@ _MENTIONED = (  # by PySpark itself, in almost every call
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
-def _java_options() -> tuple[str, ...]:
+def _java_options(rows: bool) -> tuple[str, ...]:
     """Those of the driver's JVM, before the ones that the user gives (spark.driver.extraJavaOptions)."""
     # A batch is throughput work in a small heap, where the parallel collector takes a tenth less of the processor than
     # G1.
     own = ("-XX:+UseParallelGC", f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}")
-    return (*own, *spark_class_data().options)
+    # Planning is never optimised for as long as it takes to pay: half of a start's processor time.
+    return (*own, *(() if rows else ("-XX:TieredStopAtLevel=1",)), *spark_class_data().options)
 
 
-def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
+def spark_settings(master: str, config: Mapping[str, str], rows: bool = True) -> dict[str, str]:
     """Spark properties of a session: what the runtime needs, and `config` (spec.spark.config) on top of it.
+
+    `rows`: whether records' rows go through Spark's JVM, which is then worth optimising.
 
     A batch is small and its plan simple, so adaptive execution and the UI are off, and there are as many shuffle
     partitions as cores. The connectors' jars are on the JVM's own class path, as archived classes have to be
@@ -73,7 +76,7 @@ def spark_settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
     own = {
         "spark.master": master,
         "spark.driver.memory": "1g",
-        "spark.driver.defaultJavaOptions": " ".join(f'"{option}"' for option in _java_options()),
+        "spark.driver.defaultJavaOptions": " ".join(f'"{option}"' for option in _java_options(rows)),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
@@ -95,8 +98,12 @@ def is_running() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] | None = None) -> SparkSession:
+def open_session(
+    name: str, master: str = "local[*]", config: Mapping[str, str] | None = None, rows: bool = True
+) -> SparkSession:
     """Start Spark in this process, or return the session that runs already; takes 5 to 10 s the first time.
+
+    `rows`: see spark_settings.
 
     Raises:
         EnvironmentException: Java, or the connector's jars, can't be found, or Spark's JVM does not start; the message
@@ -109,7 +116,7 @@ def open_session(name: str, master: str = "local[*]", config: Mapping[str, str] 
     # It prints the whole stack of every refused expression; the mistake itself is raised, with its field.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     builder = SparkSession.builder.appName(name)
-    for key, value in spark_settings(master, config or {}).items():
+    for key, value in spark_settings(master, config or {}, rows).items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()

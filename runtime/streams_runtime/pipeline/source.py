@@ -9,7 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.pushdown.partial import Answer, Stage
+from streams_runtime.pipeline.pushdown.scan import answered_by_workers, answered_here
 from streams_runtime.pipeline.scan import Ranges, Wanted, scan
 
 ALL = Wanted()
@@ -44,6 +47,16 @@ class BatchInput:
         """How many offsets the batch covers; compaction may have left fewer records."""
         return sum(each.end - each.start for each in self.ranges)
 
+    def ranges_of(self, topic: str) -> list[OffsetRange]:
+        """The ranges of a topic in which records may be."""
+        return [each for each in self.ranges if each.partition.topic == topic and each.end > each.start]
+
+    def records_of(self, topic: str) -> pa.Table:
+        """The records of a topic that were fetched already."""
+        if self.records is None:
+            return RAW_SCHEMA.empty_table()
+        return self.records.filter(pc.equal(self.records["topic"], topic))
+
 
 class RecordReader:
     """Makes DataFrames of one topic's part of a batch, with the columns of Wanted.schema."""
@@ -56,13 +69,19 @@ class RecordReader:
 
     def read(self, topic: str, batch: BatchInput, wanted: Wanted = ALL) -> DataFrame:
         """The batch's records of `topic`, in offset order within each partition; empty when it has none."""
-        ranges = [each for each in batch.ranges if each.partition.topic == topic and each.end > each.start]
+        ranges = batch.ranges_of(topic)
         if batch.records is not None:
-            mine = batch.records.filter(pc.equal(batch.records["topic"], topic)) if ranges else None
-            return self.from_records(mine, wanted)
+            return self.from_records(batch.records_of(topic) if ranges else None, wanted)
         if not ranges:
             return self.from_records(None, wanted)
         return scan(self._spark, self._properties, topic, parts_of(ranges, self._cores), wanted)
+
+    def answer(self, topic: str, batch: BatchInput, stage: Stage) -> Answer:
+        """What the stage makes of the batch's records of `topic`, without Spark where they were fetched already."""
+        ranges = batch.ranges_of(topic)
+        if batch.records is not None or not ranges:
+            return answered_here(stage, batch.records_of(topic))
+        return answered_by_workers(self._spark, self._properties, topic, parts_of(ranges, self._cores), stage)
 
     def from_records(self, records: pa.Table | None, wanted: Wanted = ALL) -> DataFrame:
         """A DataFrame of fetched records; None: of no records."""

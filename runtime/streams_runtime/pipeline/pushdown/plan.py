@@ -1,0 +1,111 @@
+"""What a scan takes over of a plan: the rows that it keeps, and the partial aggregates that it makes of them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from streams_runtime.pipeline.pushdown.catalyst import Tree, analysed, tree_of
+from streams_runtime.pipeline.pushdown.expressions import Names, NotTakenOver, Typed, attributes, id_of, translated
+
+_LEAVES = frozenset({"LogicalRDD", "LocalRelation"})
+_SUMMED = frozenset({pa.int32(), pa.int64(), pa.float64()})
+_ORDERED = frozenset({pa.int32(), pa.int64()})
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate of a partial row: `function` as Arrow calls it; no argument: of the rows themselves."""
+
+    name: str
+    function: str
+    argument: pc.Expression | None
+    type: pa.DataType
+
+    @property
+    def adds_integers(self) -> bool:
+        """Whether the sum may leave its range, of which Arrow says nothing."""
+        return self.function == "sum" and pa.types.is_integer(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which rows are kept (None: all), what is made of those of each key, and the columns that this reads."""
+
+    kept: pc.Expression | None
+    aggregates: tuple[Aggregate, ...]
+    reads: frozenset[str]
+
+
+def plan_of(totals: DataFrame) -> Plan | None:
+    """The plan of aggregates of all rows together (DataFrame.agg) that may have been filtered and selected from before.
+
+    None: Spark has to do it.
+    """
+    tree = analysed(totals)
+    try:
+        rows = _rows(tree.children[0])
+        aggregates = [_aggregate(tree_of(nodes), rows.names) for nodes in tree.fields["aggregateExpressions"]]
+    except NotTakenOver:
+        return None
+    reads = rows.reads.union(*(read for _, read in aggregates))
+    return Plan(rows.kept, tuple(made for made, _ in aggregates), reads)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows on their way: what their columns are, which are kept, and the columns that it takes to tell."""
+
+    names: Names
+    kept: pc.Expression | None = None
+    reads: frozenset[str] = frozenset()
+
+
+def _rows(plan: Tree) -> _Rows:
+    if plan.kind in _LEAVES:
+        return _Rows(attributes(plan))
+    if plan.kind not in ("Filter", "Project"):
+        raise NotTakenOver(plan.kind)
+    rows = _rows(plan.children[0])
+    if plan.kind == "Project":
+        return _Rows(_selected(plan, rows.names), rows.kept, rows.reads)
+    condition = translated(tree_of(plan.fields["condition"]), rows.names)
+    kept = condition.expression if rows.kept is None else rows.kept & condition.expression
+    return _Rows(rows.names, kept, rows.reads | condition.reads)
+
+
+def _selected(project: Tree, names: Names) -> Names:
+    """Only what is asked for later has to be taken over."""
+    found: dict[int, Typed] = {}
+    for nodes in project.fields["projectList"]:
+        tree = tree_of(nodes)
+        value = tree.children[0] if tree.kind == "Alias" else tree
+        with suppress(NotTakenOver):
+            found[id_of(tree.fields)] = translated(value, names)
+    return found
+
+
+def _aggregate(alias: Tree, names: Names) -> tuple[Aggregate, frozenset[str]]:
+    whole = alias.children[0]
+    if whole.kind != "AggregateExpression" or whole.fields["isDistinct"] or len(whole.children) != 1:
+        raise NotTakenOver(whole.kind)
+    function, name = whole.children[0], alias.fields["name"]
+    if len(function.children) != 1:
+        raise NotTakenOver(function.kind)
+    argument = translated(function.children[0], names)
+    made = Aggregate(name, function.kind.lower(), argument.expression, argument.type)
+    match function.kind:
+        case "Count" if argument.constant is not None:
+            return Aggregate(name, "count", None, pa.int64()), frozenset()
+        case "Count":
+            return made, argument.reads
+        case "Sum" if argument.type in _SUMMED:
+            return made, argument.reads
+        case "Min" | "Max" if argument.type in _ORDERED:
+            return made, argument.reads
+        case kind:
+            raise NotTakenOver(kind)

@@ -1,0 +1,212 @@
+"""What the scan takes over of a stage, beside Spark, which does the same stage whole."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pipeline_kit import Pipeline, Record, batch, json, source, topology_of
+from pyspark.errors import ArithmeticException
+
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.types import TopicPartition, TopicSpec
+from streams_runtime.pipeline.encode import encoded
+from streams_runtime.pipeline.runner import StageResult, SubTopologyRunner
+from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = "a BIGINT, i INT, d DOUBLE, s STRING, ok BOOLEAN"
+ALL = {"n": "count(*)", "known": "count(s)", "total": "sum(a)", "low": "min(a)", "high": "max(i)", "mean": "avg(i)"}
+TAKEN_OVER: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "comparisons": ("string", [{"where": "a >= 0 and not (s = 'x' or s is null)"}]),
+    "unknown": ("string", [{"where": "not (ok and s in ('x', 'y')) or not (i <=> a)"}]),
+    "doubles": ("long", [{"where": "d > 0.5D or i < d"}]),
+    "selected": (
+        "int",
+        [
+            {"select": {"a": "i", "i": "i", "s": "coalesce(s, '-')", "r": "upper(s)", "far": "_offset"}},
+            {"where": "s <> '-' and far >= 2"},
+        ],
+    ),
+    "all": ("bytes", []),
+}
+LEFT_TO_SPARK = {
+    "a function": ([{"where": "upper(s) = 'X'"}], ALL),
+    "a sum that may leave its range": ([{"where": "a + 1 > 0"}], ALL),
+    "a remainder": ([{"where": "a % 2 = 0"}], ALL),
+    "a comparison of several types": ([{"where": "a = 0.5"}], ALL),
+    "a selected function that is asked for": ([{"select": {"s": "upper(s)"}}, {"where": "s = 'X'"}], {"n": "count(*)"}),
+    "a cast that may fail": ([{"where": "cast(s as bigint) > 0"}], ALL),
+    "a narrowing cast": ([{"where": "cast(a as int) > 0"}], ALL),
+    "an order": ([], {"x": "first(a)"}),
+    "a list": ([], {"x": "collect_list(a, 3)"}),
+    "a distinct count": ([], {"x": "approx_count_distinct(a)"}),
+    "a sum of an expression": ([], {"x": "sum(a * 2)"}),
+    "a maximum of doubles": ([], {"x": "max(d)"}),
+    "a peek": ([{"peek": {"log": "s"}}], {"n": "count(*)"}),
+    "headers": ([{"where": "_headers is null"}], {"n": "count(*)"}),
+    "records that become several": ([{"flatMap": {"as": "x", "explode": "split(s, ',')"}}], {"n": "count(*)"}),
+}
+
+
+Both = dict[str, tuple[SubTopologyRunner, SubTopologyRunner]]
+
+
+def pipeline(spark: SparkSession, steps: list[dict[str, Any]], aggregate: dict[str, str], key: str, **more: Any) -> Any:
+    named, before = [], "in"
+    for number, step in enumerate(steps):
+        named.append({"name": f"s{number}", "from": before} | step)
+        before = f"s{number}"
+    named.append({"name": "totals", "from": before, "aggregate": aggregate, "store": "totals"})
+    return Pipeline(spark, topology_of([source(schema=SCHEMA, key=key, **more)], named))
+
+
+@pytest.fixture(scope="module")
+def both(spark: SparkSession) -> Both:
+    """Of each topology that is taken over, what runs it so, and what lets Spark do all of it."""
+    found = {}
+    for name, (key, steps) in TAKEN_OVER.items():
+        one = pipeline(spark, steps, ALL, key)
+        sub = one.topology.subtopologies[0]
+        found[name] = (
+            SubTopologyRunner(one.compiler, RecordReader(spark, {}), sub),
+            SubTopologyRunner(one.compiler, RecordReader(spark, {}), sub, take_over=False),
+        )
+    return found
+
+
+def told(result: StageResult) -> Any:
+    """All that a stage has found, in an order of its own."""
+    (keyed,) = result.keyed
+    table = keyed.table.drop_columns(["_key"])
+    # As bytes: a text may be any.
+    rows = list(zip(encoded(keyed.keys), table.to_pylist(), strict=True))
+    assert len({(row["_partition"], key) for key, row in rows}) == len(rows)
+    return sorted(rows, key=repr), keyed.table.schema.types, result.dropped, result.accounts
+
+
+def outcome(runner: SubTopologyRunner, records: BatchInput) -> Any:
+    """What `told` gives; of a sum that leaves its range, that it does."""
+    try:
+        return told(runner.run(records))
+    except ArithmeticException as error:
+        return error.getCondition()
+
+
+KEYS = {
+    "string": [None, b"k", b"", b"\xff", "ü".encode()],
+    "bytes": [None, b"k", b"", b"\xff"],
+    "long": [None, struct.pack(">q", -1), struct.pack(">q", 2**40), b"", b"12345"],
+    "int": [None, struct.pack(">i", -1), struct.pack(">i", 2**30), b"", b"12345678"],
+}
+numbers = st.none() | st.integers(-3, 3) | st.sampled_from([2**31 - 1, -(2**31), 2**40, 0.5, 1.0])
+members = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": numbers | st.sampled_from([2**62, -(2**63), 2**63]),
+        "i": numbers,
+        "d": numbers | st.floats(-2, 2),
+        "s": st.sampled_from([None, "x", "y", "", "ü", 1]),
+        "ok": st.sampled_from([None, True, False, "x"]),
+        "more": st.just([1]),
+    },
+)
+ODD = [b"null", b"{", b"[]", b"[{}]", b'{"a": 1, "a": 2}', b"\xff"]
+values = st.none() | members.map(orjson.dumps) | st.sampled_from(ODD)
+
+
+@pytest.mark.parametrize("name", TAKEN_OVER)
+@given(data=st.data())
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_it_is_what_spark_makes_of_the_same_records(both: Both, name: str, data: st.DataObject) -> None:
+    keys = st.sampled_from(KEYS[TAKEN_OVER[name][0]])
+    record = st.builds(Record, keys, values, partition=st.integers(0, 1), time=st.integers(-1, 5))
+    records = batch(*data.draw(st.lists(record, min_size=1, max_size=20)))
+    over, whole = both[name]
+    assert outcome(over, records) == outcome(whole, records)
+
+
+NUMBERED: dict[str, Callable[[int], bytes]] = {
+    "string": b"k%d".__mod__,
+    "bytes": b"k%d".__mod__,
+    "long": struct.Struct(">q").pack,
+    "int": struct.Struct(">i").pack,
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_OVER)
+def test_each_record_counts_where_it_does_with_spark(both: Both, name: str) -> None:
+    """All that matters to the expressions, each under a key of its own and, for the sums, all under one."""
+    key = NUMBERED[TAKEN_OVER[name][0]]
+    cases = product((None, -1, 2), (None, 2), (None, 0.25, 3.5), (None, "x", "z"), (None, True, False))
+    every = [json(a=a, i=i, d=d, s=s, ok=ok) for a, i, d, s, ok in cases]
+    records = batch(*(Record(key(which), value) for at, value in enumerate(every) for which in (at + 1, 0)))
+    over, whole = both[name]
+    expected = told(whole.run(records))
+    assert told(over.run(records)) == expected
+    assert 0 < len(expected[0]) - 1 <= len(every)
+
+
+def test_a_sum_that_leaves_its_range_is_an_error_as_with_spark(both: Both) -> None:
+    records = batch(*(Record(b"k", json(a=2**62, s="z")) for _ in range(2)))
+    assert [outcome(runner, records) for runner in both["comparisons"]] == ["ARITHMETIC_OVERFLOW"] * 2
+
+
+@pytest.mark.parametrize("name", TAKEN_OVER)
+def test_it_is_taken_over(both: Both, name: str) -> None:
+    assert [runner.is_taken_over for runner in both[name]] == [True, False]
+
+
+@pytest.mark.parametrize("what", LEFT_TO_SPARK)
+def test_it_is_left_to_spark(spark: SparkSession, what: str) -> None:
+    (runner,) = pipeline(spark, *LEFT_TO_SPARK[what], "string").runners.values()
+    assert not runner.is_taken_over
+
+
+def test_a_declared_time_is_left_to_spark(spark: SparkSession) -> None:
+    (runner,) = pipeline(spark, [], ALL, "string", timestamp="a").runners.values()
+    assert not runner.is_taken_over
+
+
+@pytest.mark.parametrize("partitions", [1, 3], ids=["cut in two", "divided"])
+def test_ranges_that_workers_read_give_the_same(
+    spark: SparkSession, broker: Any, namespace: str, partitions: int
+) -> None:
+    properties = client_properties(broker.bootstrap_servers, {})
+    ranges = written(properties, namespace, partitions)
+    one = pipeline(spark, [{"where": "a >= 0"}], ALL, "string", topic=namespace)
+    reader, sub = RecordReader(spark, properties), one.topology.subtopologies[0]
+    over, whole = (SubTopologyRunner(one.compiler, reader, sub, take_over=taken) for taken in (True, False))
+    expected = told(whole.run(BatchInput(ranges)))
+    assert told(over.run(BatchInput(ranges))) == expected
+    (account,) = expected[3].values()
+    assert (account.records, account.broken, expected[2]) == (900, 9, 36)
+
+
+def written(properties: dict[str, str], topic: str, partitions: int) -> tuple[OffsetRange, ...]:
+    """A topic with 900 records of 40 keys, of which 9 can't be read, as many have no value, and 36 no key."""
+    admin = Admin(properties)
+    admin.create_topics([TopicSpec(topic, partitions)])
+    producer = BatchProducer(properties, "test")
+    for number in range(900):
+        value = None if number % 100 == 50 else b"{" if number % 100 == 0 else b'{"a": %d, "s": "x"}' % number
+        key = None if number % 25 == 1 else b"k%d" % (number % 40)
+        producer.send(topic, [key], [value], [1000 + number], partition=number % partitions)
+    producer.flush()
+    producer.close()
+    places = [TopicPartition(topic, number) for number in range(partitions)]
+    ends = admin.end_offsets(places)
+    admin.close()
+    return tuple(OffsetRange(each, 0, ends[each]) for each in places)
