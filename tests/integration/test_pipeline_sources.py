@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from pipeline_kit import Pipeline, source, topology_of
@@ -14,12 +15,15 @@ from pyspark.errors import PythonException
 from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
+from streams_runtime.kafka import range_reader
 from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.columns import free
 from streams_runtime.kafka.group_consumer import Fetched, GroupConsumer, Membership
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kafka.range_reader import RangeReader
+from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.failures import translated
 from streams_runtime.pipeline.runner import StageResult
@@ -270,6 +274,10 @@ def test_a_topic_that_is_not_there_is_told_with_its_name(spark: SparkSession, ad
     assert namespace in str(failure)
 
 
+def values_of(reader: RangeReader, topic: str, ranges: Mapping[int, tuple[int, int]]) -> list[bytes | None]:
+    return [value for part in reader.read(topic, ranges) for value in part.column("value").to_pylist()]
+
+
 def test_a_broker_that_is_away_is_told_and_read_from_again(admin: Admin, topic: str) -> None:
     nowhere = RangeReader({"bootstrap.servers": "127.0.0.1:9"}, patience=0.5)
     with pytest.raises(BrokerNotAvailableException, match=r"127\.0\.0\.1:9"):
@@ -279,8 +287,7 @@ def test_a_broker_that_is_away_is_told_and_read_from_again(admin: Admin, topic: 
     with pytest.raises(BrokerNotAvailableException, match=f"{topic}-0"):
         list(reader.read(topic, {0: (0, 4)}))  # nobody has written the fourth
     filled(admin, topic, b"d")
-    (records,) = reader.read(topic, {0: (0, 4)})
-    assert [record.value() for record in records] == [b"a", b"b", b"c", b"d"]
+    assert values_of(reader, topic, {0: (0, 4)}) == [b"a", b"b", b"c", b"d"]
     reader.close()
 
 
@@ -289,8 +296,8 @@ def test_a_reader_goes_on_where_it_is_told_to_and_stops_there(admin: Admin, topi
     filled(admin, topic, *large)
     reader = RangeReader(client_properties(admin.address, {}))
     for start, end in ((0, 10), (10, 300), (7, 8), (0, 300)):
-        parts = list(reader.read(topic, {0: (start, end), 1: (0, 0)}))
-        assert [record.value() for part in parts for record in part] == large[start:end]
+        parts = [part.column("value").to_pylist() for part in reader.read(topic, {0: (start, end), 1: (0, 0)})]
+        assert [value for part in parts for value in part] == large[start:end]
         # Large records come a few at a time.
         assert all(len(part) <= 160 for part in parts)
     reader.close()
@@ -299,7 +306,7 @@ def test_a_reader_goes_on_where_it_is_told_to_and_stops_there(admin: Admin, topi
 def test_a_topic_that_was_made_anew_is_read_by_a_reader_that_knew_it(admin: Admin, topic: str) -> None:
     filled(admin, topic, b"old")
     reader = RangeReader(client_properties(admin.address, {}), patience=2)
-    assert [[record.value() for record in part] for part in reader.read(topic, {0: (0, 1)})] == [[b"old"]]
+    assert values_of(reader, topic, {0: (0, 1)}) == [b"old"]
     before = admin.topic_ids({topic})
     admin.delete_topics({topic})
     eventually(lambda: not admin.topic_ids({topic}), "the topic is gone")
@@ -309,9 +316,54 @@ def test_a_topic_that_was_made_anew_is_read_by_a_reader_that_knew_it(admin: Admi
 
     def read() -> list[bytes | None]:
         try:
-            return [record.value() for part in reader.read(topic, {0: (0, 1)}) for record in part]
+            return values_of(reader, topic, {0: (0, 1)})
         except StreamsException:  # as it is for a batch, which is read again
             return []
 
     eventually(lambda: read() == [b"new"], "the new topic's record is read")
+    reader.close()
+
+
+def test_columns_have_what_records_have(admin: Admin, topic: str) -> None:
+    rows = [
+        (None, b"", [("a", b"1"), ("a", None), ("", b"")]),
+        (b"", None, None),
+        (b"k", b"large" * 150_000, [("b", b"\xff")]),
+        (b"l", b"v", None),
+    ]
+    producer = Producer({"bootstrap.servers": admin.address})
+    for time_ms, (key, value, headers) in enumerate(rows, 1):
+        producer.produce(topic, value, key, 1, timestamp=time_ms, headers=headers)
+    producer.flush()
+    reader = RangeReader(client_properties(admin.address, {}))
+    parts = [
+        pa.table([part.column(each.name) for each in RAW_SCHEMA], schema=RAW_SCHEMA).to_pylist()
+        for part in reader.read(topic, {1: (0, 4)})
+    ]
+    reader.close()
+    found = [row for part in parts for row in part]
+    assert [(row["key"], row["value"]) for row in found] == [row[:2] for row in rows]
+    headers_found = [row["headers"] and [(each["key"], each["value"]) for each in row["headers"]] for row in found]
+    assert headers_found == [row[2] for row in rows]
+    places = [(row["topic"], row["partition"], row["offset"], row["timestamp"].microsecond) for row in found]
+    assert places == [(topic, 1, n, (n + 1) * 1000) for n in range(4)]
+
+
+def test_a_reader_that_is_left_early_frees_what_it_holds_and_reads_again(
+    admin: Admin, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(admin, topic, *(b"%d" % n for n in range(300)))
+    freed: list[int] = []
+    monkeypatch.setattr(range_reader, "free", lambda addresses: (freed.append(len(addresses)), free(addresses)))
+    reader = RangeReader(client_properties(admin.address, {}))
+    reading = reader.read(topic, {0: (0, 300)})
+    records = next(reading)
+    count = len(records)
+    first = records.column("value")
+    reading.close()  # type: ignore[attr-defined]
+    assert sum(freed) == count
+    assert first[0].as_py() == b"0"
+    with pytest.raises(ValueError, match="given back"):
+        records.column("key")
+    assert values_of(reader, topic, {0: (0, 300)}) == [b"%d" % n for n in range(300)]
     reader.close()

@@ -103,12 +103,12 @@ def latest_of(messages: Messages) -> Latest:
     keyed = np.flatnonzero(messages.keys)
     if len(keyed) < len(messages):
         messages = messages.at(keyed)
-    keys = _bytes_at(messages.keys, messages.key_lengths)
+    keys = bytes_at(messages.keys, messages.key_lengths)
     last = last_places(keys)
     kept = messages.at(last)
     timestamps = [message_timestamp(address, None) for address in kept.addresses.tolist()]
     return Latest(
-        keys.take(pa.array(last)), _bytes_at(kept.values, kept.value_lengths), np.asarray(timestamps, np.int64)
+        keys.take(pa.array(last)), bytes_at(kept.values, kept.value_lengths), np.asarray(timestamps, np.int64)
     )
 
 
@@ -142,7 +142,7 @@ def last_places(keys: pa.LargeBinaryArray) -> npt.NDArray[np.intp]:
     return last
 
 
-def _bytes_at(addresses: Vector, lengths: Vector) -> pa.LargeBinaryArray:
+def bytes_at(addresses: Vector, lengths: Vector) -> pa.LargeBinaryArray:
     """A copy of what lies at these addresses; null where that is 0."""
     count = len(addresses)
     filled = lengths > 0  # an empty one may have any address

@@ -74,8 +74,29 @@ _topic_name = _function(_short, "topic_name", _TEXT, _POINTER)
 
 message_destroy = _function(_short, "message_destroy", None, _POINTER)
 """Free one message, by its address, and what it refers to."""
+_message_headers = _function(_short, "message_headers", _INT, _POINTER, _POINTER)
+_header_get_all = _function(_short, "header_get_all", _INT, _POINTER, _SIZE, _POINTER, _POINTER, _POINTER)
+_message_errstr = _function(_short, "message_errstr", _TEXT, _POINTER)
 message_timestamp = _function(_short, "message_timestamp", _INT64, _POINTER, _POINTER)
 """A message's time (ms since 1970), by its address; the second argument is None."""
+
+
+def message_headers(message: int) -> list[tuple[str, bytes | None]] | None:
+    """A copy of a message's headers, by its address, in their order; None where it has none."""
+    headers, name, value, size = _POINTER(), _TEXT(), _POINTER(), _SIZE()
+    if _message_headers(message, ctypes.byref(headers)):
+        return None
+    at = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
+    found: list[tuple[str, bytes | None]] = []
+    while not _header_get_all(headers, len(found), *at):
+        content = None if value.value is None else ctypes.string_at(value.value, size.value)
+        found.append(((name.value or b"").decode(), content))
+    return found
+
+
+def message_reason(message: int) -> str:
+    """What a message that is an error says, by its address."""
+    return str(_message_errstr(message).decode(errors="replace"))
 
 
 def topic_name(topic: int) -> str:

@@ -8,15 +8,13 @@ it might take otherwise than Spark, stays unread here, and Spark reads it: no re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
-
-Values = Sequence[bytes | None]
 
 _EXACT = frozenset({pa.string(), pa.bool_(), pa.int64(), pa.int32(), pa.float64()})
 _TIME = pa.timestamp("us", tz="UTC")
@@ -42,21 +40,21 @@ class JsonReader:
         """Of what `read` gives."""
         return pa.struct(list(self.schema))
 
-    def read(self, values: Values) -> tuple[pa.StructArray, pa.BooleanArray]:
-        """The fields of each value, and which values were read; the fields of the others are null.
+    def read(self, values: pa.Array) -> tuple[pa.StructArray, pa.BooleanArray]:
+        """The fields of each of `values`, (large) binary, and which were read; the fields of the others are null.
 
         A value that is not there is none that was read.
         """
-        if not values:
+        if not len(values):
             return pa.array([], self.type), pa.array([], pa.bool_())
-        parts = list(self._parts([b"{}" if value is None else value for value in values]))
+        parts = list(self._parts(values.fill_null(b"{}") if values.null_count else values))
         read = pa.concat_arrays([pa.repeat(part is not None, count) for part, count in parts])
         columns = [pa.nulls(count, self.type) if part is None else part for part, count in parts]
-        if None in values:
-            read = pc.and_(read, pa.array([value is not None for value in values]))
+        if values.null_count:
+            read = pc.and_(read, values.is_valid())
         return pa.concat_arrays(columns), read
 
-    def _parts(self, values: Sequence[bytes]) -> Iterator[tuple[pa.StructArray | None, int]]:
+    def _parts(self, values: pa.Array) -> Iterator[tuple[pa.StructArray | None, int]]:
         """What runs of values hold, in order, and how many they are; None: they are not read."""
         found = self._whole(values)
         if found is not None or len(values) <= _PIECE:
@@ -66,7 +64,7 @@ class JsonReader:
         for start in range(0, len(values), step):
             yield from self._parts(values[start : start + step])
 
-    def _whole(self, values: Sequence[bytes]) -> pa.StructArray | None:
+    def _whole(self, values: pa.Array) -> pa.StructArray | None:
         """All of these values, or None."""
         data = _lines(values)
         if data is None:
@@ -111,15 +109,17 @@ def _is_exact(kind: pa.DataType) -> bool:
     return kind in _EXACT
 
 
-def _lines(values: Sequence[bytes]) -> bytes | None:
+def _lines(values: pa.Array) -> bytes | None:
     """The values as lines, when each of them begins and ends as an object, without a line's end in it.
 
     Then as many objects as lines are one object a line. None otherwise.
     """
-    sizes = list(map(len, values))
-    if sum(sizes) > _TOGETHER or (max(sizes) > _LONG and any(map(_has_limits, values))):
+    sizes = pc.binary_length(values)
+    if pc.sum(sizes).as_py() > _TOGETHER:
         return None
-    data = b"\n".join(values)
+    if pc.max(sizes).as_py() > _LONG and any(map(_has_limits, values.filter(pc.greater(sizes, _LONG)).to_pylist())):
+        return None
+    data: bytes = pc.binary_join(pa.ListArray.from_arrays([0, len(values)], values), b"\n")[0].as_py()
     gaps = len(values) - 1
     if data.count(b"\n") != gaps or data.count(b"}\n{") != gaps or data[:1] != b"{" or data[-1:] != b"}":
         return None

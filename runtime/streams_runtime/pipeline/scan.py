@@ -10,16 +10,15 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from streams_runtime.kafka.range_reader import shared_reader
-from streams_runtime.kafka.record_table import RAW_SCHEMA, record_column
+from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.pipeline.json_read import JsonReader
 
 Ranges = Mapping[int, tuple[int, int]]
@@ -50,26 +49,26 @@ class Wanted:
         """The columns, of records with RAW_SCHEMA."""
         if self.json is None:
             return raw
-        values, fields, read = self._parsed(raw["value"].to_pylist())
+        values, fields, read = self._parsed(raw["value"].combine_chunks())
         raw = raw.set_column(raw.schema.get_field_index("value"), "value", values)
         return raw.append_column(FIELDS, fields).append_column(READ, read)
 
-    def arrays(self, column: Callable[[str], Any], sent: Sequence[pa.Field]) -> list[pa.Array]:
+    def arrays(self, column: Callable[[str], pa.Array], sent: Sequence[pa.Field]) -> list[pa.Array]:
         """The columns that are `sent`; `column` gives one of RAW_SCHEMA."""
         found: dict[str, pa.Array] = {}
         if self.json is not None:
             found = dict(zip(("value", FIELDS, READ), self._parsed(column("value")), strict=True))
-        return [found[each.name] if each.name in found else pa.array(column(each.name), each.type) for each in sent]
+        return [found[each.name] if each.name in found else column(each.name) for each in sent]
 
-    def _parsed(self, values: list[bytes | None]) -> tuple[pa.Array, pa.StructArray, pa.BooleanArray]:
+    def _parsed(self, values: pa.Array) -> tuple[pa.Array, pa.StructArray, pa.BooleanArray]:
         """Values as far as they are wanted, FIELDS and READ."""
         assert self.json is not None
         fields, read = self.json.read(values)
         if not self.values:
             if read.true_count == len(values):
                 return pa.nulls(len(values), pa.binary()), fields, read
-            values = [None if done else value for value, done in zip(values, read.to_pylist(), strict=True)]
-        return pa.array(values, pa.binary()), fields, read
+            values = pc.if_else(read, pa.scalar(None, values.type), values)
+        return values, fields, read
 
 
 def scan(
@@ -102,8 +101,8 @@ def _task(
         with uncollected():
             for batch in rows:
                 for number in batch.column(0).to_pylist():
-                    for messages in shared_reader(properties).read(topic, parts[number]):
-                        columns = wanted.arrays(partial(record_column, messages), list(sent))
+                    for records in shared_reader(properties).read(topic, parts[number]):
+                        columns = wanted.arrays(records.column, list(sent))
                         yield pa.RecordBatch.from_arrays(columns, schema=sent)
 
     return read

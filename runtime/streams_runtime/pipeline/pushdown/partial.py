@@ -74,7 +74,7 @@ class Gathering:
 
     def take(self, column: Column) -> None:
         """Take in some records. `column` is asked for the columns that are needed."""
-        fields, read = self.stage.json.read(column("value").to_pylist())
+        fields, read = self.stage.json.read(column("value"))
         keys, fit = _keys(column("key"), self.stage.key_format)
         read = read if fit is None else pc.and_(read, fit)
         here = read.true_count

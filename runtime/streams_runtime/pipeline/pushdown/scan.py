@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from streams_runtime.kafka.range_reader import shared_reader
-from streams_runtime.kafka.record_table import RAW_SCHEMA, record_column
 from streams_runtime.pipeline.pushdown.partial import Answer, Gathering, Stage, together
 from streams_runtime.pipeline.scan import Ranges, uncollected
 
-_TYPES = {field.name: field.type for field in RAW_SCHEMA}
 _ANSWER = "partials binary, left binary, records bigint, dropped bigint, exact boolean"
 _SCHEMA = pa.schema(
     [
@@ -74,8 +70,8 @@ def _task(
             for number in batch.column(0).to_pylist():
                 gathering = Gathering(stage, most)
                 with uncollected():
-                    for messages in shared_reader(properties).read(topic, parts[number]):
-                        gathering.take(partial(_column, messages))
+                    for records in shared_reader(properties).read(topic, parts[number]):
+                        gathering.take(records.column)
                     answer = gathering.answer()
                 columns = (_closed(answer.partials), _closed(answer.left), answer.records, answer.dropped, answer.exact)
                 yield pa.RecordBatch.from_arrays(
@@ -84,10 +80,6 @@ def _task(
                 )
 
     return read
-
-
-def _column(messages: Sequence[Any], name: str) -> pa.Array:
-    return pa.array(record_column(messages, name), _TYPES[name])
 
 
 def _closed(table: pa.Table) -> bytes:

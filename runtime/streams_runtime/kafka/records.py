@@ -1,0 +1,64 @@
+"""Records that librdkafka still holds, as Arrow columns: each is made, as a copy, when it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+
+import numpy as np
+import pyarrow as pa
+
+from streams_runtime.kafka.columns import Messages, bytes_at
+from streams_runtime.kafka.librdkafka import message_headers, message_timestamp
+from streams_runtime.kafka.record_table import RAW_SCHEMA
+
+_TYPES = {field.name: field.type for field in RAW_SCHEMA}
+
+
+@dataclass(slots=True)
+class Records:
+    """Records of one topic. Columns may be asked for until the next ones are; what was made of them stays."""
+
+    topic: str
+    _messages: Messages | None
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def column(self, name: str) -> pa.Array:
+        """A column of RAW_SCHEMA. Raises ValueError: the records were given back, make columns before that."""
+        held = self._held
+        match name:
+            case "key":
+                found = bytes_at(held.keys, held.key_lengths)
+            case "value":
+                found = bytes_at(held.values, held.value_lengths)
+            case "topic":
+                found = pa.repeat(pa.scalar(self.topic), len(held))
+            case "partition":
+                found = pa.array(held.partitions)
+            case "offset":
+                found = pa.array(held.offsets)
+            case "timestamp":
+                times = map(message_timestamp, held.addresses.tolist(), repeat(None))
+                found = pa.array(np.fromiter(times, np.int64, len(held)) * 1000)
+            case "headers":
+                return pa.array(list(map(message_headers, held.addresses.tolist())), _TYPES[name])
+            case _:
+                raise KeyError(f"records have no column {name}; they have {', '.join(_TYPES)}")
+        return found.cast(_TYPES[name])
+
+    def give_back(self) -> None:
+        """Tell that the messages are freed: no column is made any more."""
+        self._messages = None
+
+    @property
+    def _held(self) -> Messages:
+        if self._messages is None:
+            raise ValueError("these records were given back when the next ones were asked for: make columns before")
+        return self._messages
+
+
+def column(records: Records, name: str) -> pa.Array:
+    """A column of RAW_SCHEMA; see Records.column."""
+    return records.column(name)
