@@ -61,6 +61,32 @@ def test_ways_that_meet_again_are_numbered_where_they_part() -> None:
     assert way_between(sub, "other", "far") is None
 
 
+def met(left: str, right: str) -> dict[str, Any]:
+    return {"name": "met", "from": left, "join": {"stream": right, "within": "1m", "select": {"w": f"`{right}`.v"}}}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kept"),
+    [
+        ("in", "in", False),
+        ("in", "other", False),
+        ("some", "more", False),
+        ("more", "some", True),
+        ("in", "some", True),
+        ("some", "in", False),
+        ("far", "some", False),
+        ("some", "far", True),
+        ("all", "more", True),
+        ("other", "all", False),
+    ],
+)
+def test_places_are_kept_where_a_record_may_come_to_the_right_side_of_a_join_first(
+    left: str, right: str, kept: bool
+) -> None:
+    steps = [SOME, {**SOME, "name": "more"}, {**SOME, "name": "far", "from": "some"}, {**SOME, "name": "last"}]
+    assert keeps_places(sub_of(*steps, merge("all", "some", "last"), met(left, right))) is kept
+
+
 def rows(**columns: Any) -> pa.Table:
     """Rows of one partition; columns v, topics, offsets and turns as they are given."""
     size = len(next(iter(columns.values())))

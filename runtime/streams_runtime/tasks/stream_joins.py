@@ -1,7 +1,7 @@
 """State side of a join of two streams: what the stores hold of a batch's keys, and what they will hold.
 
 Records of both sides have one order: by the time that each topic's partition has come to, then by topic and offset;
-a record that is on both sides is on the left first.
+a record that is on both sides is first on the one to which its way is the earlier (topology.ways), else on the left.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ the nodes at which the ways part.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from streams_runtime.topology.nodes import AggregateNode, JoinNode, MergeNode, streams_of
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import gathering, stages_of
@@ -23,7 +25,8 @@ def keeps_places(sub: SubTopology) -> bool:
     """Whether a node behind a stage asks for the places of records that its rows came of.
 
     So does one whose inputs come in several stages; what brings a stream and a table's changes, or two streams, into
-    one order; and a table of what a join of streams gives, whose results have no place in a topic.
+    one order; a join whose right side may have a record before its left side has the same one; and a table of what a
+    join of streams gives, whose results have no place in a topic.
     """
     if gathering(sub):
         return True
@@ -34,7 +37,7 @@ def keeps_places(sub: SubTopology) -> bool:
         asks = asks or (isinstance(node, AggregateNode) and node.name in told)
         if asks and _behind_streams_that_meet(sub, node.name):
             return True
-        if isinstance(node, StreamJoinNode) and stages[node.input] is not None:
+        if isinstance(node, StreamJoinNode) and (stages[node.input] is not None or _right_first(sub, node)):
             return True
     return False
 
@@ -46,13 +49,10 @@ def forks(sub: SubTopology) -> Forks:
     """
     meeting = {node.name: _meetings(sub, node.name) for node in sub.nodes}
     found: Forks = {}
-    for node in sub.nodes:
-        takers = [each.name for each in sub.nodes if node.name in streams_of(each)]
-        if isinstance(node, SplitNode):
-            continue
+    for name, takers in _parting(sub):
         for index, taker in enumerate(takers):
             if any(meeting[taker] & meeting[other] for other in takers if other != taker):
-                found[node.name, taker] = index
+                found[name, taker] = index
     return found
 
 
@@ -68,6 +68,30 @@ def way_between(sub: SubTopology, source: str, name: str) -> tuple[int, ...] | N
                 if before is not None:
                     return (*before, numbers[each, name]) if (each, name) in numbers else before
     return None
+
+
+def _parting(sub: SubTopology) -> Iterator[tuple[str, list[str]]]:
+    """Each node whose records all go on to all that take them, with these in their order."""
+    for node in sub.nodes:
+        if not isinstance(node, SplitNode):
+            yield node.name, [each.name for each in sub.nodes if node.name in streams_of(each)]
+
+
+def _right_first(sub: SubTopology, join: StreamJoinNode) -> bool:
+    """Whether a record that comes to both sides of a join may come to the right one first."""
+    left, right = (_before(sub, name) for name in (join.input, join.other))
+    for name, takers in _parting(sub):
+        lefts = [at for at, taker in enumerate(takers) if taker in left or (taker, name) == (join.name, join.input)]
+        rights = [at for at, taker in enumerate(takers) if taker in right or (taker, name) == (join.name, join.other)]
+        if lefts and rights and min(rights) < max(lefts):
+            return True
+    return False
+
+
+def _before(sub: SubTopology, name: str) -> frozenset[str]:
+    """The nodes whose records reach a node, itself included."""
+    by_name = {node.name: node for node in sub.nodes}
+    return frozenset({name}).union(*(_before(sub, each) for each in streams_of(by_name[name])))
 
 
 def _meetings(sub: SubTopology, name: str) -> frozenset[str]:
