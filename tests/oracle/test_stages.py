@@ -117,6 +117,46 @@ CASES: dict[str, tuple[list[Any], Mapping[str, str]]] = {
         ],
         {"out": "besides", "latest": "newest", "counts": "counts"},
     ),
+    "left joins behind stages": (
+        [
+            once("right", "other"),
+            beside("besides", "in", "inner"),
+            met("pairs", "besides", "right", type="left"),
+            met("again", "pairs", "in", type="outer"),
+        ],
+        {"out": "pairs", "again": "again"},
+    ),
+    "outer joins behind stages": (
+        [
+            once("first", "in"),
+            beside("besides", "other", "left"),
+            met("pairs", "first", "besides", type="outer"),
+            met("again", "other", "pairs", type="left"),
+            merged("all", "pairs", "in", "other"),
+        ],
+        {"out": "all", "again": "again"},
+    ),
+    "tables behind outer joins": (
+        [
+            met("results", "in", "other", type="outer"),
+            step("latest", "results", toTable={"store": "latest"}),
+            told("newest", "latest"),
+            counted("counted", "results"),
+            told("counts", "counted"),
+            beside("besides", "results", "left"),
+        ],
+        {"out": "besides", "latest": "newest", "counts": "counts"},
+    ),
+    "a stream beside itself": (
+        [
+            step("odd", "in", where=FITS),
+            step("even", "in", select={"v": "v * 2"}),
+            met("pairs", "even", "odd"),
+            met("again", "odd", "even", type="outer"),
+            met("third", "in", "odd", type="left"),
+        ],
+        {"out": "pairs", "again": "again", "third": "third"},
+    ),
     "changes of a table": (
         [
             step("some", "base", where=FITS),

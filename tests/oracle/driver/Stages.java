@@ -70,7 +70,7 @@ final class Stages {
                 KStream<String, String> every = in.merge(again).merge(beside(some1, base, false));
                 return Map.of("out", every, "counts", counted(every, "counted").toStream());
             case "streams beside each other":
-                KStream<String, String> both = met(in, other);
+                KStream<String, String> both = met(in, other, "inner");
                 KStream<String, String> firsts = once(both, "once");
                 return Map.of("out", in.merge(both).merge(firsts));
             case "changes of a table":
@@ -80,15 +80,37 @@ final class Stages {
                 return Map.of("out", changes.merge(in).merge(fitting).merge(counts));
             case "streams behind stages":
                 KStream<String, String> right = once(other, "right");
-                KStream<String, String> pairs = met(beside(in, base, false), right);
-                return Map.of("out", pairs, "again", met(pairs, in));
+                KStream<String, String> pairs = met(beside(in, base, false), right, "inner");
+                return Map.of("out", pairs, "again", met(pairs, in, "inner"));
             case "tables behind streams":
-                KStream<String, String> results = met(in, other);
+                KStream<String, String> results = met(in, other, "inner");
                 KTable<String, String> latest = results.toTable(store("latest"));
                 return Map.of(
                     "out", beside(results, base, true),
                     "latest", latest.toStream(),
                     "counts", counted(results, "counted").toStream());
+            case "left joins behind stages":
+                KStream<String, String> right1 = once(other, "right");
+                KStream<String, String> pairs1 = met(beside(in, base, false), right1, "left");
+                return Map.of("out", pairs1, "again", met(pairs1, in, "outer"));
+            case "outer joins behind stages":
+                KStream<String, String> first1 = once(in, "first");
+                KStream<String, String> pairs2 = met(first1, beside(other, base, true), "outer");
+                KStream<String, String> again1 = met(other, pairs2, "left");
+                return Map.of("out", pairs2.merge(in).merge(other), "again", again1);
+            case "tables behind outer joins":
+                KStream<String, String> results1 = met(in, other, "outer");
+                KTable<String, String> latest1 = results1.toTable(store("latest"));
+                return Map.of(
+                    "out", beside(results1, base, true),
+                    "latest", latest1.toStream(),
+                    "counts", counted(results1, "counted").toStream());
+            case "a stream beside itself":
+                KStream<String, String> odd1 = in.filter((key, value) -> fits(value));
+                KStream<String, String> even1 = in.mapValues(Stages::doubled);
+                KStream<String, String> pairs3 = met(even1, odd1, "inner");
+                KStream<String, String> again2 = met(odd1, even1, "outer");
+                return Map.of("out", pairs3, "again", again2, "third", met(in, odd1, "left"));
             default:
                 throw new IllegalArgumentException(name);
         }
@@ -104,9 +126,18 @@ final class Stages {
         return left ? stream.leftJoin(table, Stages::both, texts) : stream.join(table, Stages::both, texts);
     }
 
-    private static KStream<String, String> met(KStream<String, String> left, KStream<String, String> right) {
+    private static KStream<String, String> met(
+            KStream<String, String> left, KStream<String, String> right, String kind) {
         JoinWindows windows = JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ofMillis(WITHIN));
-        return left.join(right, Stages::both, windows, StreamJoined.with(TEXT, TEXT, TEXT));
+        StreamJoined<String, String, String> texts = StreamJoined.with(TEXT, TEXT, TEXT);
+        switch (kind) {
+            case "inner":
+                return left.join(right, Stages::both, windows, texts);
+            case "left":
+                return left.leftJoin(right, Stages::both, windows, texts);
+            default:
+                return left.outerJoin(right, Stages::both, windows, texts);
+        }
     }
 
     private static KTable<String, String> counted(KStream<String, String> stream, String store) {
