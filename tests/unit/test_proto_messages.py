@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -101,6 +103,67 @@ def test_bytes_of_another_type_in_a_message_inside_name_the_field() -> None:
     writer = message_type(INSIDE % "int32 x = 1", None)
     with pytest.raises(UnreadableBody, match=r"another type in the field a\.x"):
         reader.read(filled(writer, {"a": {"x": 1}}))
+
+
+TYPES = f"""{HEAD}
+import "google/protobuf/timestamp.proto"; import "google/protobuf/wrappers.proto";
+message Order {{
+  message Line {{ optional string item = 1; }}
+  uint64 n = 1; google.protobuf.Timestamp at = 2; google.protobuf.Int32Value small = 3;
+  repeated google.protobuf.UInt64Value many = 4; Line line = 5; map<string, int32> counts = 6;
+}}"""
+AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+REQUIRED = """syntax = "proto2"; message Order {
+  enum Kind { NONE = 0; GIFT = 1; }
+  required string a = 1; optional Kind kind = 2; optional int32 n = 3 [default = 7];
+}"""
+
+
+def test_times_wrappers_unsigned_numbers_and_empty_messages_are_read_as_they_were_written() -> None:
+    kind, most = message_type(TYPES, None), Decimal(2**64 - 1)
+    row = {"n": most, "at": AT, "small": 0, "many": [most], "line": {"item": None}, "counts": {"b": 1, "a": 2}}
+    found = kind.read(filled(kind, row))
+    assert found == row
+    assert isinstance(found["n"], Decimal)
+    absent = {"n": 1, "at": None, "small": None, "many": None, "line": None, "counts": None}
+    assert kind.read(filled(kind, absent)) == {**absent, "many": [], "counts": {}}
+
+
+def test_a_map_is_the_same_bytes_in_whatever_order_it_is_given() -> None:
+    kind, counts = message_type(TYPES, None), {str(number): number for number in range(20)}
+    assert filled(kind, {"counts": counts}) == filled(kind, {"counts": dict(reversed(counts.items()))})
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"at": 5}, r"at is 5, and google\.protobuf\.Timestamp in the schema \(give a datetime"),
+        ({"n": Decimal("1.5")}, r"n is Decimal\('1\.5'\), and uint64"),
+        ({"line": 3}, "line is 3, and a message"),
+    ],
+)
+def test_what_is_no_time_no_whole_number_and_no_message_names_its_field(row: dict[str, Any], told: str) -> None:
+    with pytest.raises(UnfitValue, match=told):
+        filled(message_type(TYPES, None), row)
+
+
+def test_required_fields_closed_enums_and_defaults_of_a_schema_are_kept_to() -> None:
+    kind = message_type(REQUIRED, None)
+    assert kind.read(filled(kind, {"a": "x"})) == {"a": "x", "kind": None, "n": 7}
+    with pytest.raises(UnfitValue, match="required fields a are missing"):
+        filled(kind, {"a": None})
+    with pytest.raises(UnfitValue, match="one of NONE, GIFT"):
+        filled(kind, {"a": "x", "kind": "7"})
+    with pytest.raises(UnreadableBody, match="without the required fields a"):
+        kind.read(b"")
+
+
+def test_damaged_bytes_and_times_say_so() -> None:
+    with pytest.raises(UnreadableBody, match="damaged"):
+        message_type(TYPES, None).read(b"\xff")
+    writer = message_type(f"{HEAD} message Order {{ Line at = 2; }} message Line {{ int64 seconds = 1; }}", None)
+    with pytest.raises(UnreadableBody, match="damaged: the field at is no time"):
+        message_type(TYPES, None).read(filled(writer, {"at": {"seconds": 10**18}}))
 
 
 def test_a_schema_is_taken_as_text_and_as_a_descriptor_and_asked_for_until_it_is_there() -> None:

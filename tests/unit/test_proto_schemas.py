@@ -96,7 +96,8 @@ def test_the_first_message_is_a_single_byte_and_others_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\0\0\0\0\7", b"\1\0\0\0\7\0", b"\0\0\0\0\7\4\2", b"\0\0\0\0\7\x80", b"\0\0\0\0\7\1"]
+    "data",
+    [b"", b"\0\0\0\0\7", b"\1\0\0\0\7\0", b"\0\0\0\0\7\4\2", b"\0\0\0\0\7\x80", b"\0\0\0\0\7\1", b"\0\0\0\0\7\2\1"],
 )
 def test_bytes_that_begin_otherwise_are_no_record(data: bytes) -> None:
     assert unframed(data) is None

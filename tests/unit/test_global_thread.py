@@ -1,0 +1,48 @@
+"""The global thread by itself: brokers and Spark are played."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from pipeline_kit import source, topology_of
+
+from streams_runtime.errors import MissingSourceTopicException
+from streams_runtime.global_thread import GlobalStreamThread
+from streams_runtime.restore.listener import NullListener
+from streams_runtime.state.directory import StateDirectory
+from streams_runtime.states import GlobalThreadState
+from streams_runtime.tasks.processor import Counters
+
+BASE = source(schema="a BIGINT") | {"name": "base", "topic": "base", "key": {"format": "long"}}
+BESIDE = {"name": "beside", "from": "in", "join": {"table": "base", "key": "a", "select": {"b": "base.a"}}}
+
+
+def test_a_topic_that_is_not_there_ends_the_thread_and_is_named_with_its_field(tmp_path: Path) -> None:
+    heard: list[BaseException] = []
+    ended = threading.Event()
+    admin = SimpleNamespace(
+        address="here", wait_for_broker=lambda should_stop: True, describe_topics=lambda names, config: {}
+    )
+    application = SimpleNamespace(
+        topology=topology_of(
+            [source(schema="a BIGINT"), {**BASE, "table": {"store": "base", "global": True}}], [BESIDE]
+        ),
+        directory=StateDirectory(tmp_path, "app", "test"),
+        engine=SimpleNamespace(start=lambda: None),
+        admin=admin,
+        client_properties={"bootstrap.servers": "here:1"},
+        exactly_once=False,
+    )
+    thread = GlobalStreamThread(
+        "global", cast(Any, application), lambda _, error: heard.append(error), NullListener(), Counters(), 0.0
+    )
+    thread.machine.add_listener(lambda new, _: ended.set() if new is GlobalThreadState.DEAD else None)
+    thread.start()
+    assert ended.wait(30)
+    thread.close()
+    (error,) = heard
+    assert isinstance(error, MissingSourceTopicException)
+    assert "base (spec.topology.sources[1].topic)" in str(error)
