@@ -51,6 +51,32 @@ def test_values_come_back_by_key_and_a_none_deletes(store: KeyValueStore) -> Non
     assert (store.get(b"gone"), store.get(b"\xff\xff"), store.is_empty()) == (None, b"", False)
 
 
+@pytest.mark.parametrize("step", [1, 3, 40], ids=["close together", "apart", "far apart"])
+def test_many_keys_are_read_as_few_are(folder: Path, step: int) -> None:
+    keys = numbered(60_000)
+    database = RocksDB(folder / "many")
+    database.write(keys, [b"of " + key for key in keys], 1)
+    database.write(keys[500:30_000], [None] * 29_500, 2)  # more at a time than a walk passes over
+    database.write(keys[400:900], [b"again " + key for key in keys[400:900]], 3)
+    there = {key: b"of " + key for key in keys[:400] + keys[30_000:]} | {key: b"again " + key for key in keys[400:900]}
+    asked = [b"", *keys[::step], *(key + b"+" for key in keys[-1500:]), b"x"]
+    unsorted = keys[:100] + keys[-100:] + keys[100:-100]
+    for each in (sorted(asked), asked[::-1], unsorted, keys[-1500:], [b"x"] * 1500, asked[:10]):
+        assert database.get(each) == [there.get(key) for key in each]
+    database.close()
+
+
+def test_a_walk_over_many_keys_does_not_keep_the_folder(folder: Path) -> None:
+    keys = numbered(5000)
+    for _ in range(2):
+        database = RocksDB(folder / "many")
+        database.write(keys, keys, None)
+        assert database.get(keys) == keys
+        database.close()
+    with pytest.raises(StoreClosed):
+        database.get(keys)
+
+
 def test_a_value_carries_its_timestamp(store: KeyValueStore) -> None:
     store.write(Updates([b"a", b"b", b"c"], [b"1", b"2", None], [1_700_000_000_000, -1, 5]), None)
     stored = store.get_stored([b"b", b"a", b"c"])
