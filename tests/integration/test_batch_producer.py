@@ -124,6 +124,38 @@ def test_a_batch_larger_than_the_queue_is_written_whole(admin: Admin, topic: str
     assert sum(ends.values()) == 30_000
 
 
+def test_each_record_is_written_once_as_it_is_while_the_queue_is_full(admin: Admin, topic: str) -> None:
+    producer = BatchProducer(client_properties(admin.address, {"queue.buffering.max.messages": 100}), "test")
+    texts = [b"%04d" % number for number in range(2000)]
+    places = [b"key-%d" % (number % 7) for number in range(2000)]
+    producer.send(
+        topic,
+        [b"key " + text for text in texts],
+        tuple(texts),
+        range(1, 2001),
+        headers=[[("number", text)] for text in texts],
+        placed_by=places,
+    )
+    producer.flush()
+    producer.close()
+    found = [
+        (each.partition(), each.key(), each.value(), each.timestamp()[1], each.headers())
+        for each in records_of(admin, topic)
+    ]
+    expected = [
+        (partition_for(place, 4), b"key " + text, text, row, [("number", text)])
+        for row, (place, text) in enumerate(zip(places, texts, strict=True), 1)
+    ]
+    assert found == sorted(expected, key=lambda each: (each[0], each[2]))
+
+
+def test_a_record_that_is_too_large_is_named_by_its_row_behind_a_full_queue(admin: Admin, topic: str) -> None:
+    producer = BatchProducer(client_properties(admin.address, {"queue.buffering.max.messages": 100}), "test")
+    with pytest.raises(ProducerException, match=f"record 777 for {topic}-2 .*MSG_SIZE_TOO_LARGE"):
+        producer.send(topic, [b"k"] * 1000, [b"v"] * 777 + [b"v" * 2_000_000] * 223, [1] * 1000, 2)
+    producer.close()
+
+
 def test_every_refused_record_is_counted_with_the_partition_and_the_brokers_reason(
     admin: Admin, namespace: str, producer: BatchProducer
 ) -> None:
