@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from streams_runtime.errors import StreamsException
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.json_columns import json_rows
 from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.tasks.updates import Merged, merged, table_updates
 from streams_runtime.topology.nodes import Aggregate, AggregateNode, Format, TableSourceNode
@@ -86,6 +88,22 @@ def expected(rows: Sequence[Row]) -> dict[int, dict[bytes, tuple[dict[str, Any],
         seen = {"n": len(xs), "total": sum(xs), "most": max(xs), "mean": sum(xs) / len(xs)}
         found.setdefault(partition, {})[key.encode()] = (seen, max(row[3] for row in mine))
     return found
+
+
+def test_what_the_store_has_as_it_is_seen_is_not_made_again(stores: dict[int, KeyValueStore]) -> None:
+    rows = [(0, "b", 3, 10), (1, "a", 4, 20), (0, "a", 5, 30)]
+    given = keyed(rows)
+    state = AggregateState(AGGREGATES[:3])
+    state.bind(pa.schema([(column.name, pa.int64()) for column in state.columns]))
+    for _ in range(2):
+        plain = merged(state, replace(given, columns=given.columns.select(["n", "total", "most"])), stores)
+        assert plain.rows.json == json_rows(plain.rows.columns)
+        assert plain.rows.json == [value for part in (0, 1) for value in plain.updates[part].values]
+        store_all(stores, plain)
+
+
+def test_what_the_store_has_in_parts_is_not_taken_for_what_is_seen(stores: dict[int, KeyValueStore]) -> None:
+    assert merged(aggregate_state(), keyed([(0, "a", 5, 30)]), stores).rows.json is None
 
 
 def store_all(stores: dict[int, KeyValueStore], result: Merged) -> None:

@@ -121,6 +121,7 @@ class TableRows:
     """Changed rows of an aggregate, as the steps behind it see them: `columns` is what a user sees of the state.
 
     `starts` and `ends` (ms) where each row is a window. `gone`: which rows were deleted; their columns are null.
+    `json`: what json_rows gives for the columns, where that was made for the store already.
     """
 
     partitions: pa.Array
@@ -130,6 +131,7 @@ class TableRows:
     starts: pa.ChunkedArray | pa.Array | None = None
     ends: pa.ChunkedArray | pa.Array | None = None
     gone: pa.Array | None = None
+    json: Bytes | None = None
 
     def __len__(self) -> int:
         return len(self.partitions)
@@ -492,7 +494,7 @@ class SubTopologyRunner:
         emissions = []
         for sink in sinks:
             keys = self.keys(sink, rows.keys)
-            values = self._direct_values(sink, rows.columns)
+            values = self._direct_values(sink, rows)
             if rows.gone is not None:
                 values = [None if gone else value for value, gone in zip(values, rows.gone.to_pylist(), strict=True)]
             whole = keys
@@ -502,14 +504,14 @@ class SubTopologyRunner:
             emissions.append(Emission(sink.topic, False, whole, values, timestamps, placed_by=placed_by))
         return emissions
 
-    def _direct_values(self, sink: SinkNode, columns: pa.Table) -> Bytes:
+    def _direct_values(self, sink: SinkNode, rows: TableRows) -> Bytes:
         match self._compiler.value_format(sink):
             case "json":
-                return list(json_rows(columns))
+                return list(json_rows(rows.columns)) if rows.json is None else rows.json
             case "avro" | "protobuf":
-                return self.values(sink, columns.to_struct_array())
+                return self.values(sink, rows.columns.to_struct_array())
             case _:
-                return encoded(columns.column(0))
+                return encoded(rows.columns.column(0))
 
 
 def _keyed(node: AggregateNode | TableSourceNode | ToTableNode, table: pa.Table, columns: list[str]) -> Keyed:

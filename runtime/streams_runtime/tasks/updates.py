@@ -87,7 +87,15 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
     updates = {p: Updates(key_bytes[part], values[part], time_list[part]) for p, part in slices.items()}
     starts = None if starts is None else starts.take(order)
     ends = None if starts is None else pc.add(starts, windows_of(keyed.node).size)
-    rows = TableRows(pa.array(partitions), keyed.keys.take(order), pa.array(times), state.finish(new), starts, ends)
+    rows = TableRows(
+        pa.array(partitions),
+        keyed.keys.take(order),
+        pa.array(times),
+        state.finish(new),
+        starts,
+        ends,
+        json=list(values) if state.stored_as_seen else None,
+    )
     return Merged(updates, rows, late)
 
 
