@@ -159,8 +159,13 @@ def test_each_record_counts_where_it_does_with_spark(both: Both, name: str) -> N
     assert 0 < len(expected[0]) - 1 <= len(every)
 
 
-def test_a_sum_that_leaves_its_range_is_an_error_as_with_spark(both: Both) -> None:
-    records = batch(*(Record(b"k", json(a=2**62, s="z")) for _ in range(2)))
+@pytest.mark.parametrize(
+    "values",
+    [[json(a=2**62, s="z")] * 2, [json(a=2**50, s="z")] * 200 + [b'\n{"a": %d, "s": "z"}' % (2**63 - 50 * 2**50)]],
+)
+def test_a_sum_that_leaves_its_range_is_an_error_as_with_spark(both: Both, values: list[bytes]) -> None:
+    """Within what is taken over, and together with what only Spark reads."""
+    records = batch(*(Record(b"k", value) for value in values))
     assert [outcome(runner, records) for runner in both["comparisons"]] == ["ARITHMETIC_OVERFLOW"] * 2
 
 
@@ -180,28 +185,32 @@ def test_a_declared_time_is_left_to_spark(spark: SparkSession) -> None:
     assert not runner.is_taken_over
 
 
+@pytest.mark.parametrize("whole_records", [True, False], ids=["none is left", "some are left"])
 @pytest.mark.parametrize("partitions", [1, 3], ids=["cut in two", "divided"])
 def test_ranges_that_workers_read_give_the_same(
-    spark: SparkSession, broker: Any, namespace: str, partitions: int
+    spark: SparkSession, broker: Any, namespace: str, partitions: int, whole_records: bool
 ) -> None:
     properties = client_properties(broker.bootstrap_servers, {})
-    ranges = written(properties, namespace, partitions)
+    ranges = written(properties, namespace, partitions, whole_records)
     one = pipeline(spark, [{"where": "a >= 0"}], ALL, "string", topic=namespace)
     reader, sub = RecordReader(spark, properties), one.topology.subtopologies[0]
     over, whole = (SubTopologyRunner(one.compiler, reader, sub, take_over=taken) for taken in (True, False))
     expected = told(whole.run(BatchInput(ranges)))
     assert told(over.run(BatchInput(ranges))) == expected
     (account,) = expected[3].values()
-    assert (account.records, account.broken, expected[2]) == (900, 9, 36)
+    assert (account.records, account.broken, expected[2]) == (900, 0 if whole_records else 9, 36)
 
 
-def written(properties: dict[str, str], topic: str, partitions: int) -> tuple[OffsetRange, ...]:
-    """A topic with 900 records of 40 keys, of which 9 can't be read, as many have no value, and 36 no key."""
+def written(properties: dict[str, str], topic: str, partitions: int, whole_records: bool) -> tuple[OffsetRange, ...]:
+    """A topic with 900 records of 40 keys, of which 36 have no key, and, unless they are whole ones, 9 can't be read
+    and as many have no value.
+    """
+    odd = {} if whole_records else {50: None, 0: b"{"}
     admin = Admin(properties)
     admin.create_topics([TopicSpec(topic, partitions)])
     producer = BatchProducer(properties, "test")
     for number in range(900):
-        value = None if number % 100 == 50 else b"{" if number % 100 == 0 else b'{"a": %d, "s": "x"}' % number
+        value = odd.get(number % 100, b'{"a": %d, "s": "x"}' % number)
         key = None if number % 25 == 1 else b"k%d" % (number % 40)
         producer.send(topic, [key], [value], [1000 + number], partition=number % partitions)
     producer.flush()
