@@ -17,6 +17,7 @@ from streams_runtime.kafka.group_consumer import Membership
 from streams_runtime.kafka.properties import client_properties, java_properties
 from streams_runtime.lifecycle.life import Life, Works
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
+from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
 from streams_runtime.query.access import OPEN, QueryGuard, check_guard
 from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.query.server import QueryServer
@@ -30,7 +31,7 @@ from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.task_folders import StateCleaner
 from streams_runtime.states import ClientState, GlobalThreadState, StateListener
-from streams_runtime.tasks.intake import IntakeLimits
+from streams_runtime.tasks.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
 from streams_runtime.tasks.processor import Counters
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.threads import StreamThread
@@ -77,7 +78,8 @@ class StreamsClient:
         self.admin = Admin(self.client_properties)
         self.directory = StateDirectory(settings.state_dir, application.application_id, settings.instance)
         interval = processing.commit_interval.total_seconds()
-        self.limits = IntakeLimits(processing.max_batch_records, interval, read_committed=once)
+        usual = AGGREGATED_RECORDS if is_foreseen(self.topology) else BATCH_RECORDS
+        self.limits = IntakeLimits(processing.max_batch_records or usual, interval, read_committed=once)
         self.partition_counts: Mapping[str, int] = {}
         self.url = ""
         self._address = ""

@@ -197,7 +197,7 @@ def test_what_is_read_outside_of_spark_is_what_spark_reads(spark: SparkSession) 
     data = [*(each for each, _ in JSON), *ODD]
     assert decoder.json is not None
     # Each by itself, as no other one decides then whether it is read.
-    alone = [decoder.json.read([each]) for each in data]
+    alone = [decoder.json.read(pa.array([each], pa.binary())) for each in data]
     found = [fields.to_pylist()[0] if read[0].as_py() else None for fields, read in alone]
     by_spark = decoded(spark, decoder, data, by_spark=True)
     assert [(d, f, s) for d, f, s in zip(data, found, by_spark, strict=True) if f is not None and not same(f, s)] == []
@@ -212,11 +212,11 @@ def test_any_text_is_read_outside_of_spark_as_spark_reads_it_or_not_at_all(
     decoder = Decoder(Format("bytes"), Format("json", SCHEMA))
     assert decoder.json is not None
     by_spark = decoded(spark, decoder, texts, by_spark=True)
-    alone = [decoder.json.read([each]) for each in texts]
+    alone = [decoder.json.read(pa.array([each], pa.binary())) for each in texts]
     found = [fields.to_pylist()[0] if read[0].as_py() else None for fields, read in alone]
     assert [(d, f, s) for d, f, s in zip(texts, found, by_spark, strict=True) if f is not None and not same(f, s)] == []
     # And together, where those that are not read have neighbours.
-    together, read = decoder.json.read(texts)
+    together, read = decoder.json.read(pa.array(texts, pa.binary()))
     for text, fields, done, expected in zip(texts, together.to_pylist(), read.to_pylist(), by_spark, strict=True):
         assert not done or same(fields, expected), text
 

@@ -44,7 +44,7 @@ def test_what_is_not_said_has_its_default() -> None:
     assert spec.internal_topics.deletion_policy == "Retain"
     assert spec.processing.guarantee == "at_least_once"
     assert spec.processing.commit_interval == timedelta(milliseconds=100)
-    assert spec.processing.max_batch_records == 500_000
+    assert spec.processing.max_batch_records is None
     assert spec.processing.on_deserialization_error.action == "fail"
     assert spec.processing.on_uncaught_exception == "shutdownClient"
     assert spec.spark.master == "local[*]"

@@ -77,7 +77,7 @@ def test_the_same_application_gives_the_same_objects() -> None:
         {"suspend": True},
         {"restartNonce": 3},
         {"internalTopics": {"setup": "automatic", "deletionPolicy": "Delete"}},
-        {"processing": {"maxBatchRecords": 500_000}},
+        {"processing": {"commitInterval": "100ms"}},
     ],
 )
 def test_what_a_pod_is_not_made_of_does_not_change_the_digest(change: dict[str, Any]) -> None:

@@ -153,10 +153,11 @@ class ProcessingSpec(Model):
         description="Longest time between commits: bounds what a crash does twice. 0ms: every batch.",
         json_schema_extra={"default": format_duration(_COMMIT_INTERVAL)},
     )
-    max_batch_records: int = Field(
-        default=500_000,
+    max_batch_records: int | None = Field(
+        default=None,
         ge=1,
-        description="Most records in a batch; bounds memory. Large, since each Spark job costs about 0.1 s.",
+        description="Most records in a batch; bounds memory. Large, since each Spark job costs about 0.1 s. Default"
+        " 500000; 1000000 where all records become aggregates by key as they are read, which takes memory by keys.",
     )
     standby_replicas: int = Field(default=0, ge=0, description="Warm copies of each store on other instances.")
     on_deserialization_error: OnDeserializationError = Field(

@@ -14,6 +14,11 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
 from streams_runtime.tasks.positions import in_log
 
+BATCH_RECORDS = 500_000
+"""Of a batch, at most, unless the user says otherwise."""
+# Of 2 M orders of 200,000 keys: half as many updates for stores and topics, and no more memory.
+AGGREGATED_RECORDS = 1_000_000
+"""The same where no more than partial aggregates of them are held."""
 FETCH_RECORDS = 10_000
 # Backlog in records from which Spark reads by itself: planning a Kafka scan takes about half a second, in which the
 # consumer would hand over this many records.
