@@ -19,6 +19,7 @@ from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.encode import encoded
+from streams_runtime.pipeline.pushdown.partial import Answer, Stage
 from streams_runtime.pipeline.runner import StageResult, SubTopologyRunner
 from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
 
@@ -167,6 +168,29 @@ def test_a_sum_that_leaves_its_range_is_an_error_as_with_spark(both: Both, value
     """Within what is taken over, and together with what only Spark reads."""
     records = batch(*(Record(b"k", value) for value in values))
     assert [outcome(runner, records) for runner in both["comparisons"]] == ["ARITHMETIC_OVERFLOW"] * 2
+
+
+class Asked(RecordReader):
+    """Counts how often the scan is asked."""
+
+    times = 0
+
+    def answer(self, topic: str, batch: BatchInput, stage: Stage) -> Answer:
+        self.times += 1
+        return super().answer(topic, batch, stage)
+
+
+def test_where_most_is_for_spark_to_read_it_reads_all_for_some_batches(spark: SparkSession) -> None:
+    one = pipeline(spark, [], {"n": "count(*)"}, "string")
+    reader = Asked(spark, {})
+    runner = SubTopologyRunner(one.compiler, reader, one.topology.subtopologies[0])
+    records = [Record(b"k", b'\n{"a": 1}')] * 20_001
+    found = [runner.run(batch(*some)) for some in (records, *[records[:1]] * 10)]
+    assert [result.keyed[0].columns["n"].to_pylist() for result in found] == [[20_001], *[[1]] * 10]
+    assert [result.records for result in found] == [20_001, *[1] * 10]
+    assert reader.times == 1
+    runner.run(batch(*records[:1]))
+    assert reader.times == 2
 
 
 @pytest.mark.parametrize("name", TAKEN_OVER)

@@ -62,6 +62,9 @@ from streams_runtime.topology.table_parts import TablePart
 from streams_runtime.topology.ways import keeps_places, way_between
 from streams_runtime.topology.windows import SessionWindows, TimeWindows
 
+# Batches that are Spark's at once after one that the scan could not do: it would read them in vain, most likely.
+_SPARKS_TURNS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Emission:
@@ -201,6 +204,7 @@ class SubTopologyRunner:
         self._parse_once = compiler.has_several_outlets(sub)
         self._unread = compiler.unread_sources(sub)
         self._taken_over = compiler.taken_over(sub) if take_over else None
+        self._sparks_turns = 0
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
         self._sources = [
@@ -228,17 +232,25 @@ class SubTopologyRunner:
         return result
 
     def _run(self, batch: BatchInput) -> StageResult:
-        found = None if self._taken_over is None else self._answered(self._taken_over, batch)
-        return self._run_by_spark(batch) if found is None else found
+        if self._taken_over is not None and not self._sparks_turns:
+            found = self._answered(self._taken_over, batch)
+            if found is not None:
+                return found
+            self._sparks_turns = _SPARKS_TURNS
+        elif self._sparks_turns:
+            self._sparks_turns -= 1
+        return self._run_by_spark(batch)
 
     def _answered(self, over: TakenOver, batch: BatchInput) -> StageResult | None:
         """The stage as the scan has done it, but for the records that it leaves to Spark; None: all are left to it."""
         answer = self._reader.answer(over.source.topic, batch, over.stage)
+        if not answer.done:
+            return None
         result, sparks = StageResult(accounts={over.source.name: Account(0, 0, None)}), None
         if answer.left.num_rows:
             result = self._run_by_spark(BatchInput(batch.ranges, answer.left))
             sparks = result.keyed[0].table
-        partials = over.partials(answer, sparks) if answer.exact else None
+        partials = over.partials(answer, sparks)
         if partials is None:
             return None
         result.accounts = {name: each.with_more(answer.records) for name, each in result.accounts.items()}

@@ -23,6 +23,7 @@ _WIDTH = {"long": (8, ">i8", pa.int64()), "int": (4, ">i4", pa.int32())}
 KEYS = frozenset({"string", "bytes", *_WIDTH})
 """Formats of keys that are read here."""
 _GROUPED = 1_000_000  # rows that are put together at a time
+_LEFT = 20_000  # records that are handed on; where there are more of them Spark had better read all by itself
 _WITHIN = 2**62  # two sums below it are together in the range of BIGINT
 READ_HERE = frozenset(_METADATA) | {KEY, _NULL}
 """Columns of readable records beside the fields of their values that a plan may read."""
@@ -48,15 +49,15 @@ def stage_of(plan: Plan, key_format: str, json: JsonReader | None) -> Stage | No
 class Answer:
     """What became of records: partial aggregates by partition and key, and records that are left to Spark.
 
-    `records` were read here, `dropped` of them have no key. Not `exact`: a sum may have left its range, and all of it
-    is left to Spark.
+    `records` were read here, `dropped` of them have no key. Not `done`: a sum may have left its range, or too many
+    records are for Spark to read, and so all of them are left to it.
     """
 
     partials: pa.Table
     left: pa.Table
     records: int = 0
     dropped: int = 0
-    exact: bool = True
+    done: bool = True
 
 
 @dataclass(slots=True)
@@ -68,9 +69,10 @@ class Gathering:
     _rows: list[pa.Table] = field(default_factory=list)
     _partials: list[pa.Table] = field(default_factory=list)
     _left: list[pa.Table] = field(default_factory=list)
+    _left_count: int = 0
     _records: int = 0
     _dropped: int = 0
-    _exact: bool = True
+    _done: bool = True
 
     def take(self, column: Column) -> None:
         """Take in some records. `column` is asked for the columns that are needed."""
@@ -80,7 +82,7 @@ class Gathering:
         here = read.true_count
         rows = pa.table(self._columns(column, keys, fields))
         if here < len(read):
-            self._left.append(_raw(column).filter(pc.invert(read)))
+            self._leave(column, pc.invert(read))
             rows = rows.filter(read)
         self._records += here
         self._keep(rows)
@@ -93,8 +95,16 @@ class Gathering:
             pa.concat_tables(self._left) if self._left else RAW_SCHEMA.empty_table(),
             self._records,
             self._dropped,
-            self._exact,
+            self._done,
         )
+
+    def _leave(self, column: Column, some: pa.BooleanArray) -> None:
+        self._left_count += some.true_count
+        if self._left_count > _LEFT:
+            self._left.clear()
+            self._done = False
+        else:
+            self._left.append(_raw(column).filter(some))
 
     def _columns(self, column: Column, keys: pa.Array, fields: pa.StructArray) -> dict[str, pa.Array]:
         found = {KEY: keys, PARTITION: column("partition"), "_timestamp": column("timestamp")}
@@ -118,7 +128,7 @@ class Gathering:
         if keyless:
             self._dropped += keyless
             kept = kept.filter(pc.is_valid(kept[KEY]))
-        self._exact = self._exact and not any(
+        self._done = self._done and not any(
             each.adds_integers and _largest(kept[each.name]) * self.most >= _WITHIN for each in plan.aggregates
         )
         self._rows.append(kept)

@@ -12,14 +12,14 @@ from streams_runtime.kafka.range_reader import shared_reader
 from streams_runtime.pipeline.pushdown.partial import Answer, Gathering, Stage, together
 from streams_runtime.pipeline.scan import Ranges, uncollected
 
-_ANSWER = "partials binary, left binary, records bigint, dropped bigint, exact boolean"
+_ANSWER = "partials binary, left binary, records bigint, dropped bigint, done boolean"
 _SCHEMA = pa.schema(
     [
         ("partials", pa.binary()),
         ("left", pa.binary()),
         ("records", pa.int64()),
         ("dropped", pa.int64()),
-        ("exact", pa.bool_()),
+        ("done", pa.bool_()),
     ]
 )
 
@@ -48,7 +48,7 @@ def answered_by_workers(
         pa.concat_tables(_opened(row["left"]) for row in rows),
         sum(row["records"] for row in rows),
         sum(row["dropped"] for row in rows),
-        all(row["exact"] for row in rows),
+        all(row["done"] for row in rows),
     )
 
 
@@ -73,7 +73,7 @@ def _task(
                     for records in shared_reader(properties).read(topic, parts[number]):
                         gathering.take(records.column)
                     answer = gathering.answer()
-                columns = (_closed(answer.partials), _closed(answer.left), answer.records, answer.dropped, answer.exact)
+                columns = (_closed(answer.partials), _closed(answer.left), answer.records, answer.dropped, answer.done)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([value], field.type) for value, field in zip(columns, _SCHEMA, strict=True)],
                     schema=_SCHEMA,
