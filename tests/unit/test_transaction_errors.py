@@ -13,7 +13,12 @@ from streams_runtime.errors import (
     StreamsException,
     TaskMigratedException,
 )
-from streams_runtime.kafka.transaction_errors import StaleMemberException, UntoldException, judged
+from streams_runtime.kafka.transaction_errors import (
+    BrokerFailedException,
+    StaleMemberException,
+    UntoldException,
+    judged,
+)
 
 RECORD, ABORTABLE, FATAL = ({}, {"txn_requires_abort": True}, {"fatal": True})
 
@@ -36,6 +41,7 @@ RECORD, ABORTABLE, FATAL = ({}, {"txn_requires_abort": True}, {"fatal": True})
         (KafkaError._STATE, RECORD, UntoldException),
         (KafkaError._PURGE_QUEUE, RECORD, UntoldException),
         (KafkaError.MSG_SIZE_TOO_LARGE, RECORD, ProducerException),
+        (KafkaError.UNKNOWN, FATAL, BrokerFailedException),
         (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, FATAL, ConfigException),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, ABORTABLE, ConfigException),
     ],

@@ -39,7 +39,9 @@ def test_a_step_that_times_out_is_taken_again_until_it_is_done() -> None:
     assert len(producer.made) == 1
 
 
-@pytest.mark.parametrize("code", [KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._TIMED_OUT, KafkaError._STATE])
+@pytest.mark.parametrize(
+    "code", [KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._TIMED_OUT, KafkaError._STATE, KafkaError.UNKNOWN]
+)
 def test_a_commit_without_a_clear_answer_takes_the_tasks_from_the_thread(code: int) -> None:
     producer = Failing()
     producer.begin()

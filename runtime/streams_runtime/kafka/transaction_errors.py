@@ -25,6 +25,10 @@ class UntoldException(StreamsException):
     """The transaction has failed; the next step of it says why."""
 
 
+class BrokerFailedException(ProducerException):
+    """A broker failed at a request; what it had done of it by then is not known."""
+
+
 # Another producer has the transactional id, or the brokers ended the transaction by themselves. Only an error that is
 # fatal says so for certain: of one record it may be the echo of another's, and librdkafka mends the rest by an abort.
 _FENCING = frozenset(
@@ -61,6 +65,7 @@ _REMEDIES: Mapping[type[StreamsException], str] = {
     " one. The tasks are closed and revived from their changelogs, with a new producer",
     BrokerNotAvailableException: "Nothing of this batch was committed; it is processed again",
     ProducerException: "Nothing of this batch was committed; it is read again when the cause is gone",
+    BrokerFailedException: "The broker's log says why. Nothing is lost: the batch is read again",
 }
 
 
@@ -90,4 +95,6 @@ def _kind(error: KafkaError | None) -> type[StreamsException]:
         found = TaskMigratedException
     elif code in _PASSING:
         found = BrokerNotAvailableException
+    elif code == KafkaError.UNKNOWN:
+        found = BrokerFailedException
     return found

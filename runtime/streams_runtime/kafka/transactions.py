@@ -20,7 +20,12 @@ from streams_runtime.kafka.foreign import error_of, reason_of
 from streams_runtime.kafka.group_consumer import MemberMetadata
 from streams_runtime.kafka.group_offsets import NO_IDS, commit_request
 from streams_runtime.kafka.producer import BatchProducer, Headers
-from streams_runtime.kafka.transaction_errors import StaleMemberException, UntoldException, judged
+from streams_runtime.kafka.transaction_errors import (
+    BrokerFailedException,
+    StaleMemberException,
+    UntoldException,
+    judged,
+)
 from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
@@ -144,8 +149,9 @@ class TransactionalProducer(BatchProducer):
         """
         try:
             self._turn("committing a transaction", self._producer.commit_transaction)
-        except (BrokerNotAvailableException, UntoldException) as failure:
-            # The brokers may have committed it, and only their answer was lost: an abort comes too late then.
+        except (BrokerNotAvailableException, UntoldException, BrokerFailedException) as failure:
+            # The brokers may have committed it, and only their answer was lost: an abort comes too late then. Or they
+            # were ending it by themselves, its time being over: then it happens that they know no answer to a commit.
             raise TaskMigratedException(
                 f"{failure}. Whether it was committed is not known, so the tasks are closed and revived from their"
                 " changelogs"
