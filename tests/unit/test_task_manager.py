@@ -127,6 +127,23 @@ def test_a_task_is_opened_once_all_of_its_inputs_have_come(bench: Bench) -> None
     assert sorted(map(str, bench.updater.adding)) == ["app-totals-changelog-0", "users-0", "users-1"]
 
 
+def test_a_task_that_another_thread_has_not_closed_yet_is_opened_when_it_has(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has not heard of the group's decision while it waits for a broker, say."""
+    bench.assign("by-user-0")
+    other = Bench(TaskManager(TOPOLOGY, bench.directory, FakeUpdater(), bench.offsets), *[None] * 3)  # type: ignore[arg-type]
+    other.assign("by-user-0", "by-user-1")
+    other.manager.open_new(COUNTS)
+    assert other.states() == {"1_1": TaskState.RESTORING}
+    assert not other.manager.settled
+    assert caplog.text.count("task 1_0 is another thread's still") == 1
+    bench.manager.revoked(partitions("by-user-0"))
+    other.manager.open_new(COUNTS)
+    assert other.states() == dict.fromkeys(["1_0", "1_1"], TaskState.RESTORING)
+    other.manager.close()
+
+
 def test_a_restored_task_runs_and_is_read_from_where_the_group_is(bench: Bench) -> None:
     bench.offsets.committed = {TopicPartition("users", 0): 7, TopicPartition("users", 1): 99}
     bench.offsets.starts = {TopicPartition("orders", 0): 3}

@@ -44,6 +44,11 @@ class TaskFolders:
                 self._users[task] -= 1
                 self._left[task] = self._clock()
 
+    def in_use(self, task: TaskId) -> bool:
+        """Whether somebody of this process uses the task's folder."""
+        with self._lock:
+            return self._users[task] > 0
+
     @property
     def empty(self) -> bool:
         """Whether no task has a folder here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from typing import Protocol
@@ -16,6 +17,8 @@ from streams_runtime.tasks.positions import CommittedOffsets, positions_of
 from streams_runtime.tasks.stores import damage_of, set_damaged_aside
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.plan import TaskId, Topology
+
+_LOGGER = logging.getLogger("streams_runtime.tasks")
 
 
 class Standbys(Protocol):
@@ -48,6 +51,7 @@ class TaskManager:
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._tasks: dict[TaskId, Task] = {}
         self._topic_ids: dict[str, str] = {}
+        self._awaited: set[TaskId] = set()
 
     @property
     def topic_ids(self) -> Mapping[str, str]:
@@ -81,6 +85,8 @@ class TaskManager:
         """Open the tasks that have all their inputs, and start to restore them.
 
         A standby of such a task is closed first: the task goes on with its folder, and restores only what is missing.
+        A task that another thread of this client has not let go of yet, since it has not heard that the group took it
+        away, is left to the next call (as Kafka Streams does on a LockException).
 
         Raises:
             ProcessorStateException: a store can't be opened.
@@ -90,11 +96,18 @@ class TaskManager:
         new = [task_id for task_id in complete if task_id not in self._tasks]
         if self._standbys is not None and new:
             self._standbys.promote(new)
-        for task_id in new:
+        for task_id in self._free(new):
             task = Task(task_id, self._topology.subtopologies[task_id.subtopology], complete[task_id])
             opened |= dict.fromkeys(task.open(self._directory), task)
             self._tasks = {**self._tasks, task_id: task}
         self._updater.add(opened)
+
+    def _free(self, tasks: Collection[TaskId]) -> list[TaskId]:
+        taken = {task for task in tasks if self._directory.tasks.in_use(task)}
+        for task in sorted(taken - self._awaited):
+            _LOGGER.warning("task %s is another thread's still: it is opened here when that has closed it", task)
+        self._awaited = taken
+        return [task for task in tasks if task not in taken]
 
     def restored(self, group: str) -> dict[TopicPartition, int]:
         """Let tasks run whose stores are complete; returns where their inputs are to be read from.
