@@ -33,6 +33,9 @@ class FakeView:
         self.check()
         return self.entries.get(key)
 
+    def at_hand(self, key: bytes) -> tuple[bool, bytes | None]:
+        return False, None
+
     def scan(self, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> FakeScan:
         self.check()
         keys = [k for k in self.entries if (start is None or k >= start) and (end is None or k <= end)]

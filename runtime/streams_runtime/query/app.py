@@ -23,6 +23,7 @@ from streams_runtime.query.answers import BrokenOff, Misdirected, json_answer, p
 from streams_runtime.query.docs_page import docs_page
 from streams_runtime.query.openapi import openapi_of
 from streams_runtime.query.parameters import known_parameters
+from streams_runtime.query.point_reads import PointReads
 from streams_runtime.query.routes_key_value import key_value_routes
 from streams_runtime.query.routes_operations import operation_routes
 from streams_runtime.query.routes_relay import relay_routes
@@ -35,11 +36,12 @@ _BEARER = HTTPBearer(auto_error=False, description="As spec.queries.access of th
 _log = structlog.get_logger(__name__)
 
 
-def create_app(queryable: Queryable, registry: CollectorRegistry, gate: Gate | None = None) -> FastAPI:
+def create_app(queryable: Queryable, registry: CollectorRegistry, gate: Gate | None = None) -> ASGIApp:
     """The application that answers for `queryable`; `registry` is what `/metrics` shows.
 
     `gate` stands before stores, state and metrics; probes, figures and the description of the endpoints are open.
-    Stores are read in worker threads. Health, readiness, state and metrics never wait for them.
+    Stores are read in worker threads, but for single keys (point_reads.py). Health, readiness, state and metrics never
+    wait for them.
     """
     app = FastAPI(title="Streams queries", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(_LastResort)
@@ -54,7 +56,7 @@ def create_app(queryable: Queryable, registry: CollectorRegistry, gate: Gate | N
         app.include_router(router, dependencies=[*guard, Depends(known_parameters)])
     app.include_router(relay_routes(queryable), dependencies=guard)
     _describe(app)
-    return app
+    return PointReads(app, queryable, gate)
 
 
 def _guard(gate: Gate) -> params.Depends:

@@ -53,6 +53,13 @@ class _View(Generic[S]):
 class LocalView(_View[KeyValueStore]):
     """One open partition of a key-value store (views.StoreView)."""
 
+    def at_hand(self, key: bytes) -> tuple[bool, bytes | None]:
+        """As views.StoreView has it."""
+        try:
+            return self._store.at_hand(key)
+        except StoreClosed as closed:
+            raise ViewClosed(self._where()) from closed
+
     def scan(self, start: bytes | None, end: bytes | None, reverse: bool = False) -> LocalEntries:
         """Entries with start <= key <= end."""
         return LocalEntries(self._store.scan(start, end, reverse=reverse), self._where())

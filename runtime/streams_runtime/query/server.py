@@ -63,6 +63,7 @@ class QueryServer:
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=self._grace,
         )
         self._server = server = _Server(config, certificate)

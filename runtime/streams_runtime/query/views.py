@@ -65,6 +65,9 @@ class StoreView(PartitionView, Protocol):
     def get(self, key: bytes) -> bytes | None:
         """The value's bytes, or None where the store has no such key."""
 
+    def at_hand(self, key: bytes) -> tuple[bool, bytes | None]:
+        """Whether `get` is known without waiting for a disk, and then what it gives."""
+
     def scan(self, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> EntryIterator:
         """Entries from `start` to `end`, both inclusive, None an open end; `reverse` walks from the end."""
 

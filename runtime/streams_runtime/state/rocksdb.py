@@ -29,6 +29,12 @@ class RocksDB(Database):
         """Values of `keys`, in their order; None where there is none. Sorted keys are read faster."""
         return self._read(lambda: self._values(keys))
 
+    def at_hand(self, key: bytes) -> tuple[bool, bytes | None]:
+        """Whether it is known without reading from a disk what the key has, and what that is; None: nothing."""
+        found = self._read(lambda: self._db.key_may_exist(key, fetch=True))
+        there, value = cast("tuple[bool, bytes | None]", found)
+        return value is not None or not there, value
+
     def write(self, keys: Sequence[bytes], values: Sequence[bytes | None], offset: int | None) -> None:
         """Put (or, for None, delete) all pairs and set the changelog offset, in one atomic write.
 

@@ -158,6 +158,11 @@ class KeyValueStore(LocalStore):
         stored = self._database.get([key])[0]
         return None if stored is None else stored[_TIMESTAMP_BYTES:]
 
+    def at_hand(self, key: bytes) -> tuple[bool, bytes | None]:
+        """Whether the value is known without reading from a disk, and the value as `get` gives it."""
+        known, stored = self._database.at_hand(key)
+        return known, None if stored is None else stored[_TIMESTAMP_BYTES:]
+
     def get_stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Stored forms (see `stamp`) of many keys, in their order; sorted keys are read faster."""
         return self._database.get(keys)
