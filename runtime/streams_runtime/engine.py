@@ -9,9 +9,11 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 from streams_runtime.api import StreamsApplication
+from streams_runtime.api.spark_checks import is_cluster
 from streams_runtime.errors import IllegalStateException, SchemaRegistryNotAvailableException, StreamsException
 from streams_runtime.kafka.schema_registry import SchemaRegistry
 from streams_runtime.pipeline.avro_ids import Schemas
+from streams_runtime.pipeline.cluster import check_executors, cores_of, wait_for_executor, wait_for_master, watch
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.functions import with_functions
 from streams_runtime.pipeline.group_members import remove_member
@@ -185,15 +187,31 @@ class EngineRoom:
                 self._closing.wait(_RETRY)
         raise IllegalStateException("the client was closed while it waited for the schema registry")
 
+    def _go_on(self) -> None:
+        if self._closing.is_set():
+            raise IllegalStateException("the client was closed while Spark started")
+
+    def _have_executors(self, session: SparkSession, master: str, cores: int) -> None:
+        """Return when a cluster works for this client."""
+        wait_for_executor(session, master, self._closing)
+        self._go_on()
+        check_executors(session, master, cores)
+        threading.Thread(target=watch, args=(session, master, self._closing), name="cluster", daemon=True).start()
+
     def _run(self) -> None:
         try:
             spark = self._application.spec.spark
             config = {name: str(value) for name, value in spark.config.items()}
             self._borrowed = is_running()
             rows = not is_foreseen(self._topology)
+            cluster = spark.master if is_cluster(spark.master) and not self._borrowed else None
+            if cluster is not None:
+                wait_for_master(cluster, self._closing)
+            self._go_on()
             self._session = open_session(self._application.application_id, spark.master, config, rows)
-            if self._closing.is_set():
-                raise IllegalStateException("the client was closed while Spark started")
+            if cluster is not None:
+                self._have_executors(self._session, cluster, cores_of(config))
+            self._go_on()
             ready = compiled(self._session, self._topology, self._properties, self.schemas)
             self._register_schemas(ready.compiler)
             for runner in ready.runners.values():

@@ -1517,7 +1517,25 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "is missing",
         "name of the Secret",
     ),
-    "cluster": (application(spark={"master": "k8s://x"}), "spec.spark.master", "not there yet", "local[*]"),
+    "executor-pods": (
+        application(spark={"master": "k8s://x"}),
+        "spec.spark.master",
+        "executors as pods are not there yet",
+        "spark://host:port",
+    ),
+    "master": (application(spark={"master": "spark://x"}), "spec.spark.master", "is no master", "spark://host:port"),
+    "cores-of-a-cluster": (
+        application(spark={"master": "spark://x:7077"}),
+        "spec.spark.config",
+        "spark.cores.max is missing",
+        "its share",
+    ),
+    "no-cores-of-a-cluster": (
+        application(spark={"master": "spark://x:7077", "config": {"spark.cores.max": "0"}}),
+        'spec.spark.config["spark.cores.max"]',
+        "found '0'",
+        "1 or more",
+    ),
     "spark-property": (
         application(spark={"config": {"sql.x": 1}}),
         'spec.spark.config["sql.x"]',

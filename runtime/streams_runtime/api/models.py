@@ -44,7 +44,8 @@ class SparkSpec(Model):
     master: str = Field(
         default="local[*]",
         min_length=1,
-        description="Spark's master. local[*]: all cores of the instance, no cluster.",
+        description="Spark's master. local[*]: all cores of the instance. spark://host:port, several after commas: a"
+        " standalone cluster, whose workers need this runtime; spark.cores.max of the config is an instance's share.",
     )
     config: dict[str, Property] = Field(
         default_factory=dict, description="Spark properties; all names begin with spark."

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from streams_runtime.api.kafka_spec import ProcessingSpec
-from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.pod_spec import StateSpec
 from streams_runtime.api.topology_spec import SourceSpec
 from streams_runtime.errors import Mistake
@@ -16,8 +14,6 @@ NOT_YET_FIELDS: dict[tuple[str, str], str] = {
     ("StepSpec", "process"): "leave it out; where, select, flatMap, split, keyBy, merge and aggregate are there",
 }
 """(model, field) of the grammar that is planned, and what would do instead."""
-
-_LOCAL_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)\])?")
 
 
 def table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
@@ -43,10 +39,3 @@ def state_limits(state: StateSpec) -> Iterator[Mistake]:
     if state.rocksdb:
         found = f"RocksDB options ({', '.join(state.rocksdb)}) are not there yet"
         yield Mistake("spec.state.rocksdb", found, "leave it out; the runtime sets RocksDB's options")
-
-
-def spark_limits(spark: SparkSpec) -> Iterator[Mistake]:
-    """What `spec.spark` asks for that is not there yet."""
-    if not _LOCAL_MASTER.fullmatch(spark.master):
-        remedy = "use local[*] or local[N]: Spark runs on the cores of each instance"
-        yield Mistake("spec.spark.master", f"found {spark.master!r}; a Spark cluster is not there yet", remedy)

@@ -10,12 +10,12 @@ from streams_runtime.api.avro_checks import registry_mistakes
 from streams_runtime.api.function_checks import function_mistakes
 from streams_runtime.api.init_checks import init_mistakes
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec
-from streams_runtime.api.models import SparkSpec
-from streams_runtime.api.not_yet import global_table_limits, spark_limits, state_limits, table_limits
+from streams_runtime.api.not_yet import global_table_limits, state_limits, table_limits
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.pod_spec import TemplateSpec
 from streams_runtime.api.query_checks import query_mistakes
+from streams_runtime.api.spark_checks import spark_mistakes
 from streams_runtime.errors import Mistake
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
@@ -40,7 +40,7 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
     if parts.queries:
         checks.append(query_mistakes(parts.queries))
     if parts.spark:
-        checks += [spark_limits(parts.spark), _spark_properties(parts.spark)]
+        checks.append(spark_mistakes(parts.spark))
     if parts.template:
         checks.append(_template(parts.template))
     if parts.topology:
@@ -76,14 +76,6 @@ def _unsafe(config: Mapping[str, str], topic: str, path: str) -> Iterator[Mistak
             what = topic.removeprefix("-") if topic.startswith("-") else topic
             found = f"found {config[name]!r}, with which {what} would lose records or their times"
             yield Mistake(under(path, name), found, f"leave it out; it has to be {allowed[0]} there")
-
-
-def _spark_properties(spark: SparkSpec) -> Iterator[Mistake]:
-    for name in spark.config:
-        if name == "spark.master":
-            yield Mistake(under("spec.spark.config", name), "the master among the properties", "set spec.spark.master")
-        elif not name.startswith("spark."):
-            yield Mistake(under("spec.spark.config", name), "not a Spark property", f"did you mean 'spark.{name}'?")
 
 
 def _template(template: TemplateSpec) -> Iterator[Mistake]:

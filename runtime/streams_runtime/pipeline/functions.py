@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -13,7 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 from pyspark.sql.types import DataType
 
+from streams_runtime.api.spark_checks import is_cluster
 from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
+from streams_runtime.pipeline.cluster import send_modules
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.user_function import RowFunction, SeriesFunction
 from streams_runtime.topology.plan import Function
@@ -36,23 +39,35 @@ def with_functions(session: SparkSession, functions: Sequence[Function]) -> Spar
     for name, value in session.conf.getAll.items():
         if name.startswith("spark.sql.") and session.conf.isModifiable(name):
             own.conf.set(name, value)
-    mistakes: list[Mistake] = []
-    for each in functions:
-        try:
-            _register(own, each)
-        except InvalidApplicationException as error:
-            mistakes += error.mistakes
+    mistakes = [mistake for each in functions for mistake in _mistakes(_load, each)]
+    wrong = {mistake.path for mistake in mistakes}
+    there = [each for each in functions if each.path not in wrong]
+    if is_cluster(session.sparkContext.master or ""):
+        # Spark notes with each function which files its workers need.
+        send_modules(session.sparkContext, [each.reference for each in there])
+    mistakes += [mistake for each in there for mistake in _mistakes(partial(_register, own), each)]
     if mistakes:
         raise InvalidApplicationException(mistakes)
     return own
 
 
-def _register(session: SparkSession, function: Function) -> None:
+def _mistakes(do: Callable[[Function], None], function: Function) -> Sequence[Mistake]:
+    try:
+        do(function)
+    except InvalidApplicationException as error:
+        return error.mistakes
+    return ()
+
+
+def _load(function: Function) -> None:
     try:
         load(function.reference)
     except ConfigException as error:
         found, _, remedy = str(error).partition("; ")
         raise InvalidApplicationException([Mistake(function.path, found, remedy or "correct it")]) from error
+
+
+def _register(session: SparkSession, function: Function) -> None:
     if session.catalog.functionExists(function.name):
         remedy = "give it another name"
         raise InvalidApplicationException([Mistake(function.path, f"Spark has a function {function.name}", remedy)])

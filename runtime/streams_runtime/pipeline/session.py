@@ -15,10 +15,12 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from streams_runtime.api.spark_checks import is_cluster
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.class_data import spark_class_data
 from streams_runtime.jvm.jars import spark_jars
 from streams_runtime.jvm.java import find_java, java_home
+from streams_runtime.pipeline.cluster import JARS, cluster_settings
 
 __all__ = [
     "SparkSession",
@@ -70,7 +72,7 @@ def spark_settings(master: str, config: Mapping[str, str], rows: bool = True) ->
 
     A batch is small and its plan simple, so adaptive execution and the UI are off, and there are as many shuffle
     partitions as cores. The connectors' jars are on the JVM's own class path, as archived classes have to be
-    (jvm/class_data.py); those of the user's follow them.
+    (jvm/class_data.py); those of the user's follow them. Raises OSError: see cluster_settings.
     """
     cores = os.cpu_count() or 1
     own = {
@@ -89,8 +91,12 @@ def spark_settings(master: str, config: Mapping[str, str], rows: bool = True) ->
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.optimizer.excludedRules": ",".join(_OPTIMIZER + rule for rule in _EXCLUDED_RULES),
     }
-    jars = [*map(str, spark_jars()), *filter(None, [config.get(_CLASS_PATH)])]
-    return own | dict(config) | {_CLASS_PATH: os.pathsep.join(jars)}
+    jars = {_CLASS_PATH: os.pathsep.join([*map(str, spark_jars()), *filter(None, [config.get(_CLASS_PATH)])])}
+    if is_cluster(master):
+        there = cluster_settings(master, config)
+        jars[JARS] = there.pop(JARS)
+        own |= there
+    return own | dict(config) | jars
 
 
 def is_running() -> bool:
@@ -111,15 +117,20 @@ def open_session(
     """
     os.environ["JAVA_HOME"] = str(java_home(find_java()))
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Without it Spark asks for the address of this machine's name, which may have none.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not is_cluster(master):
+        # Without it Spark asks for the address of this machine's name, which may have none.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # It prints the whole stack of every refused expression; the mistake itself is raised, with its field.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     builder = SparkSession.builder.appName(name)
-    for key, value in spark_settings(master, config or {}, rows).items():
-        builder = builder.config(key, value)
     try:
+        for key, value in spark_settings(master, config or {}, rows).items():
+            builder = builder.config(key, value)
         session = builder.getOrCreate()
+    except OSError as failure:
+        raise EnvironmentException(f"there is no way to {master}: {failure}; look at spec.spark.master") from failure
+    except Py4JError as failure:
+        raise EnvironmentException(f"Spark did not start with {master}: {_first_line(failure)}") from failure
     except PySparkRuntimeError as failure:
         raise EnvironmentException(
             f"Spark's JVM ended before it was ready ({failure}); it has printed why. Look at spec.spark.config, at the"
@@ -129,6 +140,12 @@ def open_session(
     for mentioned in _MENTIONED:
         setattr(session._jvm, mentioned, getattr(session._jvm, mentioned))
     return session
+
+
+def _first_line(failure: Py4JError) -> str:
+    """What the JVM said, without its stack."""
+    said = getattr(failure, "java_exception", None)
+    return str(said or failure).strip().splitlines()[0]
 
 
 def end_jvm(seconds: float) -> bool:

@@ -15,6 +15,7 @@ from streams_runtime.api import Reading, StreamsApplication
 from streams_runtime.api.load import accepted
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.origins import retold
+from streams_runtime.api.spark_checks import is_cluster
 from streams_runtime.builder import StreamsBuilder
 from streams_runtime.builder.resolve import read_file, read_with_python
 from streams_runtime.engine import Compiled, compiled, error_policy
@@ -75,7 +76,9 @@ class TopologyTestDriver:
         self._in_batch = False
         self.schemas = LocalSchemas()
         with ExitStack() as undo:
-            session = undo.enter_context(spark_session(self.topology.application_id, spark.master, config))
+            # A test needs no cluster, whatever the application runs on.
+            master = "local[*]" if is_cluster(spark.master) else spark.master
+            session = undo.enter_context(spark_session(self.topology.application_id, master, config))
             folder = undo.enter_context(TemporaryDirectory(prefix="topology-test-driver-"))
             self._compiled = _analysed(session, self.topology, origins, self.schemas)
             self._compiled.compiler.register_schemas()
