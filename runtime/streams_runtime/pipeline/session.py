@@ -53,6 +53,9 @@ _MENTIONED = (  # by PySpark itself, in almost every call
     "org.apache.spark.sql.Observation",
     "org.apache.spark.sql.classic.SparkSession",
 )
+# Planning is never optimised for as long as it takes to pay: half of a start's processor time. And what it leaves behind
+# is little; a heap of the usual size would be filled once before anything is collected.
+_PLANNING_ONLY = ("-XX:TieredStopAtLevel=1", "-Xms96m", "-XX:MaxNewSize=64m")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -61,8 +64,7 @@ def _java_options(rows: bool) -> tuple[str, ...]:
     # A batch is throughput work in a small heap, where the parallel collector takes a tenth less of the processor than
     # G1.
     own = ("-XX:+UseParallelGC", f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}")
-    # Planning is never optimised for as long as it takes to pay: half of a start's processor time.
-    return (*own, *(() if rows else ("-XX:TieredStopAtLevel=1",)), *spark_class_data().options)
+    return (*own, *(() if rows else _PLANNING_ONLY), *spark_class_data().options)
 
 
 def spark_settings(master: str, config: Mapping[str, str], rows: bool = True) -> dict[str, str]:
