@@ -53,8 +53,8 @@ _MENTIONED = (  # by PySpark itself, in almost every call
     "org.apache.spark.sql.Observation",
     "org.apache.spark.sql.classic.SparkSession",
 )
-# Planning is never optimised for as long as it takes to pay: half of a start's processor time. And what it leaves behind
-# is little; a heap of the usual size would be filled once before anything is collected.
+# Planning is never optimised for as long as it takes to pay: half of a start's processor time. And what it leaves
+# behind is little; a heap of the usual size would be filled once before anything is collected.
 _PLANNING_ONLY = ("-XX:TieredStopAtLevel=1", "-Xms96m", "-XX:MaxNewSize=64m")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
