@@ -6,6 +6,7 @@ import pytest
 from topology_drivers import ORDERS, Made, document
 
 from streams_runtime.errors import InvalidApplicationException, StreamsException
+from streams_runtime.state.reducing import CHUNK_SIZE
 from streams_runtime.testing import START, Record
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
@@ -35,6 +36,43 @@ def test_a_value_that_the_lambda_fails_on_is_told_and_the_driver_goes_on_without
         orders.pipe("ann", {"amount": 2**40})
     orders.pipe("ann", {"amount": 1})
     assert balance.read_all() == [Record("ann", {"left": 9, "n": 1}, START)]
+
+
+def test_every_change_of_a_lambda_is_told_in_the_order_of_the_records(made: Made) -> None:
+    trail = "if(row.amount = 0, null, concat(trail, ',', cast(row.amount as string)))"
+    folded = {
+        "trail": f"reduce('', (trail, row) -> {trail})",
+        "seen": "reduce(named_struct('last', cast(null as bigint), 'all', array(0L)), (seen, row) ->"
+        " named_struct('last', row.amount, 'all', slice(concat(seen.all, array(row.amount)), -2, 2)))",
+        "n": "count(*)",
+    }
+    steps = [{**BALANCE, "aggregate": folded}, {"name": "changes", "from": "balance", "toStream": {}}]
+    driver = made(document([ORDERS], steps, {"changes": "changes"}))
+    orders, changes = driver.input_topic("orders"), driver.output_topic("changes")
+    amounts = [("ann", 1), ("bob", 5), ("ann", 2), ("ann", 0), ("ann", 3), (None, 4), ("bob", 6)]
+    orders.pipe("ann", {"amount": 7})
+    orders.pipe_all([(key, {"amount": amount}) for key, amount in amounts])
+    told = [(each.key, each.value["trail"], each.value["seen"], each.value["n"]) for each in changes.read_all()]
+    assert told == [
+        ("ann", ",7", {"last": 7, "all": [0, 7]}, 1),
+        ("ann", ",7,1", {"last": 1, "all": [7, 1]}, 2),
+        ("bob", ",5", {"last": 5, "all": [0, 5]}, 1),
+        ("ann", ",7,1,2", {"last": 2, "all": [1, 2]}, 3),
+        ("ann", None, {"last": 0, "all": [2, 0]}, 4),
+        ("ann", ",3", {"last": 3, "all": [0, 3]}, 5),
+        ("bob", ",5,6", {"last": 6, "all": [5, 6]}, 2),
+    ]
+    many = [("cyd", {"amount": number + 1}) for number in range(2 * CHUNK_SIZE + 3)]
+    orders.pipe_all(many)
+    found = [each.value["trail"] for each in changes.read_all()]
+    assert found == ["," + ",".join(map(str, range(1, end + 2))) for end in range(len(many))]
+
+
+def test_a_failure_in_a_lambda_of_which_every_change_is_told_names_its_field(made: Made) -> None:
+    steps = [BALANCE, {"name": "changes", "from": "balance", "toStream": {}}]
+    orders = made(document([ORDERS], steps, {"changes": "changes"})).input_topic("orders")
+    with pytest.raises(StreamsException, match=r"aggregate\.left: the expression failed in Spark: \[CAST_OVERFLOW\]"):
+        orders.pipe("ann", {"amount": 2**40})
 
 
 def test_users_functions_are_refused_within_a_lambda(made: Made) -> None:

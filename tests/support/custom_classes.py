@@ -25,6 +25,20 @@ class Trail:
         return {"trail": f"[{earlier['trail']}|{later['trail']}]", "n": earlier["n"] + later["n"]}
 
 
+class Folded:
+    """A number that depends on the order of the records."""
+
+    state_type = "BIGINT"
+
+    def zero(self) -> int:
+        return 6
+
+    def add(self, state: int, records: pa.RecordBatch) -> int:
+        for value in records["v"].to_pylist():
+            state = (state * 31 + (value or 0)) & 0xFFFFF
+        return state
+
+
 class Newest:
     """The newest three records whole, with a result that is not the state; it lacks a merge."""
 

@@ -169,3 +169,37 @@ def test_a_class_that_lacks_something_is_refused_before_any_record(name: str, to
 
 def test_merge_is_asked_of_sessions_only() -> None:
     assert user_class("custom_classes:Newest", merges=False).result_type == "STRUCT<days: ARRAY<DATE>, most: DOUBLE>"
+
+
+def told(state: AggregateState, rows: pa.Table, *sequences: Turns) -> pa.Table:
+    records = sum(len(each) - 1 for each in sequences)
+    return state.told(rows, sequences, rows.slice(0, records), lambda number: f"the key {number}")
+
+
+def test_of_a_class_that_is_told_each_record_leaves_a_state_of_its_own() -> None:
+    state = state_of("Trail")
+    stored = state.decode([b'{"c":{"trail":"old","n":3}}', None])
+    batch = state.of_batch(given_by_spark(state, [(2, 1)], [(5, 2)], [(7, None)], [(8, 4)]))
+    found = told(state, pa.concat_tables([stored, batch]), [0, 2, 3, 5], [1, 4])
+    # Trail changes the state that it is given, which is another object each time.
+    assert trails(state, found) == ["old,1", "old,1,2", "old,1,2,4", ",null"]
+
+
+def test_of_a_class_with_a_result_each_record_has_its_own_result() -> None:
+    state = state_of("Newest", pa.list_(NEWEST), NEWEST, RESULT)
+    halves = [0.5, None, 0.25]
+    lists = [[(at, {"at": TIME, "a": at, "half": half, "raw": b""})] for at, half in enumerate(halves)]
+    batch = state.of_batch(given_by_spark(state, *lists, record=NEWEST))
+    found = told(state, pa.concat_tables([state.decode([None]), batch]), [0, 1, 2, 3])
+    assert [len(each) for each in found["c.state"].to_pylist()] == [1, 2, 3]
+    assert [each["most"] for each in state.finish(found)["c"].to_pylist()] == [0.5, 0.5, 0.5]
+
+
+def test_a_failure_of_a_class_that_is_told_names_the_one_record() -> None:
+    state = state_of("Failing")
+    batch = state.of_batch(given_by_spark(state, [(3, 1)], [(4, 2)], [(5, 13)]))
+    rows = pa.concat_tables([state.decode([None, None]), batch])
+    with pytest.raises(
+        UserCodeException, match="failed in add for the key 1, with records of in at the offsets 5 to 5"
+    ):
+        told(state, rows, [0, 2], [1, 3, 4])

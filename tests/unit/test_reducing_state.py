@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.state import reducing
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.reducing import ADD, BEGIN, MERGE, STORED
 from streams_runtime.state.turns import Mark
@@ -43,8 +45,8 @@ def state_of(parameter: str, kind: pa.DataType | None = None) -> tuple[Aggregate
         pa.schema([("c", pa.list_(pa.string() if kind is None else kind)), ("c.found", found), ("n", pa.int64())])
     )
     told = Told()
-    for _, reducing, *_ in state.reductions():
-        reducing.fold = told
+    for _, reduction, *_ in state.reductions():
+        reduction.fold = told
     return state, told
 
 
@@ -118,3 +120,27 @@ def test_states_that_json_does_not_hold_are_refused_at_the_field(kind: pa.DataTy
     assert mistake.path == "aggregate.c"
     assert "not there yet" in mistake.found
     assert "cast the initial value to numbers" in mistake.remedy
+
+
+def test_of_a_reduce_that_is_told_the_records_of_each_key_are_asked_for_in_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reducing, "CHUNK_SIZE", 2)
+    state, _ = state_of(PARAMETER)
+    asked: list[dict[str, Any]] = []
+
+    def fold(table: pa.Table) -> pa.ChunkedArray:
+        asked.extend(table.to_pylist())
+        answer = [[f"{row}.{n}" for n, _ in enumerate(chain(*each["chunks"]))] for row, each in enumerate(asked)]
+        return pa.chunked_array([pa.array(answer, pa.list_(pa.large_string()))])
+
+    for _, reduction, *_ in state.reductions():
+        reduction.fold = fold
+    rows = rows_of(state, ["x", None], *([(at, at * 10)] for at in range(6)))
+    left = state.told(rows, [[0, 2, 3, 4, 5, 7], [1, 6]], rows.slice(2), str)
+    chunks = [[[record["a"] for record in chunk] for chunk in each["chunks"]] for each in asked]
+    assert [each["state"] for each in asked] == ["x", None]
+    assert chunks == [[[0, 10], [20, 30], [50]], [[40]]]
+    assert left["c"].to_pylist() == ["0.0", "0.1", "0.2", "0.3", "0.4", "1.0"]
+    assert left["n"].to_pylist() == [1] * 6  # of others what was put together already
+    assert left["c.records"].null_count == 6

@@ -68,21 +68,6 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
         "'t', whose rows are windows, is not there yet",
         "toStream, keyBy, toTable",
     ),
-    "a reduce that is told": (
-        [
-            step(from_="t", **TOLD),
-            total(name="t", aggregate={"n": "reduce(0, (state, row) -> state + 1)"}),
-        ],
-        f"{S.replace('0', '1')}.aggregate.n",
-        "reduce in an aggregate of which every change is asked for",
-        "by a sink",
-    ),
-    "a class in Python that is told": (
-        [step(name="n", aggregate={"n": "python('m:C', amount)"}, store="n"), step(name="c", from_="n", **TOLD)],
-        f"{S}.aggregate.n",
-        "every change is asked for, by a toStream or a join, is not there yet",
-        "by a sink",
-    ),
     "a merge of windows that have closed": (
         [
             step(name="m", merge=["more", "few"], from_=None),

@@ -71,7 +71,7 @@ def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
 
 def _told(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:
     tables = {name for name, stream in streams.items() if stream.table}
-    if step.name not in told_aggregates(steps, tables):
+    if step.window is None or step.name not in told_aggregates(steps, tables):
         return
     for name, text in (step.aggregate or {}).items():
         try:
@@ -79,9 +79,7 @@ def _told(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Seque
         except SqlSyntaxError:
             continue
         if what is not None:
-            found = (
-                f"{what} in an aggregate of which every change is asked for, by a toStream or a join, is not there yet"
-            )
+            found = f"{what} in windows of which every change is asked for is not there yet"
             remedy = "write the aggregate to a topic by a sink, and read that in another application"
             yield Mistake(under(path, "aggregate", name), found, remedy)
 

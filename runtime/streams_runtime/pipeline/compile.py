@@ -530,11 +530,11 @@ class Compiler:
         rows = self._outputs[node.input]
         check_aggregates(state, rows)
         self._aggregates[node.name] = state
-        if node.name in self._told and state.in_turn:
+        if node.name in self._told and node.windows is not None and state.in_turn:
             raise _told_one_by_one(node)
         schema = to_arrow_schema(self.partial_aggregates(node, rows, Observation()).schema)
         state.bind(schema)
-        bind_reductions(self._spark, state)
+        bind_reductions(self._spark, state, node.name in self._told)
         empty = schema.empty_table()
         finished = state.finish(state.of_batch(empty))
         nothing = empty["_time"]
@@ -566,7 +566,7 @@ def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> Regist
 
 
 def _told_one_by_one(node: AggregateNode) -> InvalidApplicationException:
-    found = "a class in Python, or reduce, in an aggregate of which every change is asked for is not there yet"
+    found = "a class in Python, or reduce, in windows of which every change is asked for is not there yet"
     remedy = "write the aggregate to a topic by a sink, and read that in another application"
     return InvalidApplicationException([Mistake(f"{node.path}.aggregate", found, remedy)])
 

@@ -17,13 +17,13 @@ from streams_runtime.pipeline.failures import expression_failed, is_spark_failur
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.in_turn import whole
-from streams_runtime.state.reducing import ADD, BEGIN, DO, MERGE, RECORD, RECORDS, STATE, STORED, TURNS
+from streams_runtime.state.reducing import ADD, BEGIN, CHUNKS, DO, MERGE, RECORD, RECORDS, STATE, STORED, TURNS
 
 _HELD, _RECORD, _STACK, _TURN = "_held", "_record", "_stack", "_turn"
 
 
-def bind_reductions(spark: SparkSession, state: AggregateState) -> None:
-    """Have Spark compute the lambdas of an aggregate step, whose state is bound.
+def bind_reductions(spark: SparkSession, state: AggregateState, told: bool = False) -> None:
+    """Have Spark compute the lambdas of an aggregate step, whose state is bound; `told`: of which every change counts.
 
     Raises:
         InvalidApplicationException: what Spark's analysis refuses of them, and results that are no state; all of it.
@@ -31,7 +31,7 @@ def bind_reductions(spark: SparkSession, state: AggregateState) -> None:
     mistakes: list[Mistake] = []
     for path, kind, of_state, of_record in state.reductions():
         try:
-            kind.fold = SparkFold(spark, path, kind.reduction, of_state, of_record)
+            kind.fold = SparkFold(spark, path, kind.reduction, of_state, of_record, told)
         except InvalidApplicationException as error:
             mistakes += error.mistakes
     if mistakes:
@@ -42,15 +42,27 @@ class SparkFold:
     """A state.reducing.Fold."""
 
     def __init__(
-        self, spark: SparkSession, path: str, reduction: Reduction, state: pa.DataType, record: pa.DataType
+        self,
+        spark: SparkSession,
+        path: str,
+        reduction: Reduction,
+        state: pa.DataType,
+        record: pa.DataType,
+        told: bool = False,
     ) -> None:
-        """Analyse the lambdas over no rows. `path` is their field. Raises InvalidApplicationException."""
+        """Analyse the lambdas over no rows. `path` is their field. Raises InvalidApplicationException.
+
+        `told`: the state after each record is wanted; there is no lambda then that puts states together.
+        """
         self._spark, self._path = spark, path
         of_state = from_arrow_type(state)
         kind = _sql(spark, of_state)
         add, merge = reduction.add, reduction.merge
         self._check(reduction, add, of_state, [state, record])
-        if merge is None:
+        if told:
+            self._expression = _telling(reduction, kind)
+            columns = {STATE: state, CHUNKS: pa.list_(pa.list_(record))}
+        elif merge is None:
             self._expression = _adding(reduction, kind)
             columns = {STATE: state, RECORDS: pa.list_(record)}
         else:
@@ -95,6 +107,17 @@ class SparkFold:
 def _adding(reduction: Reduction, kind: str) -> str:
     added = _added(reduction, kind, _HELD, _RECORD)
     return f"aggregate({RECORDS}, {STATE}, ({_HELD}, {_RECORD}) -> {added})"
+
+
+def _telling(reduction: Reduction, kind: str) -> str:
+    """The states after each record, chunk by chunk, so that a list to which a state is added stays short."""
+    last = f"element_at({_HELD}, -1)"
+    one_more = f"concat({_HELD}, array({_added(reduction, kind, last, _RECORD)}))"
+    begun = f"array(element_at(element_at({_STACK}, -1), -1))"
+    chunk = f"aggregate({_TURN}, {begun}, ({_HELD}, {_RECORD}) -> {one_more})"
+    # Each list begins with the state before its first record.
+    chunks = f"aggregate({CHUNKS}, array(array({STATE})), ({_STACK}, {_TURN}) -> concat({_STACK}, array({chunk})))"
+    return f"flatten(transform({chunks}, {_HELD} -> slice({_HELD}, 2, size({_HELD}))))"
 
 
 def _merging(reduction: Reduction, merge: Lambda, kind: str) -> str:

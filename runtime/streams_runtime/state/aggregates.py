@@ -195,6 +195,21 @@ class AggregateState:
                 columns += each.of(others)
         return pa.table(columns, names=self._bound().names)
 
+    def told(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
+        """The same after each record: a row for each row of a sequence but its first, as `others` has.
+
+        The first row of a sequence is a stored state; each of the others has one record. Raises as `played` does.
+        """
+        if not self.in_turn:
+            return others
+        columns: list[pa.ChunkedArray] = []
+        for each in self._aggregates:
+            if isinstance(each.kind, InTurn):
+                columns += each.kind.told(each.of(rows), sequences, each.declared.path, named)
+            else:
+                columns += each.of(others)
+        return pa.table(columns, names=self._bound().names)
+
     def encode(self, state: pa.Table) -> list[bytes]:
         """State as stored: one JSON object a row.
 

@@ -72,6 +72,30 @@ class Custom(InTurn):
             parts.append(play.column("result", results, columns[1].type))
         return [*parts, *nothing_of(columns[-3:], len(states))]
 
+    def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
+        """One call of `add` for each record, with the state as it would come out of the store.
+
+        Raises UserCodeException, as `played` does.
+        """
+        records = [(row,) for turns in sequences for row in rows_of(turns[1:])]
+        owners = [number for number, turns in enumerate(sequences) for _ in turns[1:]]
+        play = _Play(self._class, columns[0], columns[-3:], records, lambda at: (path, named(owners[at])))
+        states: list[Any] = []
+        results: list[Any] = []
+        for turns in sequences:
+            (begin,) = rows_of(turns[:1])
+            state = play.stored(begin)
+            for _ in turns[1:]:
+                after = play.after(len(states), state)
+                if self._has_result:
+                    results.append(play.result_of(len(states), after.as_py()))
+                states.append(after.as_py())
+                state = after.as_py()  # a new object each time: the class may change what it is given
+        parts = [play.column("state", states, columns[0].type)]
+        if self._has_result:
+            parts.append(play.column("result", results, columns[1].type))
+        return [*parts, *nothing_of(columns[-3:], len(states))]
+
     def unfit(self, parts: Columns) -> bool:
         return any(has_unfit(each) for each in parts[: len(self.parts)])
 
@@ -115,13 +139,22 @@ class _Play:
                 stack.append(_State(self._merged(earlier, later)))
             elif not self._is_batch[turn]:
                 # A new object each time: several windows may begin with one state, and the class may change it.
-                stack.append(_State(self._states[turn].as_py()))
+                stack.append(_State(self.stored(turn)))
             else:
                 if not stack:
                     stack.append(_State(None))
                 stack[-1].pending.append(turn)
         (left,) = stack
         return self._added(left)
+
+    def stored(self, row: int) -> Any:
+        """The state that a row has."""
+        return self._states[row].as_py()
+
+    def after(self, number: int, before: Any) -> pa.Scalar:
+        """The state that a sequence, which is one record, makes of the one before it, as its declared type has it."""
+        self._number = number
+        return self._one(self._added(_State(before, rows_of(self._sequences[number]))), "state", self._states.type)[0]
 
     def result_of(self, number: int, state: Any) -> Any:
         """What the class makes of a state for others."""

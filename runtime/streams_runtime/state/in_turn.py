@@ -37,6 +37,13 @@ class InTurn(Kind):
         Raises StreamsException: what the user wrote failed; the message has the field.
         """
 
+    @abstractmethod
+    def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
+        """The same after each record: one row for each row of a sequence but its first, in their order.
+
+        The first one is a stored state, or nulls; each of the others has one record. Raises as `played` does.
+        """
+
 
 def in_order(found: pa.ChunkedArray) -> Columns:
     """The lists of structs of an offset (`at`) and a record, in the order of offsets: those, and the records."""

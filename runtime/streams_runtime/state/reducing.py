@@ -6,9 +6,11 @@ What is computed is decided here, and Spark computes it (`Fold`) for all keys at
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streams_runtime.api.kept_types import KEPT
 from streams_runtime.api.reduce_aggregates import Reduction
@@ -23,10 +25,14 @@ BEGIN, STORED, ADD, MERGE = range(4)
 """What a turn does to a stack of states: begin a new one, put a stored one on it, add a record to the last one, put the
 last two together.
 """
+CHUNKS = "chunks"
+CHUNK_SIZE = 256
+"""How many records at most have their states put into one list, since each one is put there by a copy of the list."""
 Fold = Callable[[pa.Table], pa.ChunkedArray]
 """One state for each row. A row is a stored state (STATE, null where there was none) and the records to be added to it
-in their order (RECORDS); or, where states are put together, TURNS: what to DO, with which STATE or RECORD. Raises
-StreamsException: the expression failed.
+in their order (RECORDS); or, where states are put together, TURNS: what to DO, with which STATE or RECORD. Where every
+change is told, a row has the records in lists of CHUNK_SIZE (CHUNKS), and what it gives is a list of states: one after
+each record. Raises StreamsException: the expression failed.
 """
 
 
@@ -64,6 +70,22 @@ class Reducing(InTurn):
         asked = _merging if self.reduction.merge is not None else _adding
         left = self.fold(asked(states, records, sequences)).cast(columns[0].type)
         return [left, *nothing_of(columns[1:], len(sequences))]
+
+    def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
+        assert self.fold is not None
+        states, records = (whole(each) for each in columns)
+        asked = _adding(states, records, sequences)
+        left = pc.list_flatten(self.fold(asked.set_column(1, CHUNKS, _in_chunks(whole(asked[RECORDS])))))
+        return [left.cast(columns[0].type), *nothing_of(columns[1:], len(left))]
+
+
+def _in_chunks(lists: pa.ListArray) -> pa.ListArray:
+    """The lists, each as lists of CHUNK_SIZE of its elements and one of what is left."""
+    ends = lists.offsets.to_pylist()
+    starts = [range(start, end, CHUNK_SIZE) for start, end in pairwise(ends)]
+    bounds = pa.array([*chain.from_iterable(starts), ends[-1]], pa.int32())
+    owned = pa.array(accumulate((len(each) for each in starts), initial=0), pa.int32())
+    return pa.ListArray.from_arrays(owned, pa.ListArray.from_arrays(bounds, lists.values))
 
 
 def _adding(states: pa.Array, records: pa.ListArray, sequences: Sequence[Turns]) -> pa.Table:

@@ -20,6 +20,7 @@ from streams_runtime.pipeline.windows import ORDER
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.shown import seen
 from streams_runtime.state.store import KeyValueStore, Updates, unstamp
+from streams_runtime.tasks.parts import place_named
 from streams_runtime.tasks.places import places
 
 Numbers = npt.NDArray[np.int64]
@@ -48,7 +49,8 @@ def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, 
     """What each record of a batch (told.change_by_change) makes of its key's contents; writes nothing.
 
     Raises:
-        StreamsException: a total left its range.
+        StreamsException: a total left its range, or a reduce failed.
+        UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
     assert keyed.within is not None
@@ -64,6 +66,7 @@ def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, 
     old = state.decode([None if each is None else each[1] for each in stored])
     begun = _with(state, state.of_batch(keyed.columns.take(by_key)), firsts, old)
     contents, times = _running(state, begun, times, firsts)
+    contents = _told_in_turn(state, keyed, by_key, firsts, old, contents)
     lasts = np.append(firsts[1:], len(where)) - 1
     values, time_list = state.encode(contents), times.tolist()
     updates: dict[int, Updates] = {}
@@ -74,6 +77,19 @@ def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, 
             updates[partition] = Updates(*kept)
     shown = pa.array(seen(state, contents, [True] * len(where)), pa.binary())
     return Told(_changes(keyed, by_key, rows, times, shown), updates)
+
+
+def _told_in_turn(
+    state: AggregateState, keyed: Keyed, by_key: pa.Array, firsts: Numbers, old: pa.Table, contents: pa.Table
+) -> pa.Table:
+    """The contents, with those of aggregates whose records are to be taken one after the other."""
+    if not state.in_turn:
+        return contents
+    rows = pa.concat_tables([old, state.of_batch(keyed.columns.take(by_key))])
+    ends = np.append(firsts[1:], len(contents)) + len(old)
+    turns = [(key, *range(first + len(old), end)) for key, (first, end) in enumerate(zip(firsts, ends, strict=True))]
+    places = by_key.take(pa.array(firsts)).to_pylist()
+    return state.told(rows, turns, contents, lambda number: place_named(keyed, places[number]))
 
 
 def _stored(where: Sequence[tuple[int, bytes]], stores: Mapping[int, KeyValueStore]) -> list[tuple[int, bytes] | None]:

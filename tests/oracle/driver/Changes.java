@@ -67,6 +67,16 @@ final class Changes {
                 KTable<String, String> many = counted(stream("in"), "counted");
                 KTable<String, String> doubled = many.mapValues(value -> text(number(value) * 2));
                 return Map.of("out", fitting(doubled).leftJoin(users(), Changes::both).toStream());
+            case "foldings":
+                KTable<String, String> folded = folded(stream("in"), "folded");
+                KTable<String, String> one = folded.mapValues(Changes::thousandth);
+                KTable<String, String> two =
+                    folded.mapValues(value -> text(number(value) / 1000 * 100 + number(value) % 1000));
+                return Map.of(
+                    "out", one.toStream(),
+                    "classes", two.toStream(),
+                    "fitting", folded.filter((key, value) -> fits(thousandth(value))).mapValues(Changes::thousandth).toStream(),
+                    "both", joined(stream("other"), one));
             case "a table of changes":
                 KTable<String, String> changed = kept(fitting(users()).toStream(), "kept");
                 return Map.of("out", joined(stream("other"), changed), "changes", changed.toStream());
@@ -91,6 +101,23 @@ final class Changes {
         return stream
             .groupByKey(Grouped.with(TEXT, TEXT))
             .aggregate(() -> text(0), (key, value, count) -> text(number(count) + 1), store(store));
+    }
+
+    /** A thousand times a number that depends on the order of the records, and how many there were. */
+    private static KTable<String, String> folded(KStream<String, String> stream, String store) {
+        return stream
+            .groupByKey(Grouped.with(TEXT, TEXT))
+            .aggregate(
+                () -> text(6000),
+                (key, value, state) -> {
+                    long before = number(state);
+                    return text((before / 1000 * 31 + number(value) & 0xFFFFF) * 1000 + before % 1000 + 1);
+                },
+                store(store));
+    }
+
+    private static String thousandth(String value) {
+        return text(number(value) / 1000);
     }
 
     private static KTable<String, String> fitting(KTable<String, String> table) {
