@@ -44,6 +44,10 @@ def test_every_change_of_a_lambda_is_told_in_the_order_of_the_records(made: Made
         "trail": f"reduce('', (trail, row) -> {trail})",
         "seen": "reduce(named_struct('last', cast(null as bigint), 'all', array(0L)), (seen, row) ->"
         " named_struct('last', row.amount, 'all', slice(concat(seen.all, array(row.amount)), -2, 2)))",
+        "at": "reduce(cast(null as timestamp), (at, row) -> row._timestamp)",
+        "raw": "reduce(cast('' as binary), (raw, row) -> cast(row._key as binary))",
+        "newest": "python('custom_classes:Newest', _timestamp as at, amount as a, cast(amount as double) as half,"
+        " cast(_key as binary) as raw)",
         "n": "count(*)",
     }
     steps = [{**BALANCE, "aggregate": folded}, {"name": "changes", "from": "balance", "toStream": {}}]
@@ -52,7 +56,8 @@ def test_every_change_of_a_lambda_is_told_in_the_order_of_the_records(made: Made
     amounts = [("ann", 1), ("bob", 5), ("ann", 2), ("ann", 0), ("ann", 3), (None, 4), ("bob", 6)]
     orders.pipe("ann", {"amount": 7})
     orders.pipe_all([(key, {"amount": amount}) for key, amount in amounts])
-    told = [(each.key, each.value["trail"], each.value["seen"], each.value["n"]) for each in changes.read_all()]
+    records = changes.read_all()
+    told = [(each.key, each.value["trail"], each.value["seen"], each.value["n"]) for each in records]
     assert told == [
         ("ann", ",7", {"last": 7, "all": [0, 7]}, 1),
         ("ann", ",7,1", {"last": 1, "all": [7, 1]}, 2),
@@ -61,6 +66,14 @@ def test_every_change_of_a_lambda_is_told_in_the_order_of_the_records(made: Made
         ("ann", None, {"last": 0, "all": [2, 0]}, 4),
         ("ann", ",3", {"last": 3, "all": [0, 3]}, 5),
         ("bob", ",5,6", {"last": 6, "all": [5, 6]}, 2),
+    ]
+    assert {(each.value["at"], each.key == "ann", each.value["raw"]) for each in records} == {
+        ("2024-01-01T00:00:00.000000Z", True, "YW5u"),
+        ("2024-01-01T00:00:00.000000Z", False, "Ym9i"),
+    }
+    newest = [each.value["newest"] for each in records if each.key == "ann"]
+    assert newest == [
+        {"days": ["2024-01-01"] * days, "most": most} for days, most in ((1, 7), (2, 7), (3, 7), (3, 2), (3, 3))
     ]
     many = [("cyd", {"amount": number + 1}) for number in range(2 * CHUNK_SIZE + 3)]
     orders.pipe_all(many)

@@ -69,13 +69,14 @@ final class Changes {
                 return Map.of("out", fitting(doubled).leftJoin(users(), Changes::both).toStream());
             case "foldings":
                 KTable<String, String> folded = folded(stream("in"), "folded");
+                KTable<String, String> fittingFolded = folded.filter((key, value) -> fits(thousandth(value)));
                 KTable<String, String> one = folded.mapValues(Changes::thousandth);
                 KTable<String, String> two =
                     folded.mapValues(value -> text(number(value) / 1000 * 100 + number(value) % 1000));
                 return Map.of(
                     "out", one.toStream(),
                     "classes", two.toStream(),
-                    "fitting", folded.filter((key, value) -> fits(thousandth(value))).mapValues(Changes::thousandth).toStream(),
+                    "fitting", fittingFolded.mapValues(Changes::thousandth).toStream(),
                     "both", joined(stream("other"), one));
             case "a table of changes":
                 KTable<String, String> changed = kept(fitting(users()).toStream(), "kept");
