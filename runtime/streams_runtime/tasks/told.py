@@ -20,6 +20,7 @@ from streams_runtime.pipeline.windows import ORDER
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.shown import seen
 from streams_runtime.state.store import KeyValueStore, Updates, unstamp
+from streams_runtime.state.turns import Turns
 from streams_runtime.tasks.parts import place_named
 from streams_runtime.tasks.places import places
 
@@ -64,9 +65,13 @@ def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, 
     times = keyed.timestamps.take(by_key).to_numpy().astype(np.int64)
     times[firsts] = np.maximum(times[firsts], [-1 if each is None else each[0] for each in stored])
     old = state.decode([None if each is None else each[1] for each in stored])
-    begun = _with(state, state.of_batch(keyed.columns.take(by_key)), firsts, old)
+    batch = state.of_batch(keyed.columns.take(by_key))
+    begun = _with(state, batch, firsts, old)
     contents, times = _running(state, begun, times, firsts)
-    contents = _told_in_turn(state, keyed, by_key, firsts, old, contents)
+    if state.in_turn:
+        turns, begins = _sequences(firsts, len(batch)), by_key.take(pa.array(firsts)).to_pylist()
+        states = pa.concat_tables([old, batch])
+        contents = state.told(states, turns, contents, lambda number: place_named(keyed, begins[number]))
     lasts = np.append(firsts[1:], len(where)) - 1
     values, time_list = state.encode(contents), times.tolist()
     updates: dict[int, Updates] = {}
@@ -79,17 +84,11 @@ def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, 
     return Told(_changes(keyed, by_key, rows, times, shown), updates)
 
 
-def _told_in_turn(
-    state: AggregateState, keyed: Keyed, by_key: pa.Array, firsts: Numbers, old: pa.Table, contents: pa.Table
-) -> pa.Table:
-    """The contents, with those of aggregates whose records are to be taken one after the other."""
-    if not state.in_turn:
-        return contents
-    rows = pa.concat_tables([old, state.of_batch(keyed.columns.take(by_key))])
-    ends = np.append(firsts[1:], len(contents)) + len(old)
-    turns = [(key, *range(first + len(old), end)) for key, (first, end) in enumerate(zip(firsts, ends, strict=True))]
-    places = by_key.take(pa.array(firsts)).to_pylist()
-    return state.told(rows, turns, contents, lambda number: place_named(keyed, places[number]))
+def _sequences(firsts: Numbers, rows: int) -> list[Turns]:
+    """The rows of each key, with its stored state before them: of a table of these states and then all rows."""
+    starts = firsts + len(firsts)
+    ends = np.append(starts[1:], rows + len(firsts))
+    return [(key, *range(start, end)) for key, (start, end) in enumerate(zip(starts, ends, strict=True))]
 
 
 def _stored(where: Sequence[tuple[int, bytes]], stores: Mapping[int, KeyValueStore]) -> list[tuple[int, bytes] | None]:
