@@ -1,8 +1,6 @@
 """State side of an aggregate by sessions: a batch's fragments join what the store has, and each other.
 
-Fragments of a key are taken in their order, each as KStreamSessionWindowAggregate takes a record: it joins every
-session that lies at most the gap away, and comes too late if what comes of that has ended before all that may still
-change. A fragment of several records is sure to be in time (pipeline.windows).
+Fragments of a key are taken in their order, each as tasks.session_turns says.
 """
 
 from __future__ import annotations
@@ -21,9 +19,10 @@ from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.turns import Mark, Turn, Turns
-from streams_runtime.state.window_keys import session_key, split_session_key
+from streams_runtime.state.window_keys import session_key
 from streams_runtime.state.windows import SessionStore
 from streams_runtime.tasks.parts import place_named, put_in_turn
+from streams_runtime.tasks.session_turns import Fragment, fragments_by_key, meeting, stored_sessions
 from streams_runtime.tasks.updates import Merged
 from streams_runtime.topology.nodes import AggregateNode
 from streams_runtime.topology.windows import SessionWindows
@@ -31,7 +30,7 @@ from streams_runtime.topology.windows import SessionWindows
 
 @dataclass(slots=True)
 class _Session:
-    """A session as it comes to be; `stored`: it lies there.
+    """A session as it comes to be.
 
     `parts` are rows, of stored states and of the batch's, with what is done between them. They are the session's own.
     """
@@ -39,16 +38,6 @@ class _Session:
     start: int
     end: int
     parts: list[Turn]
-    stored: bool = False
-
-
-@dataclass(slots=True)
-class _Fragment:
-    start: int
-    end: int
-    turn: int
-    before: int  # stream time before it
-    row: int
 
 
 @dataclass(slots=True)
@@ -78,7 +67,7 @@ def merged_sessions(state: AggregateState, keyed: Keyed, stores: Mapping[int, An
         ProcessorStateException: a store can't be read.
     """
     outcome, windows = _Outcome(), _windows_of(keyed)
-    for (partition, key), fragments in _by_key(keyed).items():
+    for (partition, key), fragments in fragments_by_key(keyed).items():
         store = stores[partition]
         assert isinstance(store, SessionStore)
         _follow(windows, store, partition, key, fragments, outcome)
@@ -93,54 +82,30 @@ def merged_sessions(state: AggregateState, keyed: Keyed, stores: Mapping[int, An
     return Merged(updates, changed, len(outcome.missed), outcome.missed)
 
 
-def _by_key(keyed: Keyed) -> dict[tuple[int, bytes], list[_Fragment]]:
-    """The fragments of each partition's keys, in their order."""
-    assert keyed.within is not None
-    starts, ends, order, before = (keyed.within[name].to_pylist() for name in FRAGMENT_COLUMNS)
-    keys, partitions = encoded(keyed.keys), keyed.partitions.to_pylist()
-    found: defaultdict[tuple[int, bytes], list[_Fragment]] = defaultdict(list)
-    for row in sorted(range(len(order)), key=order.__getitem__):
-        fragment = _Fragment(starts[row], ends[row], order[row], before[row], row)
-        found[partitions[row], keys[row] or b""].append(fragment)
-    return found
-
-
 def _follow(
     windows: SessionWindows,
     store: SessionStore,
     partition: int,
     key: bytes,
-    fragments: Sequence[_Fragment],
+    fragments: Sequence[Fragment],
     outcome: _Outcome,
 ) -> None:
     """One key's fragments, one after the other."""
-    gap = windows.gap
-    first, last = min(each.start for each in fragments) - gap, max(each.end for each in fragments) + gap
-    there = [_Session(*split_session_key(data)[1:], [], stored=True) for data, _ in store.fetch(key, key, first, last)]
-    values = store.get_stored([session_key(key, each.start, each.end) for each in there])
-    for session, value in zip(there, values, strict=True):
-        assert value is not None
-        session.parts.append(-1 - len(outcome.stored))  # rows of stored states count downwards from -1
+    there = []
+    for start, end, value in stored_sessions(windows, store, key, fragments):
+        there.append(_Session(start, end, [-1 - len(outcome.stored)]))  # rows of stored states count downwards from -1
         outcome.stored.append(value)
     known = {(each.start, each.end) for each in there}
     touched: list[_Session] = []
     for fragment in fragments:
-        expired = fragment.before - windows.retention
-        joined = [
-            each
-            for each in there
-            if each.end >= fragment.start - gap and each.start <= fragment.end + gap and each.end > expired
-        ]
-        joined.sort(key=lambda each: (each.end, each.start))  # as Kafka Streams' stores have them
-        start = min([fragment.start, *(each.start for each in joined)])
-        end = max([fragment.end, *(each.end for each in joined)])
-        # Its own time does not move stream time if it is behind; a fragment that is ahead is in time.
-        if end < fragment.before - windows.grace - gap:
-            outcome.missed.append((partition, fragment.turn, [start]))  # of one record, as it is not sure to be in time
+        met = meeting(windows, there, fragment)
+        if met.late:
+            # It is one record, as it is not sure to be in time.
+            outcome.missed.append((partition, fragment.turn, [met.start]))
             continue
-        session = _Session(start, end, _joined(joined, fragment.row))
-        there = [each for each in there if each not in joined] + [session]
-        touched = [each for each in touched if each not in joined] + [session]
+        session = _Session(met.start, met.end, _joined(met.joined, fragment.row))
+        there = [each for each in there if each not in met.joined] + [session]
+        touched = [each for each in touched if each not in met.joined] + [session]
     left = {(each.start, each.end) for each in there}
     outcome.gone += [(partition, key, start, end) for start, end in sorted(known - left)]
     outcome.written += [(partition, key, each) for each in sorted(touched, key=lambda each: each.end)]
