@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,10 +43,7 @@ class Store:
 class OneTask:
     """A task of one partition, and of stores that are there once they are asked for."""
 
-    stores: dict[str, Store] = field(default_factory=dict)
-
-    def key_value_store(self, name: str) -> Store:
-        return self.stores.setdefault(name, Store())
+    stores: defaultdict[str, Store] = field(default_factory=lambda: defaultdict(Store))
 
 
 class Kept:
@@ -134,7 +132,7 @@ def passed_in_batches(tree: Tree, records: list[Record], cuts: list[int]) -> dic
                 found[each.topic] += list(zip(each.keys, values, each.timestamps, strict=True))
         for one in changed.values():
             for partition, updates in table_updates(one).items():
-                held = tasks[partition].key_value_store(one.node.store).held
+                held = tasks[partition].stores[one.node.store].held
                 for key, value, time in zip(updates.keys, updates.values, updates.timestamps, strict=True):
                     held.pop(key, None)
                     held |= {} if value is None else {key: stamp(time, value)}

@@ -34,18 +34,6 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
     "a table without keys": ([step(from_="clicks", **KEPT)], f"{S}.toTable", "without a key: clicks", "keyBy"),
     "a table in a store of another": ([step(toTable={"store": "users"})], f"{S}.toTable.store", "twice", "own name"),
     "a table that names its store beside it": ([step(**KEPT, store="x")], f"{S}.store", "without state", "toTable"),
-    "a stream of windows that change": (
-        [step(from_="t", **TOLD), total(name="t", **MINUTES)],
-        f"{S}.toStream",
-        "'t', whose windows change with each record, is not there yet",
-        "suppress: untilWindowCloses",
-    ),
-    "a stream of windows behind a where": (
-        [step(from_="w", **TOLD), step(name="w", from_="t", where="n > 1"), total(name="t", **MINUTES)],
-        f"{S}.toStream",
-        "toStream of 't'",
-        "by a sink",
-    ),
     "an aggregate by windows as keys": (
         [
             step(from_="c", aggregate={"m": "max(n)"}, store="m"),
@@ -77,8 +65,72 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
             total(name="t", **CLOSED),
         ],
         f"{S}.merge[0]",
-        "a merge of what the toStream 'c' gives, which are windows, is not there yet",
+        "a merge of what the toStream 'c' gives, windows that have closed, is not there yet",
         "put a keyBy between",
+    ),
+    "a merge of windows and records": (
+        [
+            step(name="m", merge=["few", "more"], from_=None),
+            step(name="few", from_="rated", select={"n": "cast(1 as bigint)"}),
+            step(name="more", from_="c", select={"n": "n"}),
+            step(name="c", from_="t", **TOLD),
+            total(name="t", **MINUTES),
+        ],
+        f"{S}.merge[1]",
+        "a merge of 'few', whose keys are no windows, and 'more', whose keys are windows of 1m",
+        "by a keyBy before the merge",
+    ),
+    "a merge of windows and sessions": (
+        [
+            step(name="m", merge=["c", "d", "v"], from_=None),
+            step(name="d", from_="c", where="n > 1"),
+            step(name="c", from_="t", **TOLD),
+            total(name="t", **MINUTES),
+            step(name="v", from_="s", **TOLD),
+            total(name="s", window={"session": {"gap": "1m"}}, store="s"),
+        ],
+        f"{S}.merge[2]",
+        "a merge of 'c', whose keys are windows of 1m, and 'v', whose keys are sessions",
+        "by a keyBy before the merge",
+    ),
+    "a merge of windows of two sizes": (
+        [
+            step(name="m", merge=["c", "v"], from_=None),
+            step(name="c", from_="t", **TOLD),
+            total(name="t", **MINUTES),
+            step(name="v", from_="s", **TOLD),
+            total(name="s", window={"sliding": {"timeDifference": "2m"}}, store="s"),
+        ],
+        f"{S}.merge[1]",
+        "'c', whose keys are windows of 1m, and 'v', whose keys are windows of 2m",
+        "by a keyBy before the merge",
+    ),
+    "an aggregate of merged windows as keys": (
+        [
+            step(from_="m", aggregate={"m": "max(n)"}, store="m"),
+            step(name="m", merge=["c", "d"], from_=None),
+            step(name="d", from_="c", where="n > 1"),
+            step(name="c", from_="t", **TOLD),
+            total(name="t", **MINUTES),
+        ],
+        f"{S}.aggregate",
+        "'m', whose keys are windows",
+        "put a keyBy before it",
+    ),
+    "a class in Python of windows that are told": (
+        [
+            step(name="n", aggregate={"n": "python('m:C', amount)"}, store="n", **MINUTES),
+            step(name="c", from_="n", **TOLD),
+        ],
+        f"{S}.aggregate.n",
+        "every change is asked for, by a toStream or a join, is not there yet",
+        "by a sink",
+    ),
+    "a moment over windows that are told": (
+        [step(name="w", from_="t", where="n > rand()"), total(name="t", **MINUTES), step(name="c", from_="w", **TOLD)],
+        "spec.topology.steps[0].where",
+        "another value when the row changes",
+        "",
     ),
     "a table that waits for itself": (
         [
@@ -153,6 +205,16 @@ def test_tables_of_several_topics_and_aggregates_that_are_asked_go_by_their_chan
         ["c"],
         ["sink-out-n"],
     )
+
+
+def test_windows_that_change_are_told_in_a_part_and_those_that_close_are_not() -> None:
+    for more, parts in ((MINUTES, ["t"]), (CLOSED, [])):
+        plan = planned(total(name="t", **more), step(name="c", from_="t", **TOLD), sinks="t c")
+        found = [part for sub in plan.subtopologies for part in table_parts(sub)]
+        assert [part.name for part in found] == parts
+        assert [each.name for part in found for each in (*part.streams, *part.sinks)] == ["c", "sink-out-t"][
+            : 2 * len(parts)
+        ]
 
 
 def test_an_aggregate_that_nobody_asks_is_in_no_part() -> None:

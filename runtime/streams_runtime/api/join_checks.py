@@ -6,12 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streams_runtime.api.foreign_key_checks import foreign_key_mistakes
 from streams_runtime.api.global_table_checks import global_join_mistakes
-from streams_runtime.api.graph import stage_before
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.streams import UNKNOWN, Stream
 from streams_runtime.api.table_checks import table_join_mistakes
-from streams_runtime.api.table_stream_checks import windows_behind
 from streams_runtime.api.topology_spec import JoinSpec, StepSpec
 from streams_runtime.errors import Mistake
 
@@ -48,20 +46,6 @@ def join_mistakes(
     yield from wrong or select_mistakes(stream, join, table, field)
 
 
-def merge_mistakes(step: StepSpec, path: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
-    """Inputs of a merge that are windows which have closed: nobody knows by which record, and so when their turn is."""
-    for index, name in enumerate(step.merge or ()):
-        before = stage_before(name, steps, lambda each: each.to_stream is not None and _of_windows(each, steps))
-        if before is not None:
-            found = f"a merge of what the toStream {before.name!r} gives, which are windows, is not there yet"
-            remedy = "put a keyBy between them that an aggregate or a join follows"
-            yield Mistake(under(path, "merge", index), found, remedy)
-
-
-def _of_windows(step: StepSpec, steps: Sequence[StepSpec]) -> bool:
-    return windows_behind(step.from_ or "", steps) is not None
-
-
 def _sides(
     step: StepSpec, join: JoinSpec, field: str, stream: Stream, table: Stream, is_kept: bool
 ) -> Iterator[Mistake]:
@@ -76,7 +60,7 @@ def _sides(
         return
     if table.windowed:
         found = f"a join with {join.other!r}, whose rows are windows, is not there yet"
-        remedy = "give the aggregate suppress: untilWindowCloses, and make a table of it: toStream, keyBy, toTable"
+        remedy = "make a table of it under another key: toStream, keyBy, toTable"
         yield Mistake(where, found, remedy)
         return
     yield from name_mistakes(step.from_, stream, join, where)

@@ -13,7 +13,8 @@ from streams_runtime.api.dedupe_checks import dedupe_mistakes
 from streams_runtime.api.formats import OF_COLUMNS, REGISTERED
 from streams_runtime.api.global_table_checks import global_input_mistakes, on_mistakes
 from streams_runtime.api.graph import inputs_of_step
-from streams_runtime.api.join_checks import join_mistakes, merge_mistakes
+from streams_runtime.api.join_checks import join_mistakes
+from streams_runtime.api.merge_checks import merge_mistakes
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.proto_checks import proto_columns_mistakes
@@ -52,7 +53,7 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
                 yield from _keys_and_tables(step.model, step.path, streams)
                 yield from dedupe_mistakes(step.model, step.path, _input(step.model, streams))
                 yield from _merge(step.model, step.path, streams)
-                yield from merge_mistakes(step.model, step.path, steps)
+                yield from merge_mistakes(step.model, step.path, streams, steps)
                 yield from join_mistakes(step.model, step.path, streams, sources, steps)
                 yield from table_step_mistakes(step.model, step.path, streams, steps)
                 yield from table_stream_mistakes(step.model, step.path, streams, steps)

@@ -169,7 +169,8 @@ def _merged(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
         key=next((each.key for each in inputs if each.key is not None), None),
         unkeyed=unkeyed,
         table=False,
-        aggregated=False,
+        aggregated=any(each.windowed for each in inputs),
+        windowed=any(each.windowed for each in inputs),
     )
 
 

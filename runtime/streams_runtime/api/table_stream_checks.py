@@ -16,7 +16,6 @@ from streams_runtime.api.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
 
 _ONE_BY_ONE = {PYTHON: "a class in Python", REDUCE: "reduce"}  # whose records are only put together key by key
-_CLOSED = "give the aggregate suppress: untilWindowCloses, or write it to a topic by a sink"
 
 
 def table_stream_mistakes(
@@ -52,9 +51,6 @@ def _to_stream(
     if not stream.table:
         yield Mistake(field, f"toStream of {step.from_!r}, which is a stream", "leave the step out")
         return
-    if (windows := windows_behind(step.from_ or "", steps)) is not None and windows.suppress is None:
-        found = f"toStream of {windows.name!r}, whose windows change with each record, is not there yet"
-        yield Mistake(field, found, _CLOSED)
     if (join := foreign_key_join_behind(step.from_ or "", steps)) is not None:
         found = f"toStream of what the join {join.name!r} by a foreign key gives is not there yet"
         yield Mistake(field, found, "write it to a topic by a sink, and read that in another application")

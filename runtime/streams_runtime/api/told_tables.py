@@ -11,7 +11,7 @@ from streams_runtime.api.topology_spec import StepSpec
 def told_aggregates(steps: Sequence[StepSpec], tables: Collection[str]) -> frozenset[str]:
     """Names of the aggregates of which every change is told, record by record: to a toStream, or to a join.
 
-    `tables` are the names of all tables. What has windows is not among them: a toStream of these waits for their end.
+    `tables` are the names of all tables. Windows that are passed on once they have closed are not among them.
     """
     by_name = {step.name: step for step in steps}
     found: set[str] = set()
@@ -79,4 +79,4 @@ def _told_streams(root: str, steps: Sequence[StepSpec]) -> list[StepSpec]:
 
 
 def _aggregates(step: StepSpec | None) -> bool:
-    return step is not None and step.aggregate is not None and step.window is None
+    return step is not None and step.aggregate is not None and step.suppress is None

@@ -185,7 +185,7 @@ class StepSpec(Model):
     to_stream: ToStreamSpec | None = Field(
         default=None,
         description="Make a stream of a table: each of its changes is a record, one without a value where a row was"
-        " deleted. Written {}.",
+        " deleted. Of windows each change too, or their last contents with suppress. Written {}.",
     )
     aggregate: dict[str, str] | None = Field(
         default=None,

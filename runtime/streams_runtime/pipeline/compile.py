@@ -214,10 +214,10 @@ class Compiler:
         Of time windows, how often a record came too late is left in `late`. `since`: see windows.in_fragments.
         """
         state, several = self._aggregates[node.name], self._several_topics(node)
+        if node.name in self._told:
+            return change_by_change(state, rows, node.path, several, node.windows, late)
         match node.windows:
             case None:
-                if node.name in self._told:
-                    return change_by_change(state, rows, node.path, several)
                 return partials(state, rows, node.path)
             case TimeWindows() as windows:
                 return partials(state, in_windows(rows, windows, several, late), node.path, (OUT_WINDOW,))

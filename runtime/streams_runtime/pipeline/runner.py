@@ -94,9 +94,10 @@ class Keyed:
     For an aggregate, each (partition, key) once, `columns` what its state is made of (AggregateState.of_batch); for a
     table source or a toTable, rows in offset order, `columns` the value's bytes, each row's PLACE, and its headers
     where something asks for headers; rows without a key are there for their place only. An aggregate of which every
-    change counts has a row for each record, with its place (told.change_by_change). `within` is what divides the rows
-    of a key: of time windows their start (OUT_WINDOW, in ms), of sessions their fragments (windows.FRAGMENT_COLUMNS),
-    of sliding windows each record by its turn (windows.ORDER); and how many records of the batch each row stands for.
+    change counts has a row for each record and time window, with its place (told.change_by_change). `within` is what
+    divides the rows of a key: of time windows their start (OUT_WINDOW, in ms), of sessions their fragments
+    (windows.FRAGMENT_COLUMNS), of sliding windows each record by its turn (windows.ORDER); and how many records of the
+    batch each row stands for.
     """
 
     node: AggregateNode | TableSourceNode | ToTableNode

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.decode import NULL_VALUE, RECORD, Decoder
 from streams_runtime.pipeline.formats import content, format_of, is_null, parsed
-from streams_runtime.pipeline.nodes import HIDDEN, KEPT, applied, value_columns, value_of
+from streams_runtime.pipeline.nodes import HIDDEN, KEPT, WINDOW_END, WINDOW_START, applied, value_columns, value_of
 from streams_runtime.pipeline.refusing import columns_refused, refusing
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.nodes import TransformNode
@@ -56,7 +56,7 @@ def written_to(sink: int) -> str:
 def streamed(stream: int) -> str:
     """Column of the answer: the row that the part's toStream of this number makes a record of; null: there is none.
 
-    A struct: the row's time, and its columns.
+    A struct: the row's time, of a window its start and end, and its columns.
     """
     return f"_streamed_{stream}"
 
@@ -135,6 +135,7 @@ def _sources(
 ) -> DataFrame:
     """The key, the columns `beside`, and a row for each source: null where it holds nothing."""
     key = decoders[part.sources[0].name].key
+    windows = _windows_of(snapshots)
     values = [(index, decoders[source.name]) for index, source in enumerate(part.sources)]
     frame = snapshots.withColumns(
         {"_parsed_key": parsed(F.col(RAW_KEY), key)}
@@ -142,7 +143,7 @@ def _sources(
     )
     rows = []
     for index, decoder in values:
-        columns = F.struct(F.col(held_time(index)).alias(_TIME), *decoder.fields(frame, _parsed(index)))
+        columns = F.struct(F.col(held_time(index)).alias(_TIME), *windows, *decoder.fields(frame, _parsed(index)))
         rows.append(F.when(~is_null(F.col(held_value(index)), decoder.value), columns).alias(_row(index)))
     frame = frame.select(content(F.col("_parsed_key"), key).alias(_KEY), *beside, *rows)
     for index, decoder in values:
@@ -185,4 +186,10 @@ def _flat(frame: DataFrame, row: str) -> DataFrame:
 def _packed(rows: DataFrame, row: str) -> DataFrame:
     """The reverse: what was kept, and the rows as one column."""
     columns = [F.col(f"`{name}`") for name in value_columns(rows)]
-    return rows.select(f"{KEPT}.*", F.when(~F.col(NULL_VALUE), F.struct(_TIME, *columns)).alias(row))
+    row_of = F.struct(_TIME, *_windows_of(rows), *columns)
+    return rows.select(f"{KEPT}.*", F.when(~F.col(NULL_VALUE), row_of).alias(row))
+
+
+def _windows_of(rows: DataFrame) -> list[Column]:
+    """Start and end of each row, where they are windows."""
+    return [F.col(name) for name in (WINDOW_START, WINDOW_END) if name in rows.columns]

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC
-from streams_runtime.pipeline.nodes import partials
+from streams_runtime.pipeline.nodes import OUT_WINDOW, partials
 from streams_runtime.pipeline.to_table import PLACE, further
-from streams_runtime.pipeline.windows import ORDER, one_by_one
+from streams_runtime.pipeline.windows import FRAGMENT, ORDER, fragment_columns, in_fragments, in_windows, one_by_one
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.topology.windows import SessionWindows, TimeWindows, Windows
 
 
-def change_by_change(state: AggregateState, rows: DataFrame, path: str, several_topics: bool) -> DataFrame:
-    """What each record adds to its key: as nodes.partials gives it, with ORDER, the record's place and its headers."""
-    turns = one_by_one(rows, several_topics)
+def change_by_change(
+    state: AggregateState,
+    rows: DataFrame,
+    path: str,
+    several_topics: bool,
+    windows: Windows | None = None,
+    late: Observation | None = None,
+) -> DataFrame:
+    """What each record adds to its key: as nodes.partials gives it, with ORDER, the record's place and its headers.
+
+    Of time windows what it adds to each that is still open to it, by what the batch says (see windows.in_windows; how
+    often a record met a closed one is left in `late`). Of sessions each record is a fragment by itself.
+    """
+    within, fragment = [ORDER], list[Column]()
+    match windows:
+        case SessionWindows():
+            turns = in_fragments(rows, windows, several_topics, alone=True)
+            within, fragment = [FRAGMENT], fragment_columns()
+        case TimeWindows():
+            assert late is not None
+            turns = in_windows(one_by_one(rows, several_topics), windows, several_topics, late)
+            within = [OUT_WINDOW, ORDER]
+        case _:
+            turns = one_by_one(rows, several_topics)
     if FROM_TOPIC in rows.columns:
         turns = turns.withColumns({"_topic": F.col(FROM_TOPIC), "_offset": F.col(FROM_OFFSET)})
     beside = [F.any_value(name).alias(name) for name in (*PLACE, *further(rows.columns), "_headers")]
-    return partials(state, turns, path, (ORDER,), beside)
+    return partials(state, turns, path, within, [*fragment, *beside])

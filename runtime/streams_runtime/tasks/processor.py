@@ -33,9 +33,10 @@ from streams_runtime.tasks.sliding import merged_sliding
 from streams_runtime.tasks.stream_joins import join_streams
 from streams_runtime.tasks.table_changes import told_changes
 from streams_runtime.tasks.task import Task
-from streams_runtime.tasks.told import in_turn, merged_one_by_one
+from streams_runtime.tasks.told import Told, in_turn
+from streams_runtime.tasks.told_windows import told_one_by_one
 from streams_runtime.tasks.unreadable import ErrorPolicy, dead_letters
-from streams_runtime.tasks.updates import merged, stream_times, table_updates
+from streams_runtime.tasks.updates import Merged, merged, stream_times, table_updates
 from streams_runtime.topology.nodes import AggregateNode, TableSourceNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_nodes import ToTableNode
@@ -193,7 +194,7 @@ class BatchProcessor:
         for keyed in stage.keyed:
             match keyed.node:
                 case AggregateNode() as node if self._compiler.is_told(node.name):
-                    self._tell(work, keyed, node)
+                    self._tell(work, stage, keyed, node)
                 case AggregateNode() as node:
                     self._aggregate(work, stage, keyed, node, waiting)
                 case ToTableNode() as node:
@@ -215,14 +216,24 @@ class BatchProcessor:
         for partition, updates in table_updates(keyed).items():
             work.hold(work.tasks[partition].stores[node.store], updates)
 
-    def _tell(self, work: _Work, keyed: Keyed, node: AggregateNode) -> None:
+    def _tell(self, work: _Work, stage: StageResult, keyed: Keyed, node: AggregateNode) -> None:
         """The changes of an aggregate of which every one counts."""
         if len(keyed.keys):
-            stores = {partition: task.key_value_store(node.store) for partition, task in work.tasks.items()}
-            told = merged_one_by_one(self._compiler.aggregate(node.name), keyed, stores)
+            stores = {partition: task.stores[node.store] for partition, task in work.tasks.items()}
+            told = told_one_by_one(self._compiler.aggregate(node.name), keyed, stores)
+            self._send_late(work, stage, node, stores, told)
             work.changes[node.name] = told.changes
             for partition, updates in told.updates.items():
                 work.hold(stores[partition], updates)
+
+    def _send_late(
+        self, work: _Work, stage: StageResult, node: AggregateNode, stores: Mapping[int, AnyStore], new: Merged | Told
+    ) -> None:
+        """The records that came too late for a window, where they are wanted; nothing is in the stores yet."""
+        if node.late_topic is not None and (stage.late or new.late):
+            times = stream_times(stores)
+            work.send(work.runner.late(node, node.late_topic, work.batch, times, new.missed, stage.behind))
+        self._counters.late_records += new.late
 
     def _aggregate(
         self, work: _Work, stage: StageResult, keyed: Keyed, node: AggregateNode, waiting: dict[str, Behind]
@@ -240,9 +251,7 @@ class BatchProcessor:
             new = merged_sliding(state, keyed, stores)
         else:
             new = merged(state, keyed, stores)
-        if node.late_topic is not None and (stage.late or new.late):
-            work.send(work.runner.late(node, node.late_topic, work.batch, times, new.missed, stage.behind))
-        self._counters.late_records += new.late
+        self._send_late(work, stage, node, stores, new)
         if not new.updates:
             return
         for partition, updates in new.updates.items():

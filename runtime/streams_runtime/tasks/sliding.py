@@ -8,7 +8,7 @@ columns.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,8 +32,10 @@ from streams_runtime.topology.windows import SlidingWindows
 _MOST_PARTS = 1_000_000
 """So many parts of windows are held, then they are put together: a record may join a thousand windows."""
 
-_Place = tuple[int, bytes]
+Place = tuple[int, bytes]
 """Partition and key."""
+Change = tuple[int, Place, Window]
+"""A window that a record has changed: the record's row in the batch, the window's place, and what it is then."""
 
 
 @dataclass(slots=True)
@@ -62,12 +64,17 @@ class _Task:
     newest: int
 
 
-class _Batch:
-    """A batch that meets the stores; `written` are the windows that it has changed, by the last change."""
+class SlidingBatch:
+    """A batch that meets the stores; `written` are the windows that it has changed, by the last change.
+
+    `told`: each change, in turn; None where they are not asked for.
+    """
 
     def __init__(
-        self, state: AggregateState, keyed: Keyed, timed: Sequence[tuple[_Place, int]], stores: Mapping[int, AnyStore]
+        self, state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore], told: list[Change] | None = None
     ) -> None:
+        self.places, self._told = _places(keyed), told
+        self._timed = timed = list(zip(self.places, keyed.timestamps.to_pylist(), strict=True))
         self._state, self._windows, self._keyed = state, windows_of(keyed), keyed
         self._row_of = {place: row for row, (place, _) in enumerate(timed)}
         self._tasks: dict[int, _Task] = {}
@@ -78,9 +85,25 @@ class _Batch:
         self._rows = pa.concat_tables([state.decode(stored), state.of_batch(keyed.columns)])
         self._first_row = len(stored)  # the batch's rows come behind the stored states
         self._parts = 0
-        self.written: dict[tuple[_Place, int], None] = {}
+        self.written: dict[tuple[Place, int], None] = {}
 
-    def take(self, place: _Place, time: int, row: int) -> list[int]:
+    @property
+    def rows(self) -> pa.Table:
+        """The rows that the parts of windows are numbers of."""
+        return self._rows
+
+    def take_all(self) -> list[Missed]:
+        """Take all records in their order; those that came too late for a window."""
+        assert self._keyed.within is not None
+        turns = self._keyed.within[ORDER].to_numpy()
+        missed: list[Missed] = []
+        for row in np.argsort(turns, kind="stable").tolist():
+            place, time = self._timed[row]
+            if starts := self._take(place, time, row):
+                missed.append((place[0], int(turns[row]), starts))
+        return missed
+
+    def _take(self, place: Place, time: int, row: int) -> list[int]:
         """Take the next record of its partition; `row` is its number in the batch. Gives the starts (ms) of the windows
         that it comes too late for.
         """
@@ -97,6 +120,8 @@ class _Batch:
             task.newest = max(task.newest, window.start)
             self.written.pop((place, window.start), None)
             self.written[place, window.start] = None
+            if self._told is not None:
+                self._told.append((row, place, window))
         self._parts += len(turn.written)
         if self._parts > _MOST_PARTS:
             self.settle()
@@ -119,7 +144,7 @@ class _Batch:
         self._rows, self._parts = pa.concat_tables([self._rows, contents]), 0
         return contents
 
-    def windows(self) -> Iterator[tuple[_Place, Window]]:
+    def windows(self) -> Iterator[tuple[Place, Window]]:
         """What the batch has written."""
         return ((place, self._keys[place].by_start[start]) for place, start in self.written)
 
@@ -132,20 +157,13 @@ def merged_sliding(state: AggregateState, keyed: Keyed, stores: Mapping[int, Any
         UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
-    assert keyed.within is not None
-    places = _places(keyed)
-    timed = list(zip(places, keyed.timestamps.to_pylist(), strict=True))
-    batch = _Batch(state, keyed, timed, stores)
-    turns = keyed.within[ORDER].to_numpy()
-    missed: list[Missed] = []
-    for row in np.argsort(turns, kind="stable").tolist():
-        place, time = timed[row]
-        if starts := batch.take(place, time, row):
-            missed.append((place[0], int(turns[row]), starts))
+    batch = SlidingBatch(state, keyed, stores)
+    missed = batch.take_all()
     contents = batch.settle()
     lines = list(batch.windows())
     late = sum(len(starts) for *_, starts in missed)
-    updates, changed = _updates(lines, state.encode(contents)), _rows(state, keyed, places, lines, contents)
+    updates = sliding_updates(lines, state.encode(contents))
+    changed = _rows(state, keyed, batch.places, lines, contents)
     return Merged(updates, changed, late, missed)
 
 
@@ -156,16 +174,16 @@ def windows_of(keyed: Keyed) -> SlidingWindows:
     return keyed.node.windows
 
 
-def _places(keyed: Keyed) -> list[_Place]:
+def _places(keyed: Keyed) -> list[Place]:
     rows = zip(keyed.partitions.to_pylist(), encoded(keyed.keys), strict=True)
     return [(partition, key or b"") for partition, key in rows]
 
 
 def _stored(
-    timed: Iterable[tuple[_Place, int]], stores: Mapping[int, AnyStore], windows: SlidingWindows
-) -> tuple[dict[_Place, _KeyWindows], list[bytes]]:
+    timed: Iterable[tuple[Place, int]], stores: Mapping[int, AnyStore], windows: SlidingWindows
+) -> tuple[dict[Place, _KeyWindows], list[bytes]]:
     """By key the windows of its store that the batch's records can reach, and their values, which are the parts."""
-    found: dict[_Place, _KeyWindows] = {}
+    found: dict[Place, _KeyWindows] = {}
     values: list[bytes] = []
     for (partition, key), (first, last) in spans_of(timed).items():
         mine, store = found.setdefault((partition, key), _KeyWindows()), stores[partition]
@@ -188,7 +206,7 @@ def _numbers(parts: Parts) -> list[int]:
     return found[::-1]
 
 
-def _updates(lines: Iterable[tuple[_Place, Window]], values: Iterable[bytes]) -> dict[int, Updates]:
+def sliding_updates(lines: Iterable[tuple[Place, Window]], values: Iterable[bytes]) -> dict[int, Updates]:
     """What each partition's store will have."""
     made: dict[int, tuple[list[bytes], list[bytes | None], list[int]]] = {}
     for ((partition, key), window), value in zip(lines, values, strict=True):
@@ -202,8 +220,8 @@ def _updates(lines: Iterable[tuple[_Place, Window]], values: Iterable[bytes]) ->
 def _rows(
     state: AggregateState,
     keyed: Keyed,
-    places: Iterable[_Place],
-    lines: list[tuple[_Place, Window]],
+    places: Iterable[Place],
+    lines: list[tuple[Place, Window]],
     contents: pa.Table,
 ) -> TableRows:
     """The same for the steps behind the aggregate, with the keys as Spark gave them."""

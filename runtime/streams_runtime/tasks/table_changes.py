@@ -31,9 +31,9 @@ from streams_runtime.pipeline.tables import (
 )
 from streams_runtime.pipeline.to_table import Streamed
 from streams_runtime.state.shown import Shown
-from streams_runtime.state.store import unstamp
 from streams_runtime.tasks.places import Place, places_among, ways_of
 from streams_runtime.tasks.task import Task
+from streams_runtime.tasks.window_changes import Bounds, bounds_of, held_in, numbers_within
 from streams_runtime.topology.nodes import TransformNode
 from streams_runtime.topology.table_nodes import TableJoinNode
 from streams_runtime.topology.table_parts import TablePart
@@ -121,7 +121,9 @@ def told_changes(
     changes = changes_of(part, changed, tasks, stores) if part.sinks or part.streams else Changes()
     if not changes.source:
         return Told()
-    answer = runner.run_tables(part, changes.table())
+    bounds = bounds_of(part, [key for key, *_ in changes.snapshots])
+    asked = changes.table() if bounds is None else bounds.beside(changes.table(), RAW_KEY)
+    answer = runner.run_tables(part, asked)
     before, after = np.array(changes.before), np.array(changes.after)
     rows = {}
     for index, node in enumerate((*part.sources, *part.steps)):
@@ -134,19 +136,21 @@ def told_changes(
         snapshots: list[int] = after[which].tolist()
         keys, values = runner.keys(sink, answer["_key"]), runner.values(sink, answer[written_to(index)])
         headers = [changes.headers[change] for change in which.tolist()]
+        whose = [keys[row] for row in snapshots]
         told.emissions.append(
             Emission(
                 sink.topic,
                 False,
-                [keys[row] for row in snapshots],
+                whose if bounds is None else bounds.windowed(whose, snapshots),
                 [values[row] for row in snapshots],
                 passed[sink.input].times[which].tolist(),
                 headers_of(headers) if any(headers) else None,
+                None if bounds is None else whose,
             )
         )
     for index, stream in enumerate(part.streams):
         ways = {number: runner.way_between(each.name, stream.name) for number, each in enumerate(part.sources)}
-        rows_told = _as_records(changes, passed[stream.input], after, answer, index, ways)
+        rows_told = _as_records(changes, passed[stream.input], after, answer, index, ways, bounds)
         if len(rows_told):
             told.streams.append(Streamed(stream, rows_told))
     return told
@@ -159,6 +163,7 @@ def _as_records(
     answer: pa.Table,
     stream: int,
     ways: Mapping[int, Sequence[int] | None],
+    bounds: Bounds | None,
 ) -> pa.Table:
     """The changes that are passed on, as the stage behind a toStream reads them.
 
@@ -180,12 +185,20 @@ def _as_records(
         TURN: pa.array([time for _, time, *_ in places], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
     }
     further = [ways[changes.source[change]] for change in which.tolist()]
-    if all(each is not None for each in further):
+    if bounds is not None:
+        numbers = numbers_within(changes.places, changes.ways)
+        told = zip(which.tolist(), further, strict=True)
+        gone = [[*changes.ways[change], numbers[change], *(way or ())] for change, way in told]
+        metadata[ELEMENT] = pa.array(gone, pa.list_(pa.int32()))
+    elif all(each is not None for each in further):
         told = zip(which.tolist(), further, strict=True)
         gone = [[*changes.ways[change], *(way or ())] for change, way in told]
         metadata[ELEMENT] = pa.array(gone, pa.list_(pa.int32()))
     columns = dict(zip((field.name for field in row.type), row.flatten(), strict=True))
     columns.pop("_timestamp")
+    if bounds is not None:
+        metadata |= bounds.columns(after[which])
+        columns = {name: column for name, column in columns.items() if name not in metadata}
     return pa.table(metadata | columns)
 
 
@@ -278,8 +291,7 @@ def _held(
         by_partition.setdefault(partition, []).append(key)
     for partition, keys in by_partition.items():
         for node in part.sources:
-            stored = tasks[partition].key_value_store(node.store).get_stored(keys)
-            held = [_NOTHING if each is None else unstamp(each) for each in stored]
+            held = [each or _NOTHING for each in held_in(tasks[partition].stores[node.store], keys)]
             values = stores.shown_by(node.name)([value for _, value in held])
             for key, (time, _), value in zip(keys, held, values, strict=True):
                 found[partition, key].append((time, value))

@@ -16,10 +16,11 @@ from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.pipeline.to_table import PLACE
-from streams_runtime.pipeline.windows import ORDER
+from streams_runtime.pipeline.windows import ORDER, Missed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.shown import seen
-from streams_runtime.state.store import KeyValueStore, Updates, unstamp
+from streams_runtime.state.store import Updates, unstamp
+from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.turns import Turns
 from streams_runtime.tasks.parts import place_named
 from streams_runtime.tasks.places import places
@@ -33,6 +34,9 @@ class Told:
 
     changes: Keyed
     updates: Mapping[int, Updates]
+    late: int = 0
+    missed: Sequence[Missed] = ()
+    """These two as in updates.Merged."""
 
 
 def in_turn(keyed: Keyed) -> Keyed:
@@ -46,7 +50,7 @@ def in_turn(keyed: Keyed) -> Keyed:
     return replace(keyed, partitions=partitions, keys=keys, timestamps=timestamps, columns=rest)
 
 
-def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, KeyValueStore]) -> Told:
+def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) -> Told:
     """What each record of a batch (told.change_by_change) makes of its key's contents; writes nothing.
 
     Raises:
@@ -91,7 +95,7 @@ def _sequences(firsts: Numbers, rows: int) -> list[Turns]:
     return [(key, *range(start, end)) for key, (start, end) in enumerate(zip(starts, ends, strict=True))]
 
 
-def _stored(where: Sequence[tuple[int, bytes]], stores: Mapping[int, KeyValueStore]) -> list[tuple[int, bytes] | None]:
+def _stored(where: Sequence[tuple[int, bytes]], stores: Mapping[int, AnyStore]) -> list[tuple[int, bytes] | None]:
     """Time and state of each key, sorted by partition and key; None where there is none."""
     found: list[tuple[int, bytes] | None] = []
     for partition in dict.fromkeys(partition for partition, _ in where):
@@ -133,13 +137,21 @@ def _replaced(rows: pa.Table, which: Numbers, new: pa.Table) -> pa.Table:
 
 def _changes(keyed: Keyed, by_key: pa.Array, rows: pa.Table, times: Numbers, values: pa.Array) -> Keyed:
     """What the rows come to, in turn: each key's contents after each record, with the place of that."""
-    order = pc.sort_indices(rows, sort_keys=[("partition", "ascending"), ("order", "ascending")])
-    beside = keyed.columns.take(by_key).take(order)
-    milliseconds = pa.array(times).take(order)
+    order = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in ("partition", "order", "key")])
+    return changes_at(
+        keyed, by_key.take(order), rows["key"].take(order), pa.array(times).take(order), values.take(order)
+    )
+
+
+def changes_at(
+    keyed: Keyed, rows: pa.Array, keys: pa.ChunkedArray | pa.Array, milliseconds: pa.Array, values: pa.Array
+) -> Keyed:
+    """Changes in turn, each at the place of a row of the batch; values are null where they are gone."""
+    beside = keyed.columns.take(rows)
     turn = beside[TURN] if TURN in beside.column_names else beside["_timestamp"]
     topic, offset, timestamp = PLACE
     columns = {
-        OUT_VALUE: values.take(order),
+        OUT_VALUE: values,
         topic: beside[topic],
         offset: beside[offset],
         timestamp: milliseconds.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
@@ -148,5 +160,5 @@ def _changes(keyed: Keyed, by_key: pa.Array, rows: pa.Table, times: Numbers, val
     }
     if ELEMENT in beside.column_names:
         columns[ELEMENT] = beside[ELEMENT]
-    partitions, keys = rows["partition"].take(order), rows["key"].take(order)
-    return Keyed(keyed.node, partitions, keys, pa.chunked_array([milliseconds]), pa.table(columns))
+    whole = keys if isinstance(keys, pa.ChunkedArray) else pa.chunked_array([keys])
+    return Keyed(keyed.node, keyed.partitions.take(rows), whole, pa.chunked_array([milliseconds]), pa.table(columns))

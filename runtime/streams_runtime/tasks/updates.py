@@ -56,7 +56,7 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
         UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
-    keyed, late = _without_closed(keyed, stream_times(stores))
+    keyed, late = without_closed(keyed, stream_times(stores))
     whole = encoded(keyed.keys)
     starts = None if keyed.within is None else keyed.within[OUT_WINDOW]
     if starts is not None:
@@ -106,7 +106,7 @@ def windows_of(node: AggregateNode | TableSourceNode | ToTableNode) -> TimeWindo
     return node.windows
 
 
-def _without_closed(keyed: Keyed, times: Mapping[int, int]) -> tuple[Keyed, int]:
+def without_closed(keyed: Keyed, times: Mapping[int, int]) -> tuple[Keyed, int]:
     """The rows whose windows were open when the batch began, and how many records the others stand for.
 
     The batch's own records were judged by those before them in the batch (pipeline.windows); stream time before the

@@ -25,7 +25,7 @@ from streams_runtime.query.windows import windowed
 from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
 from streams_runtime.testing.fitting import fitted
 from streams_runtime.testing.schemas import LocalSchemas
-from streams_runtime.topology.nodes import AggregateNode, Format, SinkNode, TransformNode
+from streams_runtime.topology.nodes import AggregateNode, Format, MergeNode, SinkNode, TransformNode
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.stream_nodes import StreamNode
 from streams_runtime.topology.table_nodes import ToStreamNode
@@ -146,4 +146,6 @@ def _windows_of(topology: Topology, name: str) -> AggregateNode | None:
     node = topology.node(name)
     if isinstance(node, TransformNode | StreamNode | ToStreamNode):
         return _windows_of(topology, node.input)
+    if isinstance(node, MergeNode):
+        return _windows_of(topology, node.inputs[0])  # all are of one kind
     return node if isinstance(node, AggregateNode) and node.windows is not None else None

@@ -52,11 +52,13 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     """
     told = told_aggregates(sub)
     groups: dict[str, set[str]] = {}  # by the name of a table of sources: the names that belong together
-    behind: dict[str, frozenset[str]] = {}  # by the same: the sources that its rows come from
+    behind: dict[str, frozenset[str]] = {}  # by the same, but for windows: the sources of its rows
     kept: set[str] = set()
     for node in sub.nodes:
         if isinstance(node, TableSourceNode | ToTableNode) or node.name in told:
-            groups[node.name], behind[node.name] = {node.name}, frozenset({node.name})
+            groups[node.name] = {node.name}
+            if not (isinstance(node, AggregateNode) and node.windows is not None):
+                behind[node.name] = frozenset({node.name})
             if isinstance(node, AggregateNode) or (isinstance(node, ToTableNode) and _topics(sub, node.name) > 1):
                 kept.add(node.name)
         elif isinstance(node, TableJoinNode):
@@ -65,7 +67,8 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
             groups |= dict.fromkeys(groups[node.name], groups[node.name])
             kept.add(node.name)
         elif isinstance(node, TransformNode) and node.input in groups:
-            behind[node.name] = behind[node.input]
+            if node.input in behind:
+                behind[node.name] = behind[node.input]
             groups[node.name] = groups[node.input]
             groups[node.name].add(node.name)
             if node.where is not None or node.input in kept:
@@ -77,12 +80,14 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
 def told_aggregates(sub: SubTopology) -> frozenset[str]:
     """Names of the aggregates of which every change counts: for a toStream, or for a join with their table.
 
-    Those by windows are not among them.
+    Those by windows that are passed on once they have closed are not among them.
     """
     return frozenset(
         node.name
         for node in sub.nodes
-        if isinstance(node, AggregateNode) and node.windows is None and _is_asked(sub, node.name)
+        if isinstance(node, AggregateNode)
+        and not (node.windows is not None and node.windows.only_final)
+        and _is_asked(sub, node.name)
     )
 
 

@@ -59,6 +59,10 @@ final class Topologies {
         this(topology, kind, List.of("out"));
     }
 
+    private Topologies(StreamsBuilder builder, List<String> sinks) {
+        this(builder.build(), Kind.STATELESS, sinks);
+    }
+
     private Topologies(Topology topology, Kind kind, List<String> sinks) {
         this.topology = topology;
         this.kind = kind;
@@ -68,7 +72,7 @@ final class Topologies {
     /**
      * From {"windows": {"size", "advance", "grace", "retention"}, {"difference", "grace", "retention"} or {"gap",
      * "grace", "retention"}, "suppress": true}, in ms; without windows an aggregate by key, and without suppress every
-     * change is passed on. With "trail": true the state is that of Folding.TRAIL, with "restarting": true that of
+     * change is passed on. With "behind": true the steps of ToldWindows follow. With "trail": true the state is that of Folding.TRAIL, with "restarting": true that of
      * Folding.RESTARTING. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
      * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
@@ -138,7 +142,7 @@ final class Topologies {
             return new Topologies(builder.build(), Kind.KEYS);
         }
         if (windows.has("gap")) {
-            return sessions(builder, grouped, windows, folding, asked.has("suppress"));
+            return sessions(builder, grouped, windows, folding, asked);
         }
         KTable<Windowed<String>, String> counted = windowed(grouped, windows)
             .aggregate(
@@ -152,7 +156,11 @@ final class Topologies {
             counted = counted.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()));
         }
         long size = windows.get(windows.has("difference") ? "difference" : "size").asLong();
-        counted.toStream().to("out", Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, size), TEXT));
+        Serde<Windowed<String>> keys = WindowedSerdes.timeWindowedSerdeFrom(String.class, size);
+        if (asked.has("behind")) {
+            return new Topologies(builder, ToldWindows.add(counted, keys));
+        }
+        counted.toStream().to("out", Produced.with(keys, TEXT));
         return new Topologies(builder.build(), Kind.WINDOWS);
     }
 
@@ -171,7 +179,7 @@ final class Topologies {
         KGroupedStream<String, String> grouped,
         JsonNode windows,
         Folding folding,
-        boolean suppressed) {
+        JsonNode asked) {
         KTable<Windowed<String>, String> counted =
             grouped
                 .windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(windows, "gap"), ms(windows, "grace")))
@@ -183,10 +191,14 @@ final class Topologies {
                         .withKeySerde(TEXT)
                         .withValueSerde(TEXT)
                         .withRetention(ms(windows, "retention")));
-        if (suppressed) {
+        if (asked.has("suppress")) {
             counted = counted.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()));
         }
-        counted.toStream().to("out", Produced.with(WindowedSerdes.sessionWindowedSerdeFrom(String.class), TEXT));
+        Serde<Windowed<String>> keys = WindowedSerdes.sessionWindowedSerdeFrom(String.class);
+        if (asked.has("behind")) {
+            return new Topologies(builder, ToldWindows.add(counted, keys));
+        }
+        counted.toStream().to("out", Produced.with(keys, TEXT));
         return new Topologies(builder.build(), Kind.SESSIONS);
     }
 

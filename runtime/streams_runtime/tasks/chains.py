@@ -1,0 +1,54 @@
+"""States that grow record by record, each from the one before it: what every one of them comes to, in few steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+Together = Callable[[pa.Table, pa.Table], pa.Table]
+"""The states of two tables with as many rows, row by row together."""
+BEGIN = -1
+"""The link before the first one of a chain."""
+
+
+@dataclass(slots=True)
+class Chains:
+    """Links, each of which adds a row to the link before it; several may go on from one. By number, in their order.
+
+    A link stands for the state of its row and all before it.
+    """
+
+    before: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+
+    def add(self, before: int, row: int) -> int:
+        """The number of a new link that adds a row to the one `before`, or BEGINs."""
+        self.before.append(before)
+        self.rows.append(row)
+        return len(self.rows) - 1
+
+    def rows_of(self, link: int) -> list[int]:
+        """The rows that a link stands for, the first one first."""
+        found = []
+        while link != BEGIN:
+            found.append(self.rows[link])
+            link = self.before[link]
+        return found[::-1]
+
+    def states(self, rows: pa.Table, together: Together) -> pa.Table:
+        """The state of each link; rows of numbers below 0 are counted from the end of the table.
+
+        In so many steps as the longest chain can be halved: after each a link stands for twice as many.
+        """
+        numbers, before = np.array(self.rows, np.int64), np.array(self.before, np.int64)
+        states = rows.take(pa.array(np.where(numbers < 0, len(rows) + numbers, numbers)))
+        while len(later := np.flatnonzero(before != BEGIN)):
+            grown = together(states.take(before[later]), states.take(later)).cast(states.schema)
+            source = np.arange(len(states))
+            source[later] = len(states) + np.arange(len(later))
+            states = pa.concat_tables([states, grown]).take(pa.array(source))
+            before[later] = before[before[later]]
+        return states
