@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(900)]
 
-KINDS = ("tumbling", "hopping by one", "sessions", "sessions without grace", "sliding close by", "sliding kept shortly")
+KINDS = ("tumbling", "hopping by one", "sessions without grace", "sliding close by", "sliding kept shortly")
 BEHIND = ("hopping", "sessions", "sliding close by")
 """Those with steps behind them."""
 FITS = "total % 3 != 0"
