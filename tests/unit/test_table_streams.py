@@ -123,7 +123,16 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
             step(name="c", from_="n", **TOLD),
         ],
         f"{S}.aggregate.n",
-        "every change is asked for, by a toStream or a join, is not there yet",
+        "a class in Python in windows of which every change is asked for is not there yet",
+        "by a sink",
+    ),
+    "a lambda over windows that are told": (
+        [
+            step(name="n", aggregate={"n": "reduce(0L, (s, r) -> s + r.amount)"}, store="n", **MINUTES),
+            step(name="c", from_="n", **TOLD),
+        ],
+        f"{S}.aggregate.n",
+        "reduce in windows of which every change is asked for is not there yet",
         "by a sink",
     ),
     "a moment over windows that are told": (
