@@ -183,7 +183,7 @@ def test_install_upgrade_uninstall(api_server: Cluster, release: str, kube_names
     assert len(api_server.get("clusterrole,clusterrolebinding", of_release)["items"]) == 4
     assert api_server.get("deployment", release, "-n", release)["spec"]["replicas"] == 2
     assert "Setup" not in columns(api_server)
-    api_server.kubectl("wait", "--for=condition=Established", "crd/streamsapplications.streamsoperator.io")
+    eventually(lambda: api_server.is_established("streamsapplications.streamsoperator.io"), "it is established")
     eventually(
         lambda: api_server.kubectl("get", "streamsapps", "-n", kube_namespace, check=False).returncode == 0,
         "the definition is served",

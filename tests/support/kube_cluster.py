@@ -62,6 +62,12 @@ class Cluster:
         done = self.kubectl("get", *args, "--output=json", "--ignore-not-found")
         return json.loads(done.stdout) if done.stdout else None
 
+    def is_established(self, definition: str) -> bool:
+        """Whether objects of a definition can be made. `kubectl wait` fails as long as it has no conditions at all."""
+        found = self.get("crd", definition)
+        conditions = (found["status"].get("conditions") if found else None) or []
+        return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
     def apply(self, *documents: dict[str, Any]) -> None:
         """Server-side apply objects, in the order given."""
         text = "\n".join(json.dumps(document) for document in documents)

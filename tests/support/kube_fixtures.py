@@ -21,6 +21,7 @@ from kube_leftovers import clear
 from kube_node import PROGRAMS as NODE_PROGRAMS
 from kube_node import Node
 from kube_sources import any_api_server, any_node, docker_and_kind, given
+from waiting import eventually
 
 from streams_runtime.errors import EnvironmentException
 
@@ -134,7 +135,7 @@ def crd(api_server: Cluster) -> str:
     """The name of the StreamsApplication's definition, which the API server serves."""
     name = "streamsapplications.streamsoperator.io"
     api_server.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={CRD}")
-    api_server.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    eventually(lambda: api_server.is_established(name), "the definition is established")
     return name
 
 
