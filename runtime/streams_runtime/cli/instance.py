@@ -17,7 +17,7 @@ from streams_runtime.api.load import accepted
 from streams_runtime.api.origins import retold
 from streams_runtime.builder.resolve import read_file
 from streams_runtime.cli.logs import LogFormat, configure_logging
-from streams_runtime.cli.process import last_word, stop_on_signals, write_whole
+from streams_runtime.cli.process import last_word, stop_on_signals, take_short_turns, write_whole
 from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidApplicationException, StreamsException, told
@@ -50,6 +50,7 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 ) -> None:
     """Run one instance until SIGTERM or SIGINT."""
     configure_logging(log_format, log_level.upper())
+    take_short_turns()
     host, _, port = listen.rpartition(":")
     search_in(file.parent)
     try:
