@@ -255,7 +255,7 @@ def table_rows(
     rows = len(partitions)
     metadata = {
         "_key": keys,
-        "_timestamp": _times(timestamps),
+        "_timestamp": moments(timestamps),
         "_topic": pa.nulls(rows, pa.string()),
         "_partition": partitions,
         "_offset": pa.nulls(rows, pa.int64()),
@@ -263,7 +263,7 @@ def table_rows(
         NULL_VALUE: pa.repeat(False, rows) if gone is None else gone,
     }
     if windows is not None:
-        metadata |= {WINDOW_START: _times(windows[0]), WINDOW_END: _times(windows[1])}
+        metadata |= {WINDOW_START: moments(windows[0]), WINDOW_END: moments(windows[1])}
     return pa.table(metadata | {name: _in_chunks(columns[name]) for name in columns.column_names})
 
 
@@ -272,7 +272,8 @@ def _in_chunks(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if column.num_chunks else pa.chunked_array([pa.array([], column.type)])
 
 
-def _times(milliseconds: pa.Array) -> pa.Array:
+def moments(milliseconds: pa.Array) -> pa.Array:
+    """Times in ms as Spark has them."""
     return milliseconds.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
 
 

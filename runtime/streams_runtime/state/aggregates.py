@@ -8,7 +8,7 @@ object in it, such as avg's {"sum": …, "count": …}.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,29 +185,24 @@ class AggregateState:
         UserCodeException: a class failed; the message has the class, the method, the key and the records. Raises
         StreamsException: a reduce failed; the message has its field.
         """
-        if not self.in_turn:
-            return others
-        columns: list[pa.ChunkedArray] = []
-        for each in self._aggregates:
-            if isinstance(each.kind, InTurn):
-                columns += each.kind.played(each.of(rows), sequences, each.declared.path, named)
-            else:
-                columns += each.of(others)
-        return pa.table(columns, names=self._bound().names)
+        return self._in_turn(
+            others, lambda kind, each: kind.played(each.of(rows), sequences, each.declared.path, named)
+        )
 
     def told(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
         """The same after each record: a row for each row of a sequence but its first, as `others` has.
 
         The first row of a sequence is a stored state; each of the others has one record. Raises as `played` does.
         """
+        return self._in_turn(others, lambda kind, each: kind.told(each.of(rows), sequences, each.declared.path, named))
+
+    def _in_turn(self, others: pa.Table, ask: Callable[[InTurn, _Aggregate], Columns]) -> pa.Table:
+        """What `ask` gives of aggregates that take records in turn, and what `others` has of the others."""
         if not self.in_turn:
             return others
         columns: list[pa.ChunkedArray] = []
         for each in self._aggregates:
-            if isinstance(each.kind, InTurn):
-                columns += each.kind.told(each.of(rows), sequences, each.declared.path, named)
-            else:
-                columns += each.of(others)
+            columns += ask(each.kind, each) if isinstance(each.kind, InTurn) else each.of(others)
         return pa.table(columns, names=self._bound().names)
 
     def encode(self, state: pa.Table) -> list[bytes]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+Numbers = npt.NDArray[np.int64]
 Together = Callable[[pa.Table, pa.Table], pa.Table]
 """The states of two tables with as many rows, row by row together."""
 BEGIN = -1
@@ -45,10 +47,23 @@ class Chains:
         """
         numbers, before = np.array(self.rows, np.int64), np.array(self.before, np.int64)
         states = rows.take(pa.array(np.where(numbers < 0, len(rows) + numbers, numbers)))
-        while len(later := np.flatnonzero(before != BEGIN)):
-            grown = together(states.take(before[later]), states.take(later)).cast(states.schema)
-            source = np.arange(len(states))
-            source[later] = len(states) + np.arange(len(later))
-            states = pa.concat_tables([states, grown]).take(pa.array(source))
-            before[later] = before[before[later]]
+        for earlier, later in steps(before):
+            states = replaced(states, later, together(states.take(earlier), states.take(later)))
         return states
+
+
+def steps(before: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+    """Which links are to be put together, earlier and later ones, in each step; `before` is that of each link.
+
+    The later ones stand for twice as many after it. `before` may not be used any more.
+    """
+    while len(later := np.flatnonzero(before != BEGIN)):
+        yield before[later], later
+        before[later] = before[before[later]]
+
+
+def replaced(rows: pa.Table, which: Numbers, new: pa.Table) -> pa.Table:
+    """The rows with others in the places `which`."""
+    source = np.arange(len(rows))
+    source[which] = len(rows) + np.arange(len(which))
+    return pa.concat_tables([rows, new.cast(rows.schema)]).take(pa.array(source))

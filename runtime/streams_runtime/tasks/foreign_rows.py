@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE
+from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, moments
 from streams_runtime.pipeline.runner import Emission, Keyed, TableRows
 from streams_runtime.pipeline.tables import RAW_KEY, held_time, held_value
 from streams_runtime.state.store import Updates, stamp, unstamp
@@ -94,7 +94,7 @@ class Snapshots:
             {
                 RAW_KEY: pa.array([self.keys[number] for number in chosen], pa.binary()),
                 held_value(0): pa.array([None if each is None else each[1] for each in held], pa.binary()),
-                held_time(0): times.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
+                held_time(0): moments(times),
             }
         )
 

@@ -242,8 +242,8 @@ class BatchProcessor:
             return
         stores = {partition: task.stores[node.store] for partition, task in work.tasks.items()}
         state = self._compiler.aggregate(node.name)
-        times = stream_times(stores)
         if isinstance(node.windows, SessionWindows):
+            times = stream_times(stores)
             if must_be_cut_anew(keyed, times):
                 keyed = work.runner.again(node, work.batch, times, stage.behind)
             new = merged_sessions(state, keyed, stores)

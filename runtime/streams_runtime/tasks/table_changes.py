@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streams_runtime.pipeline.decode import NULL_VALUE, TURN
-from streams_runtime.pipeline.nodes import OUT_VALUE
+from streams_runtime.pipeline.nodes import OUT_VALUE, moments
 from streams_runtime.pipeline.runner import Emission, Keyed, SubTopologyRunner, headers_of
 from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.pipeline.tables import (
@@ -69,9 +69,8 @@ class Changes:
         columns = {RAW_KEY: pa.array(keys, pa.binary()), SHOWN: pa.array(shown, pa.bool_())}
         for index, of_source in enumerate(zip(*held, strict=True)):
             times, values = zip(*of_source, strict=True)
-            milliseconds = pa.array(times, pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
             columns[held_value(index)] = pa.array(values, pa.binary())
-            columns[held_time(index)] = milliseconds.cast(pa.timestamp("us", tz="UTC"))
+            columns[held_time(index)] = moments(pa.array(times, pa.int64()))
         return pa.table(columns)
 
 
@@ -185,14 +184,13 @@ def _as_records(
         TURN: pa.array([time for _, time, *_ in places], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
     }
     further = [ways[changes.source[change]] for change in which.tolist()]
-    if bounds is not None:
-        numbers = numbers_within(changes.places, changes.ways)
+    if bounds is not None or all(each is not None for each in further):
+        before = changes.ways
+        if bounds is not None:
+            numbers = numbers_within(changes.places, changes.ways)
+            before = [[*way, number] for way, number in zip(changes.ways, numbers, strict=True)]
         told = zip(which.tolist(), further, strict=True)
-        gone = [[*changes.ways[change], numbers[change], *(way or ())] for change, way in told]
-        metadata[ELEMENT] = pa.array(gone, pa.list_(pa.int32()))
-    elif all(each is not None for each in further):
-        told = zip(which.tolist(), further, strict=True)
-        gone = [[*changes.ways[change], *(way or ())] for change, way in told]
+        gone = [[*before[change], *(way or ())] for change, way in told]
         metadata[ELEMENT] = pa.array(gone, pa.list_(pa.int32()))
     columns = dict(zip((field.name for field in row.type), row.flatten(), strict=True))
     columns.pop("_timestamp")

@@ -12,18 +12,20 @@ import pyarrow.compute as pc
 
 from streams_runtime.pipeline.decode import TURN
 from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.nodes import OUT_VALUE
+from streams_runtime.pipeline.nodes import OUT_VALUE, moments
 from streams_runtime.pipeline.runner import Keyed
 from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.pipeline.to_table import PLACE
 from streams_runtime.pipeline.windows import ORDER, Missed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.shown import seen
-from streams_runtime.state.store import Updates, unstamp
+from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.turns import Turns
+from streams_runtime.tasks.chains import BEGIN, replaced, steps
 from streams_runtime.tasks.parts import place_named
 from streams_runtime.tasks.places import places
+from streams_runtime.tasks.window_changes import held_in
 
 Numbers = npt.NDArray[np.int64]
 
@@ -100,13 +102,13 @@ def _stored(where: Sequence[tuple[int, bytes]], stores: Mapping[int, AnyStore]) 
     found: list[tuple[int, bytes] | None] = []
     for partition in dict.fromkeys(partition for partition, _ in where):
         keys = [key for each, key in where if each == partition]
-        found += [None if each is None else unstamp(each) for each in stores[partition].get_stored(keys)]
+        found += held_in(stores[partition], keys)
     return found
 
 
 def _with(state: AggregateState, rows: pa.Table, firsts: Numbers, old: pa.Table) -> pa.Table:
     """The rows, the first one of each key together with what was there before."""
-    return _replaced(rows, firsts, state.merge(old, rows.take(firsts)))
+    return replaced(rows, firsts, state.merge(old, rows.take(firsts)))
 
 
 def _running(state: AggregateState, rows: pa.Table, times: Numbers, firsts: Numbers) -> tuple[pa.Table, Numbers]:
@@ -114,25 +116,12 @@ def _running(state: AggregateState, rows: pa.Table, times: Numbers, firsts: Numb
 
     In so many steps as a key's number of rows can be halved: after each a row stands for twice as many.
     """
-    number = np.arange(len(times))
-    begins = np.repeat(firsts, np.diff(np.append(firsts, len(times))))
-    reach = 1
-    while True:
-        later = np.flatnonzero(number - reach >= begins)
-        if not len(later):
-            return rows, times
-        earlier = later - reach
-        rows = _replaced(rows, later, state.merge(rows.take(earlier), rows.take(later)))
-        times = times.copy()
+    before, times = np.arange(len(times)) - 1, times.copy()
+    before[firsts] = BEGIN
+    for earlier, later in steps(before):
+        rows = replaced(rows, later, state.merge(rows.take(earlier), rows.take(later)))
         times[later] = np.maximum(times[later], times[earlier])
-        reach *= 2
-
-
-def _replaced(rows: pa.Table, which: Numbers, new: pa.Table) -> pa.Table:
-    """The rows with others in the places `which`."""
-    source = np.arange(len(rows))
-    source[which] = len(rows) + np.arange(len(which))
-    return pa.concat_tables([rows, new.cast(rows.schema)]).take(pa.array(source))
+    return rows, times
 
 
 def _changes(keyed: Keyed, by_key: pa.Array, rows: pa.Table, times: Numbers, values: pa.Array) -> Keyed:
@@ -154,7 +143,7 @@ def changes_at(
         OUT_VALUE: values,
         topic: beside[topic],
         offset: beside[offset],
-        timestamp: milliseconds.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
+        timestamp: moments(milliseconds),
         TURN: turn,
         "_headers": beside["_headers"],
     }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streams_runtime.pipeline.encode import Bytes, windowed_keys
-from streams_runtime.pipeline.nodes import WINDOW_END, WINDOW_START
+from streams_runtime.pipeline.nodes import WINDOW_END, WINDOW_START, moments
 from streams_runtime.state.store import unstamp
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import split_session_key, split_window_key
@@ -36,7 +36,7 @@ class Bounds:
     def columns(self, which: Numbers | None = None) -> dict[str, pa.Array]:
         """Start and end as expressions see them; of some rows only."""
         bounds = {WINDOW_START: self.starts, WINDOW_END: self.ends}
-        return {name: _times(times if which is None else times[which]) for name, times in bounds.items()}
+        return {name: moments(pa.array(times if which is None else times[which])) for name, times in bounds.items()}
 
     def beside(self, rows: pa.Table, key: str) -> pa.Table:
         """Rows that have a store's keys in the column `key`, with the records' keys there and the bounds beside."""
@@ -85,7 +85,3 @@ def held_in(store: AnyStore, keys: Sequence[bytes]) -> list[tuple[int, bytes] | 
         pairs = zip(keys, stored, strict=True)
         return [None if value is None else (split_session_key(key)[2], value) for key, value in pairs]
     return [None if each is None else unstamp(each) for each in stored]
-
-
-def _times(milliseconds: Numbers) -> pa.Array:
-    return pa.array(milliseconds).cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
