@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from state_kit import contents, key_value_store, memory_folder
 
 from streams_runtime.kafka import columns
-from streams_runtime.kafka.columns import Latest, joined, latest_of, messages_at, without_replaced
+from streams_runtime.kafka.columns import Latest, joined, latest_of, messages_at, timestamps_of, without_replaced
 from streams_runtime.kafka.librdkafka import Message
 from streams_runtime.restore.worker import _stored
 from streams_runtime.state.rocksdb import write_sst
@@ -98,3 +98,45 @@ def test_a_file_of_them_is_what_a_store_holds() -> None:
         store.ingest([folder / "0.sst"], 4)
         assert contents(store) == {b"b": b"2", b"": b"", b"a": b"x" * 2000}
         assert store.get_stored([b"a"]) == [stamp(-1, b"x" * 2000)]
+
+
+class _Whole(ctypes.Structure):
+    """A message with words of its own behind what is public."""
+
+    _fields_ = (("message", Message), ("behind", ctypes.c_int64 * 8))
+
+
+@pytest.mark.parametrize(
+    ("places", "calls"),
+    [([3], 64), ([7], 64), ([], 264), ([2, 5], 264)],
+    ids=["one fits", "the last one fits", "none fits", "two fit"],
+)
+def test_times_are_read_where_they_lie_if_it_is_known_where(
+    places: list[int], calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = [1_700_000_000_000 + number % 7 for number in range(200)]
+    whole = [_Whole() for _ in times]
+    for number, each in enumerate(whole):
+        each.behind[:] = range(number, number + 8)
+        for place in places:
+            each.behind[place] = times[number]
+    addresses = np.array([ctypes.addressof(each) for each in whole], np.int64)
+    told = dict(zip(addresses.tolist(), times, strict=True))
+    asked: list[int] = []
+
+    def answer(at: int, _: None) -> int:
+        asked.append(at)
+        return told[at]
+
+    monkeypatch.setattr(columns, "message_timestamp", answer)
+    assert timestamps_of(addresses).tolist() == times
+    assert len(asked) == calls
+
+
+def test_a_place_that_fits_some_messages_only_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [_Whole() for _ in range(100)]
+    for number, each in enumerate(whole):
+        each.behind[:] = [5] * 8 if number < 60 else [6] * 8
+    addresses = np.array([ctypes.addressof(each) for each in whole], np.int64)
+    monkeypatch.setattr(columns, "message_timestamp", lambda _at, _: 5)
+    assert timestamps_of(addresses).tolist() == [5] * 100

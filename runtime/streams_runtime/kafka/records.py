@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import repeat
 
-import numpy as np
 import pyarrow as pa
 
-from streams_runtime.kafka.columns import Messages, bytes_at
-from streams_runtime.kafka.librdkafka import message_headers, message_timestamp
+from streams_runtime.kafka.columns import Messages, bytes_at, timestamps_of
+from streams_runtime.kafka.librdkafka import message_headers
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 
 _TYPES = {field.name: field.type for field in RAW_SCHEMA}
@@ -40,8 +38,7 @@ class Records:
             case "offset":
                 found = pa.array(held.offsets)
             case "timestamp":
-                times = map(message_timestamp, held.addresses.tolist(), repeat(None))
-                found = pa.array(np.fromiter(times, np.int64, len(held)) * 1000)
+                found = pa.array(timestamps_of(held.addresses) * 1000)
             case "headers":
                 return pa.array(list(map(message_headers, held.addresses.tolist())), _TYPES[name])
             case _:
