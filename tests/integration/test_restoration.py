@@ -166,6 +166,21 @@ def test_a_store_at_its_end_is_complete_at_once_and_nobody_hears_of_it(
     assert it.heard.calls == []
 
 
+@pytest.mark.parametrize("behind", [0, 1])
+def test_workers_that_were_begun_for_nothing_end_once_that_is_known(
+    broker: Any, namespace: str, restoration: Any, behind: int
+) -> None:
+    send(broker.bootstrap_servers, namespace, [("a", b"1")], 0)
+    it = restoration(bulk=True)
+    it.store.write(Updates([b"a"], [b"1"], [1]), 1 - behind)
+    it.loader.begin()
+    (idle,) = it.loader._idle
+    assert idle.poll() is None
+    it.run()
+    assert idle.poll() is not None
+    assert it.loader._idle == []
+
+
 def test_a_log_that_ends_with_a_transaction_marker_is_complete_by_position(
     broker: Any, namespace: str, restoration: Any
 ) -> None:
@@ -355,8 +370,9 @@ def test_what_compaction_removed_does_not_keep_a_restoration_from_its_end(
     admin.close()
 
 
+@pytest.mark.parametrize("begun", [False, True])
 def test_bulk_loading_gives_the_same_contents_and_leaves_nothing_behind(
-    broker: Any, namespace: str, restoration: Any, tmp_path: Path
+    broker: Any, namespace: str, restoration: Any, tmp_path: Path, begun: bool
 ) -> None:
     changes = [(f"k{i * 7919 % 5000}", None if i % 11 == 0 else b"v%d" % i) for i in range(150_000)]
     send(broker.bootstrap_servers, namespace, changes, 0)
@@ -364,6 +380,8 @@ def test_bulk_loading_gives_the_same_contents_and_leaves_nothing_behind(
     bulk.store.write(Updates([b"k1", b"other"], [b"old", b"old"], [1, 1]), 0)
     plain.store.write(Updates([b"other"], [b"old"], [1]), 0)
     plain.run()
+    if begun:
+        bulk.loader.begin()
     bulk.run()
     assert bulk.contents() == plain.contents()
     assert len(bulk.contents()) > 1000

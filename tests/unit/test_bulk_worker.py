@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,50 @@ def test_what_a_worker_has_read_is_passed_on_and_a_worker_that_dies_is_gone_on_f
         loader._ready.put((made, {"topic": LOG.topic, "partition": 0, "read": 40}))
         loader._ready.put((made, None))
         assert list(loader.loaded()) == [Load(LOG, (), 0, 40, last=False), Load(LOG, (), 0, 3, last=True)]
+
+
+def test_processes_that_were_begun_take_the_work_and_those_left_over_end() -> None:
+    with memory_folder() as folder, key_value_store(folder) as store:
+        loader = BulkLoader({"bootstrap.servers": "127.0.0.1:1"}, workers=2)
+        try:
+            loader.begin()
+            begun = list(loader._idle)
+            assert len(begun) == 2
+            loader.start({StateRestorer(TaskId(0, 0), store): (0, 10)})
+            (worker_,) = loader._workers
+            assert worker_.process in begun
+            (other,) = (each for each in begun if each is not worker_.process)
+            assert other.returncode is not None
+        finally:
+            loader.close()
+        assert worker_.process.returncode is not None
+
+
+def test_one_that_ended_before_it_got_work_is_replaced() -> None:
+    with memory_folder() as folder, key_value_store(folder) as store:
+        loader = BulkLoader({"bootstrap.servers": "127.0.0.1:1"}, workers=1)
+        try:
+            loader.begin()
+            (gone,) = loader._idle
+            gone.kill()
+            gone.wait()
+            loader.start({StateRestorer(TaskId(0, 0), store): (0, 10)})
+            (worker_,) = loader._workers
+            assert worker_.process is not gone
+            assert worker_.process.poll() is None
+        finally:
+            loader.close()
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["nobody is there", "nobody says anything"])
+def test_a_process_without_an_order_ends_by_itself(
+    closed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(worker, "_PATIENCE_SECONDS", 0.0)
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as orders, os.fdopen(writing, "w") as other:
+        if closed:
+            other.close()
+        monkeypatch.setattr("sys.stdin", orders)
+        worker.main()
+    assert capsys.readouterr().out == ""

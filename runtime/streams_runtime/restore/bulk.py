@@ -66,8 +66,23 @@ class BulkLoader:
         self._properties = dict(properties)
         self._limit = workers or os.cpu_count() or 1
         self._workers: list[_Worker] = []
+        self._idle: list[subprocess.Popen[str]] = []
         self._ready: queue.SimpleQueue[tuple[_Worker, dict[str, Any] | None]] = queue.SimpleQueue()
         self._put_back: list[tuple[_Worker, dict[str, Any] | None]] = []
+
+    def begin(self) -> None:
+        """Start the processes before it is known what is to be loaded: one takes a third of a second to be there.
+
+        Those that get nothing to do end with `dismiss`, or by themselves.
+        """
+        self._idle += [_process() for _ in range(self._limit - len(self._idle))]
+
+    def dismiss(self) -> None:
+        """End the processes that have nothing to do."""
+        for process in self._idle:
+            process.kill()
+            process.communicate()
+        self._idle.clear()
 
     def start(self, ranges: Mapping[StateRestorer, tuple[int, int]]) -> None:
         """Load each restorer's records start <= offset < end; the partitions are shared out evenly."""
@@ -79,6 +94,7 @@ class BulkLoader:
             share.append(_Job(restorer, start, end, folder))
         for share in shares:
             self._start_worker(share)
+        self.dismiss()
 
     def loaded(self) -> Iterable[Load]:
         """What has become ready since the last call, in order within a partition."""
@@ -107,6 +123,7 @@ class BulkLoader:
 
     def close(self) -> None:
         """End all workers and drop what they wrote."""
+        self.dismiss()
         for worker in self._workers:
             worker.abandoned += [job.folder for job in worker.jobs.values()]
             worker.jobs.clear()
@@ -124,12 +141,7 @@ class BulkLoader:
         return Path(tempfile.mkdtemp(dir=parent))
 
     def _start_worker(self, jobs: list[_Job]) -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "streams_runtime.restore.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        process = self._idle_process() or _process()
         worker = _Worker(process, {job.restorer.partition: job for job in jobs})
         order = {
             "parent": os.getpid(),
@@ -147,10 +159,20 @@ class BulkLoader:
         }
         assert process.stdin is not None and process.stdout is not None  # noqa: PT018
         # Settings may hold secrets: they go through the pipe, not through the command line.
-        json.dump(order, process.stdin)
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it has just ended, and so does its output
+            json.dump(order, process.stdin)
+            process.stdin.close()
         self._workers.append(worker)
         threading.Thread(target=self._listen, args=(worker, process.stdout), daemon=True, name="bulk-restore").start()
+
+    def _idle_process(self) -> subprocess.Popen[str] | None:
+        """One that was begun and has nothing to do yet."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.poll() is None:
+                return process
+            process.communicate()  # it is gone; its pipes are not
+        return None
 
     def _listen(self, worker: _Worker, output: IO[str]) -> None:
         for line in output:
@@ -190,6 +212,11 @@ class BulkLoader:
             yield Load(partition, (), 0, job.position, last=True)
         worker.jobs.clear()
         _remove(worker)
+
+
+def _process() -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "streams_runtime.restore.worker"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def _end(worker: _Worker) -> None:

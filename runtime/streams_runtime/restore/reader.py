@@ -187,6 +187,8 @@ class StoreChangelogReader:
         self, beginnings: Mapping[TopicPartition, Beginning], logs: Mapping[TopicPartition, Log]
     ) -> None:
         if not beginnings:
+            if self._bulk is not None:
+                self._bulk.dismiss()
             return
         sayings.starting(beginnings)
         starts = {each: begin.offset for each, begin in beginnings.items()}
@@ -204,6 +206,8 @@ class StoreChangelogReader:
         if large and self._bulk is not None:
             self._loading |= set(large)
             self._bulk.start({self._restorers[each]: (at, logs[each].limit) for each, at in large.items()})
+        elif self._bulk is not None:
+            self._bulk.dismiss()
         self._consumer.add({each: at for each, at in starts.items() if each not in large})
 
     def _take_over_loaded(self) -> None:

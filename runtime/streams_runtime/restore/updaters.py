@@ -32,12 +32,18 @@ class Updaters:
     poll_seconds: float
     exactly_once: bool
 
-    def for_thread(self, name: str) -> StateUpdater:
-        """A thread's own, which restores its tasks; not started."""
+    def for_thread(self, name: str, cold: Callable[[], bool]) -> StateUpdater:
+        """A thread's own, which restores its tasks; not started.
+
+        `cold` is asked once the thread has started: whether stores are likely to be loaded in bulk, so that what does
+        it starts with the thread.
+        """
 
         def make_reader() -> tuple[Reader, Callable[[], None]]:
             consumer = ChangelogConsumer(self.properties, name)
             bulk = BulkLoader(self.properties)
+            if cold():
+                bulk.begin()
 
             def free() -> None:
                 bulk.close()

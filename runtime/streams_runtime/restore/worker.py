@@ -11,6 +11,7 @@ import ctypes
 import gc
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -19,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from streams_runtime.kafka.columns import Latest, joined, without_replaced
+from streams_runtime.kafka.columns import Latest, joined, sorted_places, without_replaced
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.latest_consumer import Fetched, LatestConsumer
 from streams_runtime.kafka.types import TopicPartition
@@ -33,6 +33,7 @@ _POLL_SECONDS = 0.05
 _CHUNK_BYTES = 128 * 1024 * 1024
 _MERGE_BYTES = 32 * 1024 * 1024  # contents of polls that are not worth merging yet
 _NEWS_SECONDS = 1.0  # between two words of how far a partition is read
+_PATIENCE_SECONDS = 30.0  # without an order; a group gives tasks before that
 _WRITE_RECORDS = 5_000  # records of a file that are Python's at a time
 _PR_SET_PDEATHSIG = 1
 
@@ -93,11 +94,11 @@ class _Partition:
 
 def _stored(latest: Latest) -> Iterator[tuple[bytes, bytes | None]]:
     """Contents as a store holds them, sorted by key."""
-    order = pc.sort_indices(latest.keys)
+    order = sorted_places(latest.keys)
     for start in range(0, len(order), _WRITE_RECORDS):
-        places = order[start : start + _WRITE_RECORDS]
-        values = stamped(latest.timestamps[places], latest.values.take(places))
-        yield from zip(latest.keys.take(places).to_pylist(), values.to_pylist(), strict=True)
+        part = latest.taken(order[start : start + _WRITE_RECORDS])
+        values = stamped(part.timestamps, part.values)
+        yield from zip(part.keys.to_pylist(), values.to_pylist(), strict=True)
 
 
 def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> None:
@@ -154,8 +155,12 @@ def _end_with(parent: int) -> None:
 
 
 def main() -> None:
-    """Entry point of the process."""
-    order = json.load(sys.stdin)
+    """Entry point of the process, which may be started before there is anything to do."""
+    asked, _, _ = select.select([sys.stdin], [], [], _PATIENCE_SECONDS)
+    text = sys.stdin.read() if asked else ""
+    if not text:
+        return  # nobody wants it, or whoever started it is gone
+    order = json.loads(text)
     _end_with(order["parent"])
     # No cycles come with records, and looking for some among all that is held takes a fifth of the time.
     gc.disable()
