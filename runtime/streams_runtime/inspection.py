@@ -36,8 +36,8 @@ from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.task import Task
 from streams_runtime.threads import StreamThread
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.nodes import Format, TableSourceNode
-from streams_runtime.topology.plan import Topology
+from streams_runtime.topology.nodes import TableSourceNode
+from streams_runtime.topology.plan import TaskId, Topology
 from streams_runtime.topology.table_nodes import ToTableNode
 
 _BELIEVED_SECONDS = 1.0  # how long an answer of the brokers is believed
@@ -109,6 +109,7 @@ class ClientInspection:
         self._standby_progress = standby_progress
         self._ends = _Believed[dict[TopicPartition, int]](partial(self._ask_for_ends, admin), {})
         group = topology.application_id
+        self._codecs: dict[str, tuple[Compiler | None, StoreCodec]] = {}
         self._members = _Believed[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
 
     @property
@@ -148,6 +149,17 @@ class ClientInspection:
         """The partitions here that are restored."""
         return {number: view for number, view in self.stale_views(store).items() if view.is_active}
 
+    def active_view(self, store: str, partition: int) -> AnyView | None:
+        """The partition, if it is here and restored."""
+        if self._is_global(store):
+            return self.views(store).get(partition)
+        wanted = TaskId(self._topology.store(store)[0].id, partition)
+        for thread in self._client.threads:
+            task = thread.tasks.tasks.get(wanted)
+            if task is not None and store in task.stores and task.stores[store].is_open and _is_running(task):
+                return view_of(task.stores[store], partial(_is_running, task))
+        return None
+
     def stale_views(self, store: str) -> Mapping[int, AnyView]:
         """The partitions here that are open, standbys and those that are still being restored too."""
         if self._is_global(store):
@@ -173,7 +185,11 @@ class ClientInspection:
         Raises:
             StreamsRebalancingException: Spark has not analysed the topology yet; retry.
         """
-        return codec_of(self._topology, store, partial(self._compiler, store))
+        analysed = self._engine.compiler
+        known = self._codecs.get(store)
+        if known is None or known[0] is not analysed:
+            known = self._codecs[store] = analysed, codec_of(self._topology, store, partial(self._compiler, store))
+        return known[1]
 
     def owners(self, store: str) -> Mapping[int, Owner]:
         """Who has each partition, by what the members of the group have told it as their client ids.
@@ -303,9 +319,7 @@ def codec_of(topology: Topology, store: str, compiler: Callable[[], Compiler]) -
         return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
     size = None if spec.windowing is None else spec.windowing.size
     known = compiler()
-    if isinstance(node, ForeignKeyJoinNode):
-        return StoreCodec(known.key_serde(node.name), value_serde(Format("json")).decode)
-    if isinstance(node, ToTableNode):
+    if isinstance(node, ToTableNode | ForeignKeyJoinNode):
         return StoreCodec(known.key_serde(node.name), value_serde(known.decoder(node.name).value).decode)
     return StoreCodec(
         known.key_serde(spec.node),

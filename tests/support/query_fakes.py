@@ -106,6 +106,9 @@ class FakeClient:
     def views(self, _: str) -> dict[int, FakeView]:
         return dict(self.local)
 
+    def active_view(self, store: str, partition: int) -> FakeView | None:
+        return self.views(store).get(partition)
+
     def stale_views(self, _: str) -> dict[int, FakeView]:
         return dict(self.local)
 

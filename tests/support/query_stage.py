@@ -224,6 +224,9 @@ class QueryStage:
         tasks = {partition: task for partition, task in self._tasks.items() if task.active}
         return {partition: _view(task, store) for partition, task in tasks.items()}
 
+    def active_view(self, store: str, partition: int) -> AnyView | None:
+        return self.views(store).get(partition)
+
     def stale_views(self, store: str) -> Mapping[int, AnyView]:
         return {partition: _view(task, store) for partition, task in self._tasks.items()}
 

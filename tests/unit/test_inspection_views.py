@@ -71,6 +71,8 @@ def test_active_stores_are_shown_and_stale_ones_on_request(inspection: ClientIns
         1: False,
         2: False,
     }
+    one_by_one = {number: inspection.active_view(store, number) for number in range(4)}
+    assert {number: view.partition for number, view in one_by_one.items() if view is not None} == {0: 0}
     assert sorted(inspection.expected_partitions(store)) == [0, 1]
     assert inspection.store_type(store) == next(spec.kind for spec in SPECS if spec.name == store)
 
@@ -80,7 +82,9 @@ def test_a_view_follows_its_task(inspection: ClientInspection, tasks: dict[str, 
     tasks["restoring"].run()
     assert (view.is_active, view.is_open) == (True, True)
     assert sorted(inspection.views("totals")) == [0, 1]
+    assert inspection.active_view("totals", 1) is not None
     tasks["restoring"].close()
+    assert inspection.active_view("totals", 1) is None
     assert (view.is_active, view.is_open) == (False, False)
     assert sorted(inspection.stale_views("totals")) == [0, 2]
 

@@ -53,6 +53,22 @@ class MergedEntries:
             self._advance()
         return self._next
 
+    def take(self, most: int) -> list[Entry]:
+        """The next entries, `most` at most; fewer are the last ones. `guard` is asked once, before the first.
+
+        To ask it for each entry costs a look at every partition. Raises as `peek` does.
+        """
+        found: list[Entry] = []
+        while len(found) < most:
+            if found:
+                self._advance()
+            entry = self._next if found else self.peek()
+            if entry is None:
+                break
+            found.append(entry)
+            self._next = None
+        return found
+
     def _advance(self) -> None:
         try:
             self._next = next(self._entries)

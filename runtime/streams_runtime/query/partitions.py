@@ -116,7 +116,8 @@ class LocalPartitions(Generic[V]):
 
     def _guard(self, views: tuple[V, ...], broken: bool) -> None:
         """Raise unless `views` are readable and the client answers; `broken` says that a read has failed."""
-        closed = tuple(view.partition for view in views if not is_readable(view, self._stale))
+        stale = self._stale
+        closed = tuple([view.partition for view in views if not is_readable(view, stale)])
         if broken and not closed:
             closed = tuple(view.partition for view in views)
         self._judge(self._queryable.state, Situation.CLOSED if closed else Situation.OPEN, closed)

@@ -65,7 +65,7 @@ class PointReads:
             return None
         codec = client.codec(store)
         key, data = parse_key(codec, store, "key", text)
-        view = client.views(store).get(partition_for(data, client.partition_count(store)))
+        view = client.active_view(store, partition_for(data, client.partition_count(store)))
         if view is None:
             return None
         known, value = cast("StoreView", view).at_hand(data)  # the store's type was compared above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 import orjson
@@ -27,7 +27,8 @@ R = TypeVar("R")
 class Walk(Protocol[R_co]):
     """An iterator over a store that has to be closed."""
 
-    def __next__(self) -> R_co: ...
+    def take(self, most: int) -> Sequence[R_co]:
+        """The next records, `most` at most; fewer are the last ones."""
 
     def close(self) -> None: ...
 
@@ -95,15 +96,17 @@ class RecordLines(Generic[R]):
     def _fill(self) -> None:
         size = 0
         while size < _CHUNK_BYTES:
-            try:
-                record = next(self._walk)
-            except StopIteration:
+            # As many as fill the chunk, if they are as long as those before.
+            wanted = (_CHUNK_BYTES - size) * len(self._lines) // size if size else 1
+            wanted = max(wanted, 1)
+            records = self._walk.take(wanted)
+            for record in records:
+                self._lines.append(to_json(self._shown(record)) + b"\n")
+                size += len(self._lines[-1])
+            self._count += len(records)
+            if len(records) < wanted:
                 self._end({COMPLETE: {"records": self._count}})
                 return
-            line = to_json(self._shown(record)) + b"\n"
-            self._lines.append(line)
-            self._count += 1
-            size += len(line)
 
     def _end_with(self, problem: Problem) -> None:
         self._end({PROBLEM: problem.document()})

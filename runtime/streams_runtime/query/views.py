@@ -154,6 +154,9 @@ class Queryable(Protocol):
     def views(self, store: str) -> Mapping[int, AnyView]:
         """The local partitions that are active and restored; the mapping is the caller's to keep."""
 
+    def active_view(self, store: str, partition: int) -> AnyView | None:
+        """One of `views`, or None where it is not among them; costs the same however many there are."""
+
     def stale_views(self, store: str) -> Mapping[int, AnyView]:
         """All that lie open here: those of `views`, and those that are stale, being restored or standbys."""
 

@@ -13,6 +13,9 @@ COMPLETE = "complete"
 PROBLEM = "problem"
 """Member of the last line of an answer that broke off: `{"problem": {…}}`."""
 
+_PLAIN = frozenset({str, int, bool, type(None)})
+"""Types of most members, which JSON has."""
+
 
 def to_json(value: object) -> bytes:
     """`value` as a JSON document, of what `to_plain` gives."""
@@ -32,7 +35,7 @@ def to_plain(value: object) -> object:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
-        return {key: to_plain(item) for key, item in value.items()}
+        return {key: item if type(item) in _PLAIN else to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_plain(item) for item in value]
     return value
