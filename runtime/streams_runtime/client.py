@@ -31,6 +31,7 @@ from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.task_folders import StateCleaner
 from streams_runtime.states import ClientState, GlobalThreadState, StateListener
+from streams_runtime.tasks.batch_size import AGGREGATED_KEYS
 from streams_runtime.tasks.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
 from streams_runtime.tasks.processor import Counters
 from streams_runtime.tasks.standbys import StandbyTasks
@@ -78,8 +79,10 @@ class StreamsClient:
         self.admin = Admin(self.client_properties)
         self.directory = StateDirectory(settings.state_dir, application.application_id, settings.instance)
         interval = processing.commit_interval.total_seconds()
-        usual = AGGREGATED_RECORDS if is_foreseen(self.topology) else BATCH_RECORDS
-        self.limits = IntakeLimits(processing.max_batch_records or usual, interval, read_committed=once)
+        most, keys = processing.max_batch_records or BATCH_RECORDS, None
+        if processing.max_batch_records is None and is_foreseen(self.topology):
+            most, keys = AGGREGATED_RECORDS, AGGREGATED_KEYS
+        self.limits = IntakeLimits(most, interval, read_committed=once, keys=keys)
         self.partition_counts: Mapping[str, int] = {}
         self.url = ""
         self._address = ""
@@ -332,7 +335,8 @@ class StreamsClient:
 
     def make_updater(self, name: str) -> StateUpdater:
         """A state updater with a restore consumer and a bulk loader of its own."""
-        return self._updaters.for_thread(name)
+        alone = self.application.spec.processing.stream_threads == 1
+        return self._updaters.for_thread(name, cold=lambda: alone and self.directory.tasks.empty)
 
     def _make_standbys(self, replicas: int) -> StandbyTasks | None:
         """None without standbys."""

@@ -18,6 +18,7 @@ from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
+from streams_runtime.tasks.batch_size import FIRST_RECORDS
 from streams_runtime.tasks.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -109,6 +110,15 @@ def test_shares_never_exceed_the_limit_or_what_waits_and_always_make_progress(
     assert all(0 <= share <= backlog[each] for each, share in shares.items())
     if sum(backlog.values()):
         assert sum(shares.values()) > 0
+
+
+def test_batches_of_a_backlog_are_as_large_as_is_known_of_their_keys() -> None:
+    broker = FakeBroker({A0: 10_000_000})
+    intake = Intake(broker, broker, IntakeLimits(1_000_000, 0.0, keys=50_000))
+    intake.add({A0: 0})
+    assert ranges(intake.next()) == {A0: (0, FIRST_RECORDS)}
+    intake.size.learn(FIRST_RECORDS, FIRST_RECORDS)
+    assert ranges(intake.next()) == {A0: (FIRST_RECORDS, FIRST_RECORDS + 50_000)}
 
 
 @given(BACKLOGS, st.integers(1, 2000))

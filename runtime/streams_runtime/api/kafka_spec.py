@@ -157,7 +157,8 @@ class ProcessingSpec(Model):
         default=None,
         ge=1,
         description="Most records in a batch; bounds memory. Large, since each Spark job costs about 0.1 s. Default"
-        " 500000; 1000000 where all records become aggregates by key as they are read, which takes memory by keys.",
+        " 500000; where all records become aggregates by key as they are read, as many as have about 250000 keys,"
+        " and 1000000 at most.",
     )
     standby_replicas: int = Field(default=0, ge=0, description="Warm copies of each store on other instances.")
     on_deserialization_error: OnDeserializationError = Field(

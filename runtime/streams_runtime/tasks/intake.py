@@ -12,6 +12,7 @@ from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.record_table import record_table
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
+from streams_runtime.tasks.batch_size import BatchSize
 from streams_runtime.tasks.positions import in_log
 
 BATCH_RECORDS = 500_000
@@ -51,6 +52,7 @@ class Offsets(Protocol):
 class IntakeLimits:
     """`batch` records at most in a batch; from `backlog` records on Spark reads; `wait` seconds for a first record.
 
+    With `keys` a batch of a backlog has about so many keys at most (tasks.batch_size).
     With `read_committed` a partition ends where the oldest open transaction begins: Spark would wait for its end.
     """
 
@@ -58,6 +60,7 @@ class IntakeLimits:
     wait: float
     backlog: int = BACKLOG_RECORDS
     fetch: int = FETCH_RECORDS
+    keys: int | None = None
     read_committed: bool = False
 
 
@@ -74,6 +77,8 @@ class Intake:
         self._limits = limits
         self._committed: dict[TopicPartition, int] = {}
         self._claimed: dict[TopicPartition, int] = {}
+        self.size = BatchSize(limits.batch, limits.keys)
+        """Of the next batch of a backlog."""
         self._fetching = False  # whether the member fetches; else its partitions are paused
 
     @property
@@ -143,7 +148,7 @@ class Intake:
             self._member.resume(self._claimed)
             self._fetching = True
             return None
-        shares = shared_out(backlog, self._limits.batch)
+        shares = shared_out(backlog, self.size.limit)
         return BatchInput(
             tuple(
                 OffsetRange(each, self._claimed[each], self._claimed[each] + share)
