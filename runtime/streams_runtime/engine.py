@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 
 from streams_runtime.api import StreamsApplication
@@ -18,6 +20,7 @@ from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.functions import with_functions
 from streams_runtime.pipeline.group_members import remove_member
 from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
+from streams_runtime.pipeline.pushdown.scan import start_workers
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.session import (
     SparkSession,
@@ -92,6 +95,8 @@ class EngineRoom:
         self._closing = threading.Event()
         self._session: SparkSession | None = None
         self._borrowed = False
+        self._workers: threading.Thread | None = None
+        self._warming = f"workers of {id(self)}"
         self._ready: Future[Compiled] = Future()
 
     def start(self) -> None:
@@ -173,8 +178,12 @@ class EngineRoom:
         if self._started:
             wait([self._ready])
         session, self._session = self._session, None
+        if session is not None and self._workers is not None:
+            cancel_tagged_jobs(session, self._warming)
         if session is not None and not self._borrowed:
             session.stop()
+        if self._workers is not None:
+            self._workers.join()
 
     def _register_schemas(self, compiler: Compiler) -> None:
         """Before any record is read; waits for a registry that is away, as threads wait for brokers."""
@@ -198,6 +207,12 @@ class EngineRoom:
         check_executors(session, master, cores)
         threading.Thread(target=watch, args=(session, master, self._closing), name="cluster", daemon=True).start()
 
+    def _start_workers(self, session: SparkSession) -> None:
+        """Beside the compiling. What fails here fails again when there are records, and is told then."""
+        with suppress(Exception):
+            tag_jobs(session, self._warming)
+            start_workers(session, os.cpu_count() or 1)
+
     def _run(self) -> None:
         try:
             spark = self._application.spec.spark
@@ -211,6 +226,9 @@ class EngineRoom:
             self._session = open_session(self._application.application_id, spark.master, config, rows)
             if cluster is not None:
                 self._have_executors(self._session, cluster, cores_of(config))
+            elif not rows:  # all others warm up by jobs of their own, which would have to wait for this one
+                self._workers = threading.Thread(target=self._start_workers, args=(self._session,), name="workers")
+                self._workers.start()
             self._go_on()
             ready = compiled(self._session, self._topology, self._properties, self.schemas)
             self._register_schemas(ready.compiler)

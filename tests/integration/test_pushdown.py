@@ -20,8 +20,9 @@ from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.pushdown.partial import Answer, Stage
-from streams_runtime.pipeline.runner import StageResult, SubTopologyRunner
+from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.stage import StageResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

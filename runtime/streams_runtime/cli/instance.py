@@ -17,7 +17,14 @@ from streams_runtime.api.load import accepted
 from streams_runtime.api.origins import retold
 from streams_runtime.builder.resolve import read_file
 from streams_runtime.cli.logs import LogFormat, configure_logging
-from streams_runtime.cli.process import last_word, stop_on_signals, take_short_turns, write_whole
+from streams_runtime.cli.process import (
+    last_word,
+    share_heaps,
+    spare_what_is_loaded,
+    stop_on_signals,
+    take_short_turns,
+    write_whole,
+)
 from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidApplicationException, StreamsException, told
@@ -51,6 +58,7 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     """Run one instance until SIGTERM or SIGINT."""
     configure_logging(log_format, log_level.upper())
     take_short_turns()
+    share_heaps()
     host, _, port = listen.rpartition(":")
     search_in(file.parent)
     try:
@@ -64,6 +72,7 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
             write_whole(termination_file, last_word("NOT_STARTED", error))
         raise typer.Exit(EXIT_UNUSABLE) from error
     stop = stop_on_signals()
+    client.set_state_listener(lambda new, _: spare_what_is_loaded(new))
     client.start()
     if endpoint_file is not None:
         write_whole(endpoint_file, {"pid": os.getpid(), "url": client.url, "instance": instance_id})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from streams_runtime.cli.logs import LogFormat, configure_logging
-from streams_runtime.cli.process import last_word, stop_on_signals, take_short_turns
+from streams_runtime.cli.process import last_word, share_heaps, stop_on_signals, take_short_turns
 from streams_runtime.cli.termination import write_termination
 from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.states import EXIT_UNUSABLE
@@ -97,6 +97,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     stop = stop_on_signals()
     configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
     take_short_turns()
+    share_heaps()
     mounts = Mounts(application, secret, code, schema_registry, state_dir, termination_file, told_file, queries)
     api: PodStatusApi | None = None
     try:

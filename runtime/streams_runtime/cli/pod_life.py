@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from streams_runtime.cli.process import last_word
+from streams_runtime.cli.process import last_word, spare_what_is_loaded
 from streams_runtime.cli.termination import write_termination
 from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
@@ -78,6 +78,7 @@ class Life:
 
     def _moved(self, new: ClientState, _old: ClientState) -> None:
         """Freeing everything may take a moment only, and PENDING_ERROR is to be seen before ERROR all the same."""
+        spare_what_is_loaded(new)
         if new is ClientState.PENDING_ERROR:
             self._reporter.owe(conditions(replace(self._view(), state=new)))
             self._failing.set()

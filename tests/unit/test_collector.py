@@ -1,0 +1,35 @@
+"""Python's collector does not look through what a client has loaded by the time it runs."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from streams_runtime.cli.process import spare_what_is_loaded
+from streams_runtime.states import ClientState
+
+
+@pytest.fixture(autouse=True)
+def _nothing_spared() -> Iterator[None]:
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def test_what_is_loaded_is_spared_when_a_client_first_runs() -> None:
+    spare_what_is_loaded(ClientState.REBALANCING)
+    assert not gc.get_freeze_count()
+    spare_what_is_loaded(ClientState.RUNNING)
+    spared = gc.get_freeze_count()
+    assert spared > 0
+
+
+def test_what_comes_later_is_looked_through_also_after_it_has_run_again() -> None:
+    spare_what_is_loaded(ClientState.RUNNING)
+    spared = gc.get_freeze_count()
+    later = [[number] for number in range(1_000)]
+    spare_what_is_loaded(ClientState.RUNNING)
+    assert gc.get_freeze_count() == spared
+    assert gc.is_tracked(later)
