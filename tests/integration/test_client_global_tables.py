@@ -85,6 +85,7 @@ def test_a_global_table_is_complete_before_the_client_runs_followed_then_and_res
         seen: list[tuple[ClientState, bool]] = []
         made.set_state_listener(lambda new, _old: seen.append((new, made.global_tables_are_complete)))
         started(made)
+        eventually(lambda: any(new is ClientState.RUNNING for new, _ in seen), "the listener heard of RUNNING")
         assert (ClientState.RUNNING, True) in seen
         assert (ClientState.RUNNING, False) not in seen
         assert len(airlines(made)) == 302

@@ -13,7 +13,7 @@ from topic_apps import TopicApp, delete
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
-from streams_runtime.errors import MissingInternalTopicException
+from streams_runtime.errors import InvalidStateStoreException, MissingInternalTopicException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.broker import EmbeddedBroker
 from streams_runtime.kafka.properties import client_properties
@@ -52,8 +52,12 @@ def counted(made: StreamsClient) -> dict[str, int]:
     assert made.state is not ClientState.ERROR, made.error
     if made.state is not ClientState.RUNNING:
         return {}
-    with made.store(StoreQueryParameters("totals")).all() as entries:
-        return {user: value["n"] for user, value in entries}
+    try:
+        with made.store(StoreQueryParameters("totals")).all() as entries:
+            return {user: value["n"] for user, value in entries}
+    except InvalidStateStoreException:
+        # The client runs what it has; the group has not given out yet what was made again.
+        return {}
 
 
 def order(admin: Admin, app: TopicApp, *users: str) -> None:
@@ -108,9 +112,8 @@ def test_in_automatic_mode_it_is_made_again_with_a_warning_and_the_application_g
             "a warning says so",
         )
         order(admin, app, "ada", "cid")
-        # What lay in a deleted repartition topic is lost; all that came later is not.
-        eventually(lambda: counted(made).get("cid") == 1, "later orders are counted")
-        assert counted(made)["ada"] == 3
+        # What lay in a deleted repartition topic is lost; all that came later is not, in either partition.
+        eventually(lambda: counted(made).items() >= {"ada": 3, "cid": 1}.items(), "later orders are counted")
         if records == "busy" and kind == "changelog":
             eventually(lambda: counted(made).keys() >= set("abcdefgh"), "orders of the outage are counted")
     assert {user: value["n"] for user, value in last_values(admin.address, app.sink).items()}["ada"] == 3

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from waiting import eventually
+
 from streams_runtime.lifecycle.budget import RestartPolicy
 from streams_runtime.lifecycle.life import Life, Works
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
@@ -114,6 +116,10 @@ class Stage:
         self.life.start()
         for each in self.live if run else ():
             each.run()
+
+    def hears(self, *last: ClientState) -> None:
+        """Wait until these are the last states that the listener was told; a state is seen before it is told."""
+        eventually(lambda: tuple(new for new, _ in self.heard[-len(last) :]) == last, f"the listener heard {last}")
 
     def _open(self) -> None:
         self.open = True

@@ -13,7 +13,9 @@ from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateEx
 from streams_runtime.kafka.transaction_errors import StaleMemberException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
+from streams_runtime.pipeline.stage import StageResult
 from streams_runtime.state.store import Updates
+from streams_runtime.tasks.batch_size import BatchSize
 from streams_runtime.tasks.batches import Batches
 from streams_runtime.tasks.commits import ExactlyOnce
 from streams_runtime.tasks.processor import Counters, Held, Outcome
@@ -28,7 +30,7 @@ class Stage:
 
     def __init__(self, *stores: Mock) -> None:
         self.steps: list[str] = []
-        self.producer, self.consumer, self.intake = Mock(), Mock(), Mock(backlogged=False)
+        self.producer, self.consumer, self.intake = Mock(), Mock(), Mock(backlogged=False, size=BatchSize(100))
         for step in (*STEPS, "abort"):
             getattr(self.producer, step).side_effect = lambda *_, step=step: self.steps.append(step)
         self.intake.advance.side_effect = lambda _: self.steps.append("advance")
@@ -36,7 +38,7 @@ class Stage:
         self.stores = stores
         for store in stores:
             store.write.side_effect = lambda *_: self.steps.append("store")
-        processor = Mock(apply=self._apply)
+        self.processor = processor = Mock(apply=self._apply, compute=Mock(return_value=StageResult()))
         sub = Mock(source_topics=("orders",))
         self.spark = ThreadPoolExecutor(1)
         self.batches = Batches(
@@ -63,6 +65,19 @@ class Stage:
 
 def test_stores_are_written_after_the_transaction_holds() -> None:
     assert Stage(Mock(), Mock()).work() == [*STEPS, "store", "store", "advance"]
+
+
+@pytest.mark.parametrize("backlogged", [False, True])
+def test_the_keys_of_a_batch_say_how_large_the_next_one_may_be(backlogged: bool) -> None:
+    stage = Stage()
+    stage.intake.size, stage.intake.backlogged = BatchSize(1000, 10), backlogged
+    stage.processor.compute.return_value = Mock(records=100, keys=100)
+    assert stage.work() == ([] if backlogged else [*STEPS, "advance"])
+    assert stage.intake.size.limit == 10
+    stage.processor.compute.return_value = Mock(records=100, keys=1)
+    stage.spark = stage.batches.spark = ThreadPoolExecutor(1)
+    stage.work()
+    assert stage.intake.size.limit == (10 if backlogged else 1000)  # of a backlog the second one is in work yet
 
 
 @pytest.mark.parametrize("step", STEPS[1:])
