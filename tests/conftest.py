@@ -33,8 +33,8 @@ pytest_plugins = [
 BOOTSTRAP_VARIABLE = "STREAMSAPP_TEST_BOOTSTRAP"
 """The address of a broker to test against; without it a run starts its own."""
 
-_SPARK = ("tests/benchmarks/", "tests/integration/", "tests/oracle/", "tests/e2e/")
-"""Where tests may use the run's Spark session, or a whole node: those that do have one lane, all others another."""
+_SPARK = ("tests/benchmarks/", "tests/integration/", "tests/oracle/")
+"""Where tests may use the run's Spark session: those that do have one lane, all others another."""
 
 _LONGEST_NAME = 40
 _ROOT = Path(__file__).parents[1]
@@ -59,7 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class Lanes(LoadScopeScheduling):
-    """Gives one worker the test files that speak of Spark, and one the others: of servers, brokers, and pure logic."""
+    """Gives one worker the test files that speak of Spark, and one all others: servers, brokers, pods, pure logic."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "computing" if _uses_spark(nodeid.partition("::")[0]) else "waiting"
@@ -68,7 +68,7 @@ class Lanes(LoadScopeScheduling):
 @cache
 def _uses_spark(file: str) -> bool:
     """Whether a test file may want the session. One that is taken for another would only have a second one started."""
-    return file.startswith(_SPARK) and ("spark" in (_ROOT / file).read_text() or file.startswith("tests/e2e/"))
+    return file.startswith(_SPARK) and "spark" in (_ROOT / file).read_text()
 
 
 @dataclass(frozen=True, slots=True)
