@@ -34,10 +34,12 @@ Given = tuple[str | None, int | None, int]
 """Key, number and time (ms) of a record."""
 
 
-def pipeline(spark: SparkSession, window: str, calls: dict[str, str]) -> Pipeline:
+def pipeline(spark: SparkSession, window: str, calls: dict[str, str], told: bool = False) -> Pipeline:
+    """`told`: every change goes on."""
     step = {"name": "s", "from": "in", "aggregate": calls, "store": "s"}
     step |= {} if WINDOWS[window] is None else {"window": WINDOWS[window]}
-    return Pipeline(spark, topology_of([source(schema="a BIGINT")], [step], [{"from": "s", "topic": "out"}]))
+    steps, last = ([step, {"name": "c", "from": "s", "toStream": {}}], "c") if told else ([step], "s")
+    return Pipeline(spark, topology_of([source(schema="a BIGINT")], steps, [{"from": last, "topic": "out"}]))
 
 
 @pytest.fixture(scope="module")
@@ -87,22 +89,58 @@ def test_sessions_that_come_together_are_merged_the_earlier_one_first(
     assert row == {"trail": {"trail": "[,1,3|,2],0", "n": 4}, "total": 6}
 
 
-def test_a_failure_names_the_decoded_key_and_its_records(spark: SparkSession) -> None:
-    made = pipeline(spark, "sessions", {"t": "python('custom_classes:Failing', a)"})
+def failure(spark: SparkSession, window: str, *records: Record, told: bool = False) -> str:
+    """What is said of the class Failing, over one batch of these records."""
+    made = pipeline(spark, window, {"t": "python('custom_classes:Failing', a)"}, told)
     with ExitStack() as stack:
         bench = Bench(made, open_tasks(stack, made.topology))
         with pytest.raises(UserCodeException) as failed:
-            bench.process(
-                Record(b"a", b'{"a": 1}', partition=1, offset=7),
-                Record(b"b", b'{"a": 13}', partition=1, offset=8),
-                Record(b"b", b'{"a": 1}', partition=1, offset=9),
-            )
-    told = str(failed.value)
+            bench.process(*records)
+    return str(failed.value)
+
+
+def test_a_failure_names_the_decoded_key_and_its_records(spark: SparkSession) -> None:
+    found = failure(
+        spark,
+        "sessions",
+        Record(b"a", b'{"a": 1}', partition=1, offset=7),
+        Record(b"b", b'{"a": 13}', partition=1, offset=8),
+        Record(b"b", b'{"a": 1}', partition=1, offset=9),
+    )
     assert (
         "spec.topology.steps[0].aggregate.t: custom_classes:Failing failed in add for the key 'b' in partition 1"
-        in told
+        in found
     )
-    assert "records of in at the offsets 8 to 9: KeyError: 'thirteen' (custom_classes.py, line " in told
+    assert "records of in at the offsets 8 to 9: KeyError: 'thirteen' (custom_classes.py, line " in found
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_failure_where_every_change_is_told_names_the_key_and_the_record(spark: SparkSession, window: str) -> None:
+    found = failure(
+        spark,
+        window,
+        Record(b"a", b'{"a": 1}', partition=1, offset=7),
+        Record(b"b", b'{"a": 1}', partition=1, offset=8),
+        Record(b"b", b'{"a": 13}', partition=1, offset=9),
+        Record(b"b", b'{"a": 1}', partition=1, offset=10),
+        told=True,
+    )
+    assert "custom_classes:Failing failed in add for the key 'b' in partition 1, with records" in found
+    assert "records of in at the offsets 9 to 9: KeyError: 'thirteen' (custom_classes.py, line " in found
+
+
+def test_a_failure_between_sessions_names_the_record_that_they_come_together_by(spark: SparkSession) -> None:
+    found = failure(
+        spark,
+        "sessions",
+        Record(b"a", b'{"a": 1}', offset=5, time=9_000),
+        Record(b"a", b'{"a": 2}', offset=6, time=14_000),
+        Record(b"a", b'{"a": 3}', offset=7, time=11_500),
+        Record(b"a", b'{"a": 4}', offset=8, time=14_000),
+        told=True,
+    )
+    assert "custom_classes:Failing failed in merge for the key 'a' in partition 0, with records" in found
+    assert "records of in at the offsets 7 to 7: ArithmeticError: never together" in found
 
 
 def test_classes_that_lack_something_are_refused_at_their_fields(spark: SparkSession) -> None:

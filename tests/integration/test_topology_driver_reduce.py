@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from topology_drivers import ORDERS, Made, document
 
@@ -17,6 +19,7 @@ BALANCE = {
     "aggregate": {"left": "reduce(10, (left, row) -> left - cast(row.amount as int))", "n": "count(*)"},
     "store": "balance",
 }
+CHANGES = {"changes": "changes"}
 
 
 def test_orders_are_taken_off_what_every_key_begins_with(made: Made) -> None:
@@ -51,7 +54,7 @@ def test_every_change_of_a_lambda_is_told_in_the_order_of_the_records(made: Made
         "n": "count(*)",
     }
     steps = [{**BALANCE, "aggregate": folded}, {"name": "changes", "from": "balance", "toStream": {}}]
-    driver = made(document([ORDERS], steps, {"changes": "changes"}))
+    driver = made(document([ORDERS], steps, CHANGES))
     orders, changes = driver.input_topic("orders"), driver.output_topic("changes")
     amounts = [("ann", 1), ("bob", 5), ("ann", 2), ("ann", 0), ("ann", 3), (None, 4), ("bob", 6)]
     orders.pipe("ann", {"amount": 7})
@@ -81,9 +84,29 @@ def test_every_change_of_a_lambda_is_told_in_the_order_of_the_records(made: Made
     assert found == ["," + ",".join(map(str, range(1, end + 2))) for end in range(len(many))]
 
 
-def test_a_failure_in_a_lambda_of_which_every_change_is_told_names_its_field(made: Made) -> None:
-    steps = [BALANCE, {"name": "changes", "from": "balance", "toStream": {}}]
-    orders = made(document([ORDERS], steps, {"changes": "changes"})).input_topic("orders")
+def test_every_change_of_a_lambda_over_sessions_is_told_however_many_there_are(made: Made) -> None:
+    trail = "(trail, row) -> concat(trail, ',', cast(row.amount as string))"
+    both = "(one, other) -> concat('[', one, '|', other, ']')"
+    windows = {"session": {"gap": "10s"}, "retention": "1m"}
+    step = {**BALANCE, "aggregate": {"trail": f"reduce('', {trail}, {both})"}, "window": windows}
+    driver = made(document([ORDERS], [step, {"name": "changes", "from": "balance", "toStream": {}}], CHANGES))
+    orders, changes = driver.input_topic("orders"), driver.output_topic("changes")
+    early, late = range(2 * CHUNK_SIZE + 3), range(CHUNK_SIZE)
+    orders.pipe_all(
+        [("ann", {"amount": number}, number) for number in early]
+        + [("ann", {"amount": number}, 15_000 + number) for number in late]
+        + [("ann", {"amount": -1}, 8_000), ("ann", {"amount": -2}, 8_001)]
+    )
+    found = [each.value["trail"] for each in changes.read_all() if each.value is not None]
+    firsts, lasts = (["," + ",".join(map(str, each[: end + 1])) for end in range(len(each))] for each in (early, late))
+    together = f"[{firsts[-1]}|{lasts[-1]}],-1"
+    assert found == [*firsts, *lasts, together, f"{together},-2"]
+
+
+@pytest.mark.parametrize("windows", [{}, {"window": {"tumbling": {"size": "1m"}}}])
+def test_a_failure_in_a_lambda_of_which_every_change_is_told_names_its_field(made: Made, windows: Any) -> None:
+    steps = [{**BALANCE, **windows}, {"name": "changes", "from": "balance", "toStream": {}}]
+    orders = made(document([ORDERS], steps, CHANGES)).input_topic("orders")
     with pytest.raises(StreamsException, match=r"aggregate\.left: the expression failed in Spark: \[CAST_OVERFLOW\]"):
         orders.pipe("ann", {"amount": 2**40})
 

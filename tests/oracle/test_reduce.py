@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given, settings
 from oracle_driver import KafkaStreams
-from oracle_operators import WINDOWS, Given, aggregated, close_records, cuts, ours, records, theirs
+from oracle_operators import (
+    TRAIL_ADDED,
+    TRAIL_JOINED,
+    TRAIL_REDUCED,
+    WINDOWS,
+    Given,
+    aggregated,
+    close_records,
+    cuts,
+    ours,
+    records,
+    theirs,
+)
 from pipeline_kit import Pipeline, topology_of
 
 if TYPE_CHECKING:
@@ -20,14 +32,11 @@ SUMS = {
     "total": "reduce(cast(0 as bigint), (total, row) -> total + coalesce(row.a, 0)",
     "n": "reduce(cast(0 as bigint), (n, row) -> n + 1",
 }
-ADDED = "named_struct('trail', concat(state.trail, ',', coalesce(cast(row.a as string), 'null')), 'n', state.n + 1)"
-TRAIL = f"reduce(named_struct('trail', '', 'n', cast(0 as bigint)), (state, row) -> {ADDED}"
-RESTARTING = {"s": TRAIL.replace(ADDED, f"if(row.a = 0, null, {ADDED})")}
-ADDING = ", (one, other) -> one + other"
-JOINING = ", (one, other) -> named_struct('trail', concat('[', one.trail, '|', other.trail, ']'), 'n', one.n + other.n)"
+RESTARTING = {"s": TRAIL_REDUCED.replace(TRAIL_ADDED, f"if(row.a = 0, null, {TRAIL_ADDED})")}
+ADDING = ", (one, other) -> one + other)"
 CASES: dict[str, tuple[dict[str, str], str, tuple[str, ...]]] = {
     "sums": (SUMS, ADDING, ("by key", "tumbling")),
-    "trail": ({"s": TRAIL}, JOINING, ("by key", "hopping by one", "sessions", "sliding close by")),
+    "trail": ({"s": TRAIL_REDUCED}, TRAIL_JOINED, ("by key", "hopping by one", "sessions", "sliding close by")),
     "restarting": (RESTARTING, "", ("by key", "hopping")),
 }
 CALLED = [(case, operator) for case, (_, _, operators) in CASES.items() for operator in operators]
@@ -40,7 +49,7 @@ def pipelines(spark: SparkSession) -> dict[tuple[str, str], Pipeline]:
 
 def _pipeline(spark: SparkSession, case: str, operator: str) -> Pipeline:
     calls, merging, _ = CASES[case]
-    closed = f"{merging})" if operator == "sessions" else ")"
+    closed = merging if operator == "sessions" else ")"
     whole = {name: call + closed for name, call in calls.items()}
     return Pipeline(spark, topology_of(*aggregated(WINDOWS[operator], whole)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from machine_runs import asked, of_keys, sinks_of
 from oracle_driver import KafkaStreams
-from oracle_operators import WINDOWS, Given, aggregated, close_records, cuts, records
+from oracle_operators import (
+    SUMS,
+    TRAIL_JOINED,
+    TRAIL_REDUCED,
+    WINDOWS,
+    Given,
+    aggregated,
+    close_records,
+    cuts,
+    records,
+)
 from pipeline_kit import Pipeline, Record, topology_of
 
 if TYPE_CHECKING:
@@ -22,9 +32,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(9
 KINDS = ("tumbling", "hopping by one", "sessions without grace", "sliding close by", "sliding kept shortly")
 BEHIND = ("hopping", "sessions", "sliding close by")
 """Those with steps behind them."""
+IN_TURN = ("tumbling", "hopping by one", "sessions", "sliding close by", "sliding kept shortly")
+"""Those of aggregates to which every order matters."""
 FITS = "total % 3 != 0"
 LATE = [("a", 1, 0), ("a", 1, 30_000), ("a", 1, 9_999), ("b", None, 20_000), (None, 1, 50_000), ("b", 2, 24_000)]
 EQUAL = [("a", None, 5_000), ("a", 2, 5_000), ("a", 1, 4_000), ("a", 5, 5_000), ("b", 1, 4_000), ("a", 3, 9_500)]
+JOINING = [("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)]
 CLOSE = [("a", 1, 16), ("b", 1, 19), ("b", 1, 20), ("a", 1, 20), ("a", 1, 18), ("a", 3, 10), ("a", 2, 17)]
 SINKS = {"out": "told", "met": "met", "twice": "twice", "counts": "counts"}
 Row = tuple[bytes | None, Any, int]
@@ -33,12 +46,19 @@ Row = tuple[bytes | None, Any, int]
 @pytest.fixture(scope="module")
 def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
     made = {name: Pipeline(spark, topology_of(*told(name))) for name in KINDS}
+    made |= {f"in turn {name}": Pipeline(spark, topology_of(*told(name, in_turn(name)))) for name in IN_TURN}
     return made | {f"behind {name}": Pipeline(spark, topology_of(*told(name, behind=True))) for name in BEHIND}
 
 
-def told(kind: str, behind: bool = False) -> tuple[Any, Any, Any]:
+def in_turn(kind: str) -> dict[str, str]:
+    """A class and a lambda that keep every record in its order, beside an aggregate that goes by no order."""
+    reduced = TRAIL_REDUCED + (TRAIL_JOINED if kind == "sessions" else ")")
+    return {"c": "python('custom_classes:Trail', a)", "r": reduced, "n": "count(*)"}
+
+
+def told(kind: str, aggregate: Mapping[str, str] = SUMS, behind: bool = False) -> tuple[Any, Any, Any]:
     """Sources, steps and sinks; `behind`: with the steps of ToldWindows.java."""
-    sources, steps, _ = aggregated(WINDOWS[kind])
+    sources, steps, _ = aggregated(WINDOWS[kind], aggregate)
     every = {"name": "every", "from": "step", "toStream": {}}
     if not behind:
         return sources, [*steps, every], [{"from": "every", "topic": "out"}]
@@ -108,11 +128,32 @@ def test_what_lies_behind_such_a_stream_is_that_of_kafka_streams(
     assert found == {topic: theirs[topic] for topic in found}
 
 
-def test_partitions_have_stream_times_of_their_own(driver: KafkaStreams, pipelines: dict[str, Pipeline]) -> None:
+@pytest.mark.parametrize("kind", IN_TURN)
+@settings(max_examples=2)
+@given(st.one_of(records, close_records), cuts)
+@example(LATE, [2, 3])
+@example(EQUAL, [1])
+@example(CLOSE, [3])
+# Two sessions become one, in one batch and in two, and then another one with what came of them.
+@example(JOINING, [4])
+@example(JOINING, [2])
+def test_a_class_and_a_lambda_tell_what_kafka_streams_tells_of_each_record(
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], kind: str, given: list[Given], cuts: list[int]
+) -> None:
+    theirs = driver.answer({"windows": WINDOWS[kind], "trail": True}, asked(written(given))).sinks["out"]
+    found = sinks_of(pipelines[f"in turn {kind}"], written(given), cuts, 1)["out"]
+    assert found == [(key, value and {"c": value, "r": value, "n": value["n"]}, time) for key, value, time in theirs]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_partitions_have_stream_times_of_their_own(
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], kind: str
+) -> None:
     given: list[Given] = [("b", 1, 90_000), ("a", 1, 0), ("a", 2, 30_000), ("b", 3, 91_000), ("a", 1, 2), ("b", 1, 5)]
+    given += [("b", 2, 90_999), ("a", 5, 29_999), ("b", 7, 91_001), ("a", 3, 30_001)]
     theirs = [
-        driver.answer({"windows": WINDOWS["tumbling"]}, asked(written([each for each in given if each[0] == key])))
+        driver.answer({"windows": WINDOWS[kind]}, asked(written([each for each in given if each[0] == key])))
         for key in "ab"
     ]
-    found = of_keys(sinks_of(pipelines["tumbling"], written(given, 2), [2], 2))
+    found = of_keys(sinks_of(pipelines[kind], written(given, 2), [2], 2))
     assert found == of_keys(theirs[0].sinks) | of_keys(theirs[1].sinks)

@@ -27,3 +27,7 @@ def test_each_link_has_what_the_links_before_it_and_its_own_row_come_to(given: l
     assert chains.states(pa.table({"v": list(rows)}), together)["v"].to_pylist() == expected
     for link, text in enumerate(expected):
         assert "".join(rows[row] for row in chains.rows_of(link)) == text
+    paths = chains.paths()
+    assert [[chains.rows[link] for link in path] for path in paths] == [chains.rows_of(path[-1]) for path in paths]
+    assert {link for path in paths for link in path} == {*range(len(given))}
+    assert not {path[-1] for path in paths} & {*chains.before}

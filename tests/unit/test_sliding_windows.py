@@ -16,7 +16,7 @@ from state_kit import memory_folder
 from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.nodes import OUT_RECORDS
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.pipeline.windows import ORDER
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.window_keys import LATEST, split_window_key

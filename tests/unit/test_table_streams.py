@@ -117,24 +117,6 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
         "'m', whose keys are windows",
         "put a keyBy before it",
     ),
-    "a class in Python of windows that are told": (
-        [
-            step(name="n", aggregate={"n": "python('m:C', amount)"}, store="n", **MINUTES),
-            step(name="c", from_="n", **TOLD),
-        ],
-        f"{S}.aggregate.n",
-        "a class in Python in windows of which every change is asked for is not there yet",
-        "by a sink",
-    ),
-    "a lambda over windows that are told": (
-        [
-            step(name="n", aggregate={"n": "reduce(0L, (s, r) -> s + r.amount)"}, store="n", **MINUTES),
-            step(name="c", from_="n", **TOLD),
-        ],
-        f"{S}.aggregate.n",
-        "reduce in windows of which every change is asked for is not there yet",
-        "by a sink",
-    ),
     "a moment over windows that are told": (
         [step(name="w", from_="t", where="n > rand()"), total(name="t", **MINUTES), step(name="c", from_="w", **TOLD)],
         "spec.topology.steps[0].where",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streams_runtime.pipeline.decode import TURN
 from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.pipeline.windows import ORDER
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import stamp
@@ -125,3 +125,13 @@ def test_each_change_is_what_the_records_up_to_it_come_to_wherever_batches_begin
     assert found == expected
     for (partition, key), (total, most, latest) in held.items():
         assert stores[partition].held[key.encode()] == stamp(latest, b'{"total":%d,"most":%d}' % (total, most))
+
+
+def test_where_every_record_came_too_late_there_are_no_changes_in_the_columns_that_changes_have() -> None:
+    state = AggregateState(NODE.aggregates)
+    state.bind(pa.schema([("total", pa.int64()), ("most", pa.int64())]))
+    of_one = keyed([(0, "a", 1, 5)], 0)
+    one = merged_one_by_one(state, of_one, {0: Store()})  # type: ignore[dict-item]
+    none = merged_one_by_one(state, of_one.filter(pa.chunked_array([[False]])), {0: Store()})  # type: ignore[dict-item]
+    assert (len(none.changes.keys), none.updates) == (0, {})
+    assert none.changes.table.schema == one.changes.table.schema

@@ -1,21 +1,15 @@
-"""Checks of steps between streams and tables: toTable, toStream, and what asks an aggregate for its every change."""
+"""Checks of steps between streams and tables: toTable, toStream, and what a table is joined with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from streams_runtime.api.aggregates import parse_aggregate
-from streams_runtime.api.graph import foreign_key_join_behind, inputs_of_step
+from streams_runtime.api.graph import inputs_of_step
 from streams_runtime.api.paths import under
-from streams_runtime.api.python_aggregates import PYTHON
-from streams_runtime.api.reduce_aggregates import REDUCE
-from streams_runtime.api.sql import SqlSyntaxError
 from streams_runtime.api.streams import UNKNOWN, Stream
-from streams_runtime.api.told_tables import made_of_their_own, told_aggregates
+from streams_runtime.api.told_tables import made_of_their_own
 from streams_runtime.api.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
-
-_ONE_BY_ONE = {PYTHON: "a class in Python", REDUCE: "reduce"}  # whose records are only put together key by key
 
 
 def table_stream_mistakes(
@@ -25,9 +19,7 @@ def table_stream_mistakes(
     if step.to_table is not None:
         yield from _to_table(step, under(path, "toTable"), streams.get(step.from_ or "", UNKNOWN))
     if step.to_stream is not None:
-        yield from _to_stream(step, under(path, "toStream"), streams, steps)
-    if step.aggregate is not None:
-        yield from _told(step, path, streams, steps)
+        yield from _to_stream(step, under(path, "toStream"), streams.get(step.from_ or "", UNKNOWN))
     if step.join is not None:
         yield from _joined(step, path, streams, steps)
     yield from _by_key(step, path, streams)
@@ -42,18 +34,9 @@ def _to_table(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
         yield Mistake(field, found, "put a keyBy step before it, or declare the source's key")
 
 
-def _to_stream(
-    step: StepSpec, field: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
-) -> Iterator[Mistake]:
-    stream = streams.get(step.from_ or "", UNKNOWN)
-    if stream is UNKNOWN:
-        return
-    if not stream.table:
+def _to_stream(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
+    if stream is not UNKNOWN and not stream.table:
         yield Mistake(field, f"toStream of {step.from_!r}, which is a stream", "leave the step out")
-        return
-    if (join := foreign_key_join_behind(step.from_ or "", steps)) is not None:
-        found = f"toStream of what the join {join.name!r} by a foreign key gives is not there yet"
-        yield Mistake(field, found, "write it to a topic by a sink, and read that in another application")
 
 
 def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
@@ -63,21 +46,6 @@ def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
     while step is not None and step.aggregate is None and step.to_table is None:
         step = by_name.get(step.from_ or "")
     return step if step is not None and step.window is not None else None
-
-
-def _told(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:
-    tables = {name for name, stream in streams.items() if stream.table}
-    if step.window is None or step.name not in told_aggregates(steps, tables):
-        return
-    for name, text in (step.aggregate or {}).items():
-        try:
-            what = _ONE_BY_ONE.get(parse_aggregate(text).function)
-        except SqlSyntaxError:
-            continue
-        if what is not None:
-            found = f"{what} in windows of which every change is asked for is not there yet"
-            remedy = "write the aggregate to a topic by a sink, and read that in another application"
-            yield Mistake(under(path, "aggregate", name), found, remedy)
 
 
 def _joined(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from streams_runtime.api.graph import inputs_of_step, outputs_of_step, repartitioned, tells_changes
+from streams_runtime.api.graph import inputs_of_step, is_kept, outputs_of_step, repartitioned, tells_changes
 from streams_runtime.api.topology_spec import StepSpec
 
 
@@ -25,7 +25,10 @@ def told_aggregates(steps: Sequence[StepSpec], tables: Collection[str]) -> froze
 
 
 def roots_of(name: str, steps: Mapping[str, StepSpec]) -> frozenset[str]:
-    """The tables that the rows of a table come from: names that are no steps, aggregates, and toTable steps."""
+    """The tables that the rows of a table come from, which stores keep.
+
+    Names that are no steps, aggregates, toTable steps, and joins by a foreign key.
+    """
     found, seen, waiting = set(), set(), [name]
     while waiting:
         here = waiting.pop()
@@ -33,10 +36,10 @@ def roots_of(name: str, steps: Mapping[str, StepSpec]) -> frozenset[str]:
             continue
         seen.add(here)
         step = steps.get(here)
-        if step is not None and step.aggregate is None and step.to_table is None:
-            waiting += inputs_of_step(step)
-        else:
+        if step is None or is_kept(step):
             found.add(here)
+        else:
+            waiting += inputs_of_step(step)
     return frozenset(found)
 
 

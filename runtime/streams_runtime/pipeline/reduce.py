@@ -20,6 +20,7 @@ from streams_runtime.state.in_turn import whole
 from streams_runtime.state.reducing import ADD, BEGIN, CHUNKS, DO, MERGE, RECORD, RECORDS, STATE, STORED, TURNS
 
 _HELD, _RECORD, _STACK, _TURN = "_held", "_record", "_stack", "_turn"
+_CHUNK, _CHUNKS_HELD = "_chunk", "_chunks_held"
 
 
 def bind_reductions(spark: SparkSession, state: AggregateState, told: bool = False) -> None:
@@ -52,24 +53,20 @@ class SparkFold:
     ) -> None:
         """Analyse the lambdas over no rows. `path` is their field. Raises InvalidApplicationException.
 
-        `told`: the state after each record is wanted; there is no lambda then that puts states together.
+        `told`: the state after each record is wanted.
         """
         self._spark, self._path = spark, path
         of_state = from_arrow_type(state)
         kind = _sql(spark, of_state)
         add, merge = reduction.add, reduction.merge
         self._check(reduction, add, of_state, [state, record])
-        if told:
-            self._expression = _telling(reduction, kind)
-            columns = {STATE: state, CHUNKS: pa.list_(pa.list_(record))}
-        elif merge is None:
-            self._expression = _adding(reduction, kind)
-            columns = {STATE: state, RECORDS: pa.list_(record)}
+        if merge is None:
+            self._expression = (_telling if told else _adding)(reduction, kind)
+            columns = {STATE: state, **_listed(RECORDS, record, told)}
         else:
             self._check(reduction, merge, of_state, [state, state])
-            self._expression = _merging(reduction, merge, kind)
-            turn = pa.struct([(DO, pa.int32()), (STATE, state), (RECORD, record)])
-            columns = {TURNS: pa.list_(turn)}
+            self._expression = (_telling_merged if told else _merging)(reduction, merge, kind)
+            columns = _listed(TURNS, pa.struct([(DO, pa.int32()), (STATE, state), (RECORD, record)]), told)
         with refusing(path):
             self._asked(pa.schema(list(columns.items())).empty_table()).schema  # noqa: B018 - analyses it
 
@@ -104,6 +101,11 @@ class SparkFold:
         )
 
 
+def _listed(name: str, element: pa.DataType, told: bool) -> dict[str, pa.DataType]:
+    """The column that a fold is given: a list, in chunks where every change is told."""
+    return {CHUNKS: pa.list_(pa.list_(element))} if told else {name: pa.list_(element)}
+
+
 def _adding(reduction: Reduction, kind: str) -> str:
     added = _added(reduction, kind, _HELD, _RECORD)
     return f"aggregate({RECORDS}, {STATE}, ({_HELD}, {_RECORD}) -> {added})"
@@ -121,6 +123,29 @@ def _telling(reduction: Reduction, kind: str) -> str:
 
 
 def _merging(reduction: Reduction, merge: Lambda, kind: str) -> str:
+    stack = f"aggregate({TURNS}, {_no_states(kind)}, ({_STACK}, {_TURN}) -> {_done(reduction, merge, kind)})"
+    return f"element_at({stack}, 1)"
+
+
+def _telling_merged(reduction: Reduction, merge: Lambda, kind: str) -> str:
+    """The states after each record, with a stack of states beside them that lasts from chunk to chunk."""
+    done = f"transform(array({_HELD}.stack), {_STACK} -> {_done(reduction, merge, kind)})[0]"
+    told = f"if({_TURN}.{DO} = {ADD}, concat({_HELD}.told, array(element_at({_STACK}, -1))), {_HELD}.told)"
+    turn = f"transform(array({done}), {_STACK} -> named_struct('stack', {_STACK}, 'told', {told}))[0]"
+    begun = f"named_struct('stack', {_CHUNKS_HELD}.stack, 'told', {_no_states(kind)})"
+    chunk = f"aggregate({_CHUNK}, {begun}, ({_HELD}, {_TURN}) -> {turn})"
+    both = f"named_struct('stack', {_HELD}.stack, 'told', concat({_CHUNKS_HELD}.told, array({_HELD}.told)))"
+    none = f"named_struct('stack', {_no_states(kind)}, 'told', cast(array() as array<array<{kind}>>))"
+    chunks = f"({_CHUNKS_HELD}, {_CHUNK}) -> transform(array({chunk}), {_HELD} -> {both})[0]"
+    return f"flatten(aggregate({CHUNKS}, {none}, {chunks}).told)"
+
+
+def _no_states(kind: str) -> str:
+    return f"cast(array() as array<{kind}>)"
+
+
+def _done(reduction: Reduction, merge: Lambda, kind: str) -> str:
+    """The stack of states after a turn."""
     last, before = f"element_at({_STACK}, -1)", f"element_at({_STACK}, -2)"
     both = _applied(merge, kind, before, last)
     together = f"case when {before} is null then {last} when {last} is null then {before} else {both} end"
@@ -132,8 +157,7 @@ def _merging(reduction: Reduction, merge: Lambda, kind: str) -> str:
         MERGE: f"concat({below[2]}, array({together}))",
     }
     cases = " ".join(f"when {number} then {then}" for number, then in done.items())
-    stack = f"aggregate({TURNS}, cast(array() as array<{kind}>), ({_STACK}, {_TURN}) -> case {_TURN}.{DO} {cases} end)"
-    return f"element_at({stack}, 1)"
+    return f"case {_TURN}.{DO} {cases} end"
 
 
 def _added(reduction: Reduction, kind: str, state: str, record: str) -> str:

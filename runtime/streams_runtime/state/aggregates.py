@@ -190,9 +190,9 @@ class AggregateState:
         )
 
     def told(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
-        """The same after each record: a row for each row of a sequence but its first, as `others` has.
+        """The same after each record: a row for each row of a sequence that is one record's, as `others` has.
 
-        The first row of a sequence is a stored state; each of the others has one record. Raises as `played` does.
+        The other rows are stored states, or nulls. Raises as `played` does.
         """
         return self._in_turn(others, lambda kind, each: kind.told(each.of(rows), sequences, each.declared.path, named))
 

@@ -77,20 +77,28 @@ class Custom(InTurn):
 
         Raises UserCodeException, as `played` does.
         """
-        records = [(row,) for turns in sequences for row in rows_of(turns[1:])]
-        owners = [number for number, turns in enumerate(sequences) for _ in turns[1:]]
-        play = _Play(self._class, columns[0], columns[-3:], records, lambda at: (path, named(owners[at])))
+        is_record = whole(columns[-2]).is_valid().to_pylist()
+        told = [(number, row) for number, turns in enumerate(sequences) for row in rows_of(turns) if is_record[row]]
+        records = [(row,) for _, row in told]
+        play = _Play(self._class, columns[0], columns[-3:], records, lambda at: (path, named(told[at][0])))
         states: list[Any] = []
         results: list[Any] = []
         for turns in sequences:
-            (begin,) = rows_of(turns[:1])
-            state = play.stored(begin)
-            for _ in turns[1:]:
-                after = play.after(len(states), state)
-                if self._has_result:
-                    results.append(play.result_of(len(states), after.as_py()))
-                states.append(after.as_py())
-                state = after.as_py()  # a new object each time: the class may change what it is given
+            stack: list[Any] = []
+            for turn in turns:
+                if turn is Mark.BEGIN:
+                    stack.append(None)
+                elif turn is Mark.MERGE:
+                    later, earlier = stack.pop(), stack.pop()
+                    stack.append(play.merged(len(states), earlier, later))
+                elif not is_record[turn]:
+                    stack.append(play.stored(turn))
+                else:
+                    after = play.after(len(states), stack.pop() if stack else None)
+                    if self._has_result:
+                        results.append(play.result_of(len(states), after.as_py()))
+                    states.append(after.as_py())
+                    stack.append(after.as_py())  # a new object each time: the class may change what it is given
         parts = [play.column("state", states, columns[0].type)]
         if self._has_result:
             parts.append(play.column("result", results, columns[1].type))
@@ -155,6 +163,11 @@ class _Play:
         """The state that a sequence, which is one record, makes of the one before it, as its declared type has it."""
         self._number = number
         return self._one(self._added(_State(before, rows_of(self._sequences[number]))), "state", self._states.type)[0]
+
+    def merged(self, number: int, earlier: Any, later: Any) -> Any:
+        """Two states as one, for a sequence whose records come next."""
+        self._number = number
+        return self._merged(earlier, later)
 
     def result_of(self, number: int, state: Any) -> Any:
         """What the class makes of a state for others."""

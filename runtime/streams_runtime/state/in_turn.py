@@ -39,9 +39,9 @@ class InTurn(Kind):
 
     @abstractmethod
     def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
-        """The same after each record: one row for each row of a sequence but its first, in their order.
+        """The same after each record: one state for each row of a sequence that is one record's, in their order.
 
-        The first one is a stored state, or nulls; each of the others has one record. Raises as `played` does.
+        The other rows are stored states, or nulls. Raises as `played` does.
         """
 
 

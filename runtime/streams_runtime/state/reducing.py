@@ -31,8 +31,8 @@ CHUNK_SIZE = 256
 Fold = Callable[[pa.Table], pa.ChunkedArray]
 """One state for each row. A row is a stored state (STATE, null where there was none) and the records to be added to it
 in their order (RECORDS); or, where states are put together, TURNS: what to DO, with which STATE or RECORD. Where every
-change is told, a row has the records in lists of CHUNK_SIZE (CHUNKS), and what it gives is a list of states: one after
-each record. Raises StreamsException: the expression failed.
+change is told, a row has the records, or the turns, in lists of CHUNK_SIZE (CHUNKS), and what it gives is a list of
+states: one after each record. Raises StreamsException: the expression failed.
 """
 
 
@@ -74,8 +74,12 @@ class Reducing(InTurn):
     def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
         assert self.fold is not None
         states, records = (whole(each) for each in columns)
-        asked = _adding(states, records, sequences)
-        left = pc.list_flatten(self.fold(asked.set_column(1, CHUNKS, _in_chunks(whole(asked[RECORDS])))))
+        name, asked = RECORDS, _adding
+        if self.reduction.merge is not None:
+            name, asked = TURNS, _merging
+        done = asked(states, records, sequences)
+        chunks = _in_chunks(whole(done[name]))
+        left = pc.list_flatten(self.fold(done.drop_columns(name).append_column(CHUNKS, chunks)))
         return [left.cast(columns[0].type), *nothing_of(columns[1:], len(left))]
 
 

@@ -26,12 +26,16 @@ def stamp(timestamp: int, value: bytes) -> bytes:
     return timestamp.to_bytes(_TIMESTAMP_BYTES, "big", signed=True) + value
 
 
+# pa.scalar would import pandas, to see that it is given none of it.
+_EMPTY = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
+
+
 def stamped(timestamps: npt.NDArray[np.int64], values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     """The stored forms of many values; null stays null."""
     times = pa.py_buffer(timestamps.astype(">i8"))
     offsets = pa.py_buffer(np.arange(0, (len(values) + 1) * _TIMESTAMP_BYTES, _TIMESTAMP_BYTES, dtype=np.int64))
     prefixes = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(values), [None, offsets, times])
-    return pc.binary_join_element_wise(prefixes, values, pa.scalar(b"", pa.large_binary()))
+    return pc.binary_join_element_wise(prefixes, values, _EMPTY)
 
 
 def unstamp(stored: bytes) -> tuple[int, bytes]:

@@ -40,6 +40,18 @@ class Chains:
             link = self.before[link]
         return found[::-1]
 
+    def paths(self) -> list[list[int]]:
+        """The links from the first one of a chain to each that nothing goes on from."""
+        followed = {*self.before}
+        found = []
+        for link in range(len(self.rows)):
+            if link not in followed:
+                path = [link]
+                while self.before[path[-1]] != BEGIN:
+                    path.append(self.before[path[-1]])
+                found.append(path[::-1])
+        return found
+
     def states(self, rows: pa.Table, together: Together) -> pa.Table:
         """The state of each link; rows of numbers below 0 are counted from the end of the table.
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS
+from streams_runtime.state.turns import Mark, Turn
 from streams_runtime.state.window_keys import session_key, split_session_key
 from streams_runtime.state.windows import SessionStore
 from streams_runtime.topology.windows import SessionWindows
@@ -93,3 +94,14 @@ def meeting(windows: SessionWindows, there: Iterable[S], fragment: Fragment) -> 
     end = max([fragment.end, *(each.end for each in joined)])
     # Its own time does not move stream time if it is behind; a fragment that is ahead is in time.
     return Meeting(joined, start, end, end < fragment.before - windows.grace - gap)
+
+
+def joined_turns(sessions: Sequence[list[Turn]], row: int) -> list[Turn]:
+    """The turns (state.turns) of sessions that become one by the fragment of a row; the first one's are taken over."""
+    if not sessions:
+        return [Mark.BEGIN, row]
+    turns = sessions[0]
+    for each in sessions[1:]:
+        turns += [*each, Mark.MERGE]
+    turns.append(row)
+    return turns

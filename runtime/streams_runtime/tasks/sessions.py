@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.runner import Keyed, TableRows
+from streams_runtime.pipeline.stage import Keyed, TableRows
 from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed, sure_age
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates
@@ -22,7 +22,7 @@ from streams_runtime.state.turns import Mark, Turn, Turns
 from streams_runtime.state.window_keys import session_key
 from streams_runtime.state.windows import SessionStore
 from streams_runtime.tasks.parts import place_named, put_in_turn
-from streams_runtime.tasks.session_turns import Fragment, fragments_by_key, meeting, stored_sessions
+from streams_runtime.tasks.session_turns import Fragment, fragments_by_key, joined_turns, meeting, stored_sessions
 from streams_runtime.tasks.updates import Merged
 from streams_runtime.topology.nodes import AggregateNode
 from streams_runtime.topology.windows import SessionWindows
@@ -103,23 +103,12 @@ def _follow(
             # It is one record, as it is not sure to be in time.
             outcome.missed.append((partition, fragment.turn, [met.start]))
             continue
-        session = _Session(met.start, met.end, _joined(met.joined, fragment.row))
+        session = _Session(met.start, met.end, joined_turns([each.parts for each in met.joined], fragment.row))
         there = [each for each in there if each not in met.joined] + [session]
         touched = [each for each in touched if each not in met.joined] + [session]
     left = {(each.start, each.end) for each in there}
     outcome.gone += [(partition, key, start, end) for start, end in sorted(known - left)]
     outcome.written += [(partition, key, each) for each in sorted(touched, key=lambda each: each.end)]
-
-
-def _joined(sessions: Sequence[_Session], row: int) -> list[Turn]:
-    """The turns of sessions that become one by the fragment of a row; the first one's list is taken over."""
-    if not sessions:
-        return [Mark.BEGIN, row]
-    turns = sessions[0].parts
-    for each in sessions[1:]:
-        turns += [*each.parts, Mark.MERGE]
-    turns.append(row)
-    return turns
 
 
 def _numbers(parts: Turns, stored: int) -> Turns:

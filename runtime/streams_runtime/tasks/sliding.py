@@ -8,14 +8,14 @@ columns.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.runner import Keyed, TableRows
+from streams_runtime.pipeline.stage import Keyed, TableRows
 from streams_runtime.pipeline.windows import ORDER, Missed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates, unstamp
@@ -91,6 +91,14 @@ class SlidingBatch:
     def rows(self) -> pa.Table:
         """The rows that the parts of windows are numbers of."""
         return self._rows
+
+    def is_record(self, row: int) -> bool:
+        """Whether one of the rows is a record of the batch, and no state."""
+        return 0 <= row - self._first_row < len(self._timed)
+
+    def named(self, rows: Sequence[int]) -> str:
+        """What messages call the key that these rows, of which one is a record, are of."""
+        return place_named(self._keyed, next(row for row in rows if self.is_record(row)) - self._first_row)
 
     def take_all(self) -> list[Missed]:
         """Take all records in their order; those that came too late for a window."""

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams_runtime.pipeline.decode import TURN
-from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_VALUE, moments
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.pipeline.to_table import PLACE
 from streams_runtime.pipeline.windows import ORDER, Missed
@@ -25,6 +24,7 @@ from streams_runtime.state.turns import Turns
 from streams_runtime.tasks.chains import BEGIN, replaced, steps
 from streams_runtime.tasks.parts import place_named
 from streams_runtime.tasks.places import places
+from streams_runtime.tasks.updates import store_keys
 from streams_runtime.tasks.window_changes import held_in
 
 Numbers = npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ def in_turn(keyed: Keyed) -> Keyed:
 
 
 def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) -> Told:
-    """What each record of a batch (told.change_by_change) makes of its key's contents; writes nothing.
+    """What each record of a batch (told.change_by_change) makes of its key's or windows' contents; writes nothing.
 
     Raises:
         StreamsException: a total left its range, or a reduce failed.
@@ -61,7 +61,9 @@ def merged_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, 
         ProcessorStateException: a store can't be read.
     """
     assert keyed.within is not None
-    keys = pa.chunked_array([pa.array(encoded(keyed.keys), pa.binary())])
+    keys = store_keys(keyed)
+    if not len(keys):
+        return Told(_nothing(keyed), {})
     rows = pa.table({"partition": keyed.partitions, "key": keys, "order": keyed.within[ORDER]})
     by_key = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in rows.column_names])
     rows = rows.take(by_key)
@@ -130,6 +132,12 @@ def _changes(keyed: Keyed, by_key: pa.Array, rows: pa.Table, times: Numbers, val
     return changes_at(
         keyed, by_key.take(order), rows["key"].take(order), pa.array(times).take(order), values.take(order)
     )
+
+
+def _nothing(keyed: Keyed) -> Keyed:
+    """No change, in the columns that changes have."""
+    times = pa.array([], pa.int64())
+    return changes_at(keyed, times, pa.array([], pa.binary()), times, pa.array([], pa.binary()))
 
 
 def changes_at(

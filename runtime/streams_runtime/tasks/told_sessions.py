@@ -10,18 +10,28 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.pipeline.windows import Missed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.shown import seen
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
+from streams_runtime.state.turns import Turn
 from streams_runtime.state.window_keys import session_key
 from streams_runtime.state.windows import SessionStore
-from streams_runtime.tasks.chains import BEGIN, Chains
-from streams_runtime.tasks.session_turns import Fragment, fragments_by_key, meeting, stored_sessions
+from streams_runtime.tasks.chains import BEGIN, Chains, replaced
+from streams_runtime.tasks.parts import place_named
+from streams_runtime.tasks.session_turns import (
+    Fragment,
+    Meeting,
+    fragments_by_key,
+    joined_turns,
+    meeting,
+    stored_sessions,
+)
 from streams_runtime.tasks.told import Told, changes_at
 from streams_runtime.topology.windows import SessionWindows
 
@@ -30,11 +40,16 @@ _GONE = -1
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session as a record has left it: `link` is the state that it has (tasks.chains). Times in ms."""
+    """A session as a record has left it: `link` is the state that it has (tasks.chains). Times in ms.
+
+    `turns` are the rows and what is done between them, of its own and of those that it has joined (state.turns); those
+    that it has of what it begins as are taken over.
+    """
 
     start: int
     end: int
     link: int
+    turns: list[Turn] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,8 @@ class _Told:
 
     chains: Chains = field(default_factory=Chains)
     changes: list[_Change] = field(default_factory=list)
+    played: list[list[Turn]] = field(default_factory=list)
+    """The turns of each session that is there at the end, and has records."""
     stored: list[bytes] = field(default_factory=list)
     left: defaultdict[int, list[tuple[bytes, int, int]]] = field(default_factory=lambda: defaultdict(list))
     missed: list[Missed] = field(default_factory=list)
@@ -69,7 +86,6 @@ def told_sessions(state: AggregateState, windows: SessionWindows, keyed: Keyed, 
 
     Raises as told_windows.told_one_by_one does.
     """
-    assert not state.in_turn  # such aggregates are refused: a chain does not say where sessions were merged
     told = _Told()
     for (partition, key), fragments in fragments_by_key(keyed).items():
         store = stores[partition]
@@ -77,6 +93,8 @@ def told_sessions(state: AggregateState, windows: SessionWindows, keyed: Keyed, 
         _follow(windows, store, partition, key, fragments, told)
     rows = pa.concat_tables([state.of_batch(keyed.columns), state.decode(told.stored[::-1])])
     contents = told.chains.states(rows, state.join)
+    if state.in_turn:
+        contents = _one_by_one(state, keyed, told, rows, contents)
     values, shown = state.encode(contents), seen(state, contents, [True] * len(contents))
     told.changes.sort(key=lambda each: (each.partition, each.turn))
     changes = changes_at(
@@ -110,7 +128,8 @@ def _follow(
     there, links = [], told.chains
     for start, end, value in stored_sessions(windows, store, key, fragments):
         told.stored.append(value)
-        there.append(_Session(start, end, links.add(BEGIN, -len(told.stored))))
+        number = -len(told.stored)
+        there.append(_Session(start, end, links.add(BEGIN, number), [number]))
     known = list(there)
     for each in fragments:
         # The batch alone does not know how far stream time had come before it.
@@ -119,7 +138,7 @@ def _follow(
         if met.late:
             told.missed.append((partition, record.turn, [met.start]))
             continue
-        session = _Session(met.start, met.end, _joined(links, met.joined, record.row))
+        session = _joined(links, met, record.row)
         there = [each for each in there if each not in met.joined] + [session]
         # The session of the record's own moment alone stays where it is.
         gone = met.joined if (met.start, met.end) != (record.start, record.end) else ()
@@ -131,12 +150,28 @@ def _follow(
     told.left[partition] += [(session_key(key, start, end), end, _GONE) for start, end in old]
     new = sorted((each for each in there if each not in known), key=lambda each: each.end)
     told.left[partition] += [(session_key(key, each.start, each.end), each.end, each.link) for each in new]
+    told.played += [each.turns for each in new]
 
 
-def _joined(links: Chains, sessions: Sequence[_Session], row: int) -> int:
-    """The state of sessions that become one by a record."""
-    link = sessions[0].link if sessions else BEGIN
-    for each in sessions[1:]:
+def _joined(links: Chains, met: Meeting[_Session], row: int) -> _Session:
+    """The session that others become by the record of a row."""
+    link = met.joined[0].link if met.joined else BEGIN
+    for each in met.joined[1:]:
         for other in links.rows_of(each.link):
             link = links.add(link, other)
-    return links.add(link, row)
+    turns = joined_turns([each.turns for each in met.joined], row)
+    return _Session(met.start, met.end, links.add(link, row), turns)
+
+
+def _one_by_one(state: AggregateState, keyed: Keyed, told: _Told, rows: pa.Table, contents: pa.Table) -> pa.Table:
+    """The states of the links, of aggregates that take records in turn as well: each record has made one."""
+    records = [[turn for turn in turns if isinstance(turn, int) and turn >= 0] for turns in told.played]
+    link_of = {change.row: change.link for change in told.changes if change.link != _GONE}
+    links = np.array([link_of[row] for each in records for row in each], np.int64)
+    turns = [
+        [len(rows) + turn if isinstance(turn, int) and turn < 0 else turn for turn in session]
+        for session in told.played
+    ]
+    others = contents.take(pa.array(links))
+    made = state.told(rows, turns, others, lambda number: place_named(keyed, records[number][0]))
+    return replaced(contents, links, made)

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pyarrow as pa
-
-from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.nodes import OUT_WINDOW
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.stores import AnyStore
-from streams_runtime.state.window_keys import window_key
 from streams_runtime.tasks.told import Told, merged_one_by_one
 from streams_runtime.tasks.told_sessions import told_sessions
 from streams_runtime.tasks.told_sliding import told_sliding
@@ -36,18 +31,8 @@ def told_one_by_one(state: AggregateState, keyed: Keyed, stores: Mapping[int, An
             return merged_one_by_one(state, keyed, stores)
         case TimeWindows():
             keyed, late = without_closed(keyed, stream_times(stores))
-            if not len(keyed.keys):
-                return Told(keyed, {}, late)
-            return replace(merged_one_by_one(state, _by_window(keyed), stores), late=late)
+            return replace(merged_one_by_one(state, keyed, stores), late=late)
         case SessionWindows() as windows:
             return told_sessions(state, windows, keyed, stores)
         case SlidingWindows():
             return told_sliding(state, keyed, stores)
-
-
-def _by_window(keyed: Keyed) -> Keyed:
-    """The rows with the windows' keys."""
-    assert keyed.within is not None
-    starts = keyed.within[OUT_WINDOW].to_pylist()
-    keys = [window_key(key or b"", start) for key, start in zip(encoded(keyed.keys), starts, strict=True)]
-    return replace(keyed, keys=pa.chunked_array([pa.array(keys, pa.binary())]))

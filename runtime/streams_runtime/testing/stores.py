@@ -48,6 +48,10 @@ class DriverStores:
         tasks = self._machine.tasks[sub.id]
         return {partition: view_of(task.stores[store]) for partition, task in tasks.items()}
 
+    def active_view(self, store: str, partition: int) -> AnyView | None:
+        """The partition, if there is such a one."""
+        return self.views(store).get(partition)
+
     def stale_views(self, store: str) -> Mapping[int, AnyView]:
         """The same: nothing is restored here."""
         return self.views(store)
