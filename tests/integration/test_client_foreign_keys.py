@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from streams_runtime.query.handles import StoreQueryParameters
 pytestmark = pytest.mark.integration
 
 KEYS = 12
+JOINS = ("enriched", "priced")  # the second one of what the first one gives
 
 
 def topology(prefix: str) -> str:
@@ -24,6 +26,8 @@ sources:
       table: {{store: orders}}}}
   - {{name: users, topic: {prefix}-users, key: {{format: string}}, value: {{format: json, schema: "tier STRING"}},
       table: {{store: users}}}}
+  - {{name: plans, topic: {prefix}-plans, key: {{format: string}}, value: {{format: json, schema: "price INT"}},
+      table: {{store: plans}}}}
 steps:
   - name: known
     from: users
@@ -32,17 +36,24 @@ steps:
     from: orders
     join: {{table: known, type: left, "key": user, select: {{tier: known.tier}}}}
     store: enriched
+  - name: priced
+    from: enriched
+    join: {{table: plans, type: left, "key": tier, select: {{price: plans.price}}}}
+    store: priced
   - {{name: shouted, from: enriched, select: {{tier: upper(tier)}}}}
 sinks:
   - {{from: enriched, topic: {prefix}-enriched}}
   - {{from: shouted, topic: {prefix}-shouted}}
+  - {{from: priced, topic: {prefix}-priced}}
 """
 
 
 def all_done(made: StreamsClient, prefix: str) -> None:
-    """Sources, what goes to the users' tasks, and what comes back."""
-    between = [f"{prefix}-enriched-subscription-{kind}-topic" for kind in ("registration", "response")]
-    for topics in ([f"{prefix}-orders", f"{prefix}-users"], between[:1], between[1:]):
+    """Sources, what goes to the users' tasks, what comes back, and the same of the plans."""
+    between = [
+        f"{prefix}-{step}-subscription-{kind}-topic" for step, kind in product(JOINS, ("registration", "response"))
+    ]
+    for topics in ([f"{prefix}-orders", f"{prefix}-users", f"{prefix}-plans"], *([topic] for topic in between)):
         until_done(made, topics)
 
 
@@ -56,11 +67,12 @@ def test_orders_have_what_their_user_is_now_also_after_all_stores_were_lost(
     broker: Any, namespace: str, tmp_path: Path, guarantee: str
 ) -> None:
     bootstrap, orders, users = broker.bootstrap_servers, f"{namespace}-orders", f"{namespace}-users"
-    outputs = {f"{namespace}-enriched": 1, f"{namespace}-shouted": 1}
-    make_topics(bootstrap, **{orders: 3, users: 2, **outputs})
+    outputs = {f"{namespace}-{step}": 1 for step in (*JOINS, "shouted")}
+    make_topics(bootstrap, **{orders: 3, users: 2, f"{namespace}-plans": 1, **outputs})
     names = [f"u{number % 4}" for number in range(KEYS)]
     processing = {"processing": {"guarantee": guarantee}}
     send(bootstrap, users, [("u0", {"tier": "tin"}), ("u1", {"tier": "gold"}), ("u2", {"tier": "none"})])
+    send(bootstrap, f"{namespace}-plans", [("tin", {"price": 1}), ("gold", {"price": 2}), ("zinc", {"price": 3})])
     with client(bootstrap, namespace, topology(namespace), tmp_path / "first", **processing) as made:
         run_until_done(made, [users])
         send(bootstrap, orders, [(f"o{number}", {"user": name}) for number, name in enumerate(names)])
@@ -84,6 +96,9 @@ def test_orders_have_what_their_user_is_now_also_after_all_stores_were_lost(
         named = {f"o{number}": name for number, name in enumerate(names)} | {"o0": "u3", "o1": None}
         enriched = {key: {"user": named[key], "tier": tier} for key, tier in found.items()}
         assert last_values(bootstrap, f"{namespace}-enriched") == enriched | {"o2": None}
+        prices = {"zinc": 3}
+        priced = {key: row | {"price": prices.get(row["tier"])} for key, row in enriched.items()}
+        assert last_values(bootstrap, f"{namespace}-priced") == priced | {"o2": None}
         shouted = {key: {"tier": tier and tier.upper()} for key, tier in found.items()}
         assert last_values(bootstrap, f"{namespace}-shouted") == shouted | {"o2": None}
         admin = Admin({"bootstrap.servers": bootstrap})

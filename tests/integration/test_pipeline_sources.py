@@ -26,8 +26,8 @@ from streams_runtime.kafka.range_reader import RangeReader
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.failures import translated
-from streams_runtime.pipeline.runner import StageResult
 from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.stage import StageResult
 from streams_runtime.tasks.intake import batch_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from pipeline_kit import Pipeline, Record, json, mistakes_of, sent, source, topology_of, values
 from state_kit import key_value_store, memory_folder
 
-from streams_runtime.pipeline.runner import StageResult
+from streams_runtime.pipeline.stage import StageResult
 from streams_runtime.topology.nodes import AggregateNode, Format
 
 if TYPE_CHECKING:

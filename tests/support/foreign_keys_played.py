@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from streams_runtime.api import parse_application
 from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.foreign_keys import FOREIGN_KEY, OTHER, PRESENT
-from streams_runtime.pipeline.nodes import KEPT, OUT_KEY, OUT_TIME, OUT_VALUE
-from streams_runtime.pipeline.runner import Keyed
-from streams_runtime.pipeline.tables import RAW_KEY, held_time, held_value
+from streams_runtime.pipeline.foreign_keys import FOREIGN_KEY, OTHER
+from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE
+from streams_runtime.pipeline.stage import Keyed
+from streams_runtime.pipeline.tables import held_time, held_value
+from streams_runtime.state.shown import Shown, as_stored
 from streams_runtime.state.store import Updates, unstamp
 from streams_runtime.tasks.foreign_joins import met
 from streams_runtime.tasks.updates import table_updates
@@ -78,14 +78,30 @@ class OneTask:
     """A task with stores that are there once they are asked for."""
 
     partition: int
-    stores: dict[str, Store] = field(default_factory=dict)
+    stores: dict[str, Store] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stores = _Stores(self.partition)
 
     def key_value_store(self, name: str) -> Store:
-        return self.stores.setdefault(name, Store(name, self.partition))
+        return self.stores[name]
+
+
+class _Stores(dict[str, Store]):
+    def __init__(self, partition: int) -> None:
+        super().__init__()
+        self._partition = partition
+
+    def __missing__(self, name: str) -> Store:
+        self[name] = Store(name, self._partition)
+        return self[name]
 
 
 class PlayedCompiler:
     """Spark's part in plain Python."""
+
+    def shown_by(self, table: str) -> Shown:
+        return as_stored
 
     def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
         rows = _rows(side, snapshots)
@@ -103,15 +119,8 @@ class PlayedCompiler:
             there = row is not None and (other is not None or node.type == "left")
             right = None if other is None else orjson.loads(other)["v"]
             found.append({"v": row[0]["v"], "w": right} if row is not None and there else None)
-        kind = pa.struct([("v", pa.int64()), ("w", pa.int64())])
-        return pa.table(
-            {
-                "_key": snapshots[RAW_KEY],
-                PRESENT: pa.array([each is not None for each in found]),
-                OUT_VALUE: pa.array([orjson.dumps(each or {}).decode() for each in found]),
-                KEPT: pa.array([each or {"v": None, "w": None} for each in found], kind),
-            }
-        )
+        texts = [None if each is None else orjson.dumps(each).decode() for each in found]
+        return pa.table({OUT_VALUE: pa.array(texts, pa.string())})
 
 
 def _rows(side: TablePart, snapshots: pa.Table) -> list[tuple[Any, int] | None]:
@@ -185,14 +194,13 @@ class Played:
         for emission in done.emissions:
             for record in zip(emission.keys, emission.values, emission.timestamps, strict=True):
                 other.add(*record, partition=emission.partition)
-        if done.rows is not None:
-            assert done.rows.gone is not None
-            told = (done.rows.gone.to_pylist(), done.rows.columns.to_pylist(), done.rows.timestamps.to_pylist())
-            for key, gone, row, time in zip(encoded(done.rows.keys), *told, strict=True):
-                assert key is not None
+        if done.changes is not None:
+            told = (done.changes.columns[OUT_VALUE].to_pylist(), done.changes.timestamps.to_pylist())
+            for key, row, time in zip(done.changes.keys.to_pylist(), *told, strict=True):
                 # After a crash the store may be ahead of what is read again, and so may be what it deletes.
-                assert not gone or self.sink.get(key, (None, 0))[0] is not None or self.crashed, "a deletion of nothing"
-                self.sink[key] = (None if gone else row, time)
+                there = self.sink.get(key, (None, 0))[0] is not None
+                assert row is not None or there or self.crashed, "a deletion of nothing"
+                self.sink[key] = (None if row is None else orjson.loads(row), time)
         for store, updates in done.updates:
             store.write(updates)  # type: ignore[call-arg]
         self.crashed = self.crashed or crash

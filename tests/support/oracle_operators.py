@@ -34,6 +34,14 @@ WINDOWS: dict[str, dict[str, int] | None] = {
     "hopping by one": {"size": 4, "advance": 1, "grace": 3, "retention": 400_000},
 }
 SUMS = {"total": "sum(coalesce(a, 0))", "n": "count(*)"}
+TRAIL_ADDED = (
+    "named_struct('trail', concat(state.trail, ',', coalesce(cast(row.a as string), 'null')), 'n', state.n + 1)"
+)
+TRAIL_REDUCED = f"reduce(named_struct('trail', '', 'n', cast(0 as bigint)), (state, row) -> {TRAIL_ADDED}"
+"""What the class Trail of custom_classes.py does; a bracket closes it, or TRAIL_JOINED where there are sessions."""
+TRAIL_JOINED = (
+    ", (one, other) -> named_struct('trail', concat('[', one.trail, '|', other.trail, ']'), 'n', one.n + other.n))"
+)
 records = st.lists(
     st.tuples(st.sampled_from(["a", "b", None]), st.one_of(st.none(), st.integers(-9, 9)), st.integers(0, 60_000)),
     min_size=1,

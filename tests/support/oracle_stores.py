@@ -147,6 +147,9 @@ class Inspection:
 
     stale_views = views
 
+    def active_view(self, store: str, partition: int) -> AnyView | None:
+        return self._views[store].get(partition)
+
     def expected_partitions(self, store: str) -> Collection[int]:
         return list(self._views[store])
 

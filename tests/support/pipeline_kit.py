@@ -14,8 +14,8 @@ from streams_runtime.api import parse_application
 from streams_runtime.engine import compiled
 from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.avro_ids import Schemas
-from streams_runtime.pipeline.runner import Emission, StageResult
 from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.pipeline.stage import Emission, StageResult
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.tasks.updates import Merged, merged
 from streams_runtime.testing.logs import Logged, batch_of

@@ -612,7 +612,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(joined("named"), {"name": "named", "from": "users", "where": "true"}),
         f"{S}.join.table",
         "the step 'named', whose rows no store keeps",
-        "one of toTable or aggregate",
+        "To keep this one, put toStream: {} and toTable: {store: …} behind it",
     ),
     "outer-join-of-a-stream": (
         application(joined(more={"type": "outer"})),
@@ -691,7 +691,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(joined() | {"store": "both"}),
         f"{S}.store",
         "a store of what a join gives is not there yet",
-        "leave it out",
+        "put two behind it: toStream: {}, and toTable: {store: …}",
     ),
     "where-of-a-table-that-changes-by-itself": (
         application(step(from_="users", where="name > 'm' or rand() > 0.5")),

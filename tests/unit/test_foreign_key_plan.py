@@ -15,8 +15,11 @@ from streams_runtime.topology.change import Change
 from streams_runtime.topology.changes import changes
 from streams_runtime.topology.column_types import columns_of
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
+from streams_runtime.topology.foreign_keys import ForeignKeySide
 from streams_runtime.topology.partitions import internal_topic_names, internal_topics, partition_counts, tasks
 from streams_runtime.topology.plan import TaskId, Topology
+from streams_runtime.topology.stage_order import stage_order
+from streams_runtime.topology.table_parts import TablePart, told_aggregates
 
 REGISTRATIONS, ANSWERS = (f"app-both-subscription-{kind}-topic" for kind in ("registration", "response"))
 
@@ -162,12 +165,13 @@ def test_a_source_that_is_replaced_changes_only_the_topics_that_go_by_its_partit
 
 
 def test_a_plan_that_nobody_checked_is_refused_too() -> None:
-    totals = {"name": "n", "from": "in", "aggregate": {"tier": "count(*)"}, "store": "n"}
+    windows = {"tumbling": {"size": "1m"}}
+    totals = {"name": "n", "from": "in", "aggregate": {"tier": "count(*)"}, "window": windows, "store": "n"}
     document = _document([])
     document["spec"]["topology"]["sources"].append(source(schema="v BIGINT"))
     unchecked = parse_application(document).model_dump(mode="json", by_alias=True)
     unchecked["spec"]["topology"]["steps"] = [totals, join(table="n")]
-    with pytest.raises(TopologyException, match="'n' is no table of a source"):
+    with pytest.raises(TopologyException, match="'n' is no table that a store keeps by key"):
         build_topology(StreamsApplication.model_validate(unchecked))
 
 
@@ -182,3 +186,45 @@ def _document(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 def test_a_run_has_caught_up_once_the_answers_to_all_subscriptions_are_read() -> None:
     assert CatchUp.of(plan()).stages == (("topic-orders", "topic-users"), (REGISTRATIONS,), (ANSWERS,))
+
+
+def test_what_a_join_gives_is_joined_on_within_the_tasks_of_its_left_table() -> None:
+    regions = table("regions", "name STRING")
+    second = join(on="tier", from_="both", table="regions", select={"region": "regions.name"})
+    found = plan(join(), second | {"name": "all", "store": "whole"}, sources=(ORDERS, USERS, regions))
+    left, users, others = found.subtopologies
+    asked, told = (f"app-all-subscription-{kind}-topic" for kind in ("registration", "response"))
+    assert left.source_topics == ("topic-orders", ANSWERS, told)
+    assert left.repartition_sinks == (REGISTRATIONS, asked)
+    assert (users.repartition_sinks, others.repartition_sinks) == ((ANSWERS,), (told,))
+    counts = partition_counts(found, {"topic-orders": 3, "topic-users": 2, "topic-regions": 5})
+    assert [counts[topic] for topic in (REGISTRATIONS, ANSWERS, asked, told)] == [2, 3, 5, 3]
+    stages = stage_order(left)
+    sides = [stage for stage in stages if isinstance(stage, ForeignKeySide)]
+    assert [side.node.name for side in sides] == ["both", "all"]
+    assert [source.name for source in sides[1].table.sources] == ["both"]
+    rows = next(stage for stage in stages if isinstance(stage, TablePart) and stage.name == "both")
+    assert [sink.topic for sink in rows.sinks] == ["out"]
+    assert stages.index(sides[0]) < stages.index(rows)
+    assert CatchUp.of(found).stages == (
+        ("topic-orders", "topic-users", "topic-regions"),
+        (REGISTRATIONS,),
+        (ANSWERS,),
+        (asked,),
+        (told,),
+    )
+
+
+def test_a_side_that_other_tables_make_up_takes_what_its_rows_come_of_and_no_more() -> None:
+    steps = [
+        {"name": "beside", "from": "orders", "join": {"table": "plans", "select": {"plan": "plans.tier"}}},
+        {"name": "some", "from": "beside", "where": "n > 1"},
+        {"name": "others", "from": "beside", "where": "n < 1"},
+        {"name": "last", "from": "in", "aggregate": {"tier": "max(user)"}, "store": "last"},
+        join(from_="some", table="last"),
+    ]
+    found = plan(*steps, sources=(ORDERS, table("plans", "tier STRING"), source(schema="user STRING")))
+    sides = [each for sub in found.subtopologies for each in stage_order(sub) if isinstance(each, ForeignKeySide)]
+    tables = [([node.name for node in side.table.sources], [step.name for step in side.table.steps]) for side in sides]
+    assert tables == [(["orders", "plans"], ["beside", "some"]), (["last"], [])]
+    assert [told_aggregates(sub) for sub in found.subtopologies] == [frozenset(), {"last"}]

@@ -126,6 +126,14 @@ THERE_AND_BACK: list[Step] = [
     (RIGHT, "x", 4, None, 0),
     (LEFT, 9, 9, False),
 ]
+# A row of the result that comes and goes in one batch.
+THERE_AND_GONE: list[Step] = [
+    (RIGHT, "x", 1, None, 0),
+    (LEFT, "a", 1, "x", 0),
+    *[(side, 9, 9, False) for side in (LEFT, RIGHT)],
+    (LEFT, "a", None, None, 5),
+    (LEFT, 9, 9, False),
+]
 CRASHES: list[Step] = [
     (LEFT, "a", 1, "x", 0),
     (LEFT, "a", None, None, 0),
@@ -158,6 +166,7 @@ def expected(kind: str, filtered: bool, steps: Sequence[Step]) -> dict[bytes, An
 @given(STEPS, st.sampled_from([(1, 1), (2, 3), (3, 1)]))
 @example(LATE_ANSWER, (1, 1))
 @example(THERE_AND_BACK, (1, 1))
+@example(THERE_AND_GONE, (1, 1))
 @example(CRASHES, (1, 1))
 def test_the_result_is_the_join_of_what_both_tables_come_to(
     kind: str, filtered: bool, steps: list[Step], partitions: tuple[int, int]

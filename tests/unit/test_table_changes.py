@@ -18,7 +18,7 @@ from tables_model import TablesModel
 
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.pipeline.tables import RAW_KEY, held_time, held_value, present, time_of, written_to
 from streams_runtime.state.shown import Shown, as_stored
 from streams_runtime.state.store import stamp
@@ -53,13 +53,20 @@ class Kept:
         return as_stored
 
 
-class PlayedRunner:
-    """Spark's part in plain Python: where is "not divisible by 3", select doubles, join is ten times left and right."""
+class PlayedEmissions:
+    """Keys and values as they are."""
 
     def keys(self, sink: SinkNode, column: pa.ChunkedArray) -> list[bytes | None]:
         return encoded(column)
 
     values = keys
+
+
+class PlayedRunner:
+    """Spark's part in plain Python: where is "not divisible by 3", select doubles, join is ten times left and right."""
+
+    def __init__(self) -> None:
+        self.emissions = PlayedEmissions()
 
     def run_tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
         rows: dict[str, list[Any]] = {}

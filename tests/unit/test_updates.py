@@ -17,7 +17,7 @@ from state_kit import contents, key_value_store, memory_folder
 
 from streams_runtime.errors import StreamsException
 from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.json_columns import json_rows
 from streams_runtime.state.store import KeyValueStore, unstamp

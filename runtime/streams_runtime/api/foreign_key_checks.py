@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from streams_runtime.api.columns import shown_type
-from streams_runtime.api.graph import stage_before
 from streams_runtime.api.join_sides import name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.scalars import scalar_problems
@@ -15,10 +14,8 @@ from streams_runtime.api.topology_spec import JoinSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 
-def foreign_key_mistakes(
-    step: StepSpec, join: JoinSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
-) -> Iterator[Mistake]:
-    """What is wrong with a join that has `key` and takes its rows from a table. `steps` are all."""
+def foreign_key_mistakes(step: StepSpec, join: JoinSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
+    """What is wrong with a join that has `key` and takes its rows from a table."""
     field = under(path, "join")
     left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.other, UNKNOWN)
     if join.type == "outer":
@@ -29,13 +26,11 @@ def foreign_key_mistakes(
         yield Mistake(under(path, "store"), "is missing", remedy)
     if right is UNKNOWN:
         return
-    wrong = [*_sides(step, join, path, left, right, steps), *_key(join, left, right, under(field, "key"))]
+    wrong = [*_sides(step, join, path, left, right), *_key(join, left, right, under(field, "key"))]
     yield from wrong or select_mistakes(left, join, right, field)
 
 
-def _sides(
-    step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Stream, steps: Sequence[StepSpec]
-) -> Iterator[Mistake]:
+def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Stream) -> Iterator[Mistake]:
     where = under(path, "join", "table")
     if not right.table:
         found = f"{join.other!r} is a stream, and {step.from_!r} is a table"
@@ -46,14 +41,9 @@ def _sides(
         yield Mistake(where, found, "join a stream with it, or declare it without global")
         return
     for name, side, place in ((step.from_, left, under(path, "from")), (join.other, right, where)):
-        before = stage_before(
-            name or "", steps, lambda each: any(it is not None for it in (each.join, each.aggregate, each.to_table))
-        )
-        if before is not None:
-            kind = "join" if before.join is not None else "toTable" if before.to_table is not None else "aggregate"
-            found = f"a join by a foreign key of what the {kind} {before.name!r} gives is not there yet"
-            remedy = "write it to a topic by a sink, and read that as a table in another application"
-            yield Mistake(place, found, remedy)
+        if side.windowed:
+            found = f"a join of two tables of which {name!r} has windows is not there yet"
+            yield Mistake(place, found, "make a table of it under another key: toStream, keyBy, toTable")
         elif side.unkeyed:
             found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none, or one in a registry"
             yield Mistake(place, found, "declare the source's key")

@@ -149,13 +149,10 @@ def tables_of(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> froze
     return frozenset(found)
 
 
-def foreign_key_join_behind(table: str, steps: Iterable[StepSpec]) -> StepSpec | None:
-    """The join by a foreign key whose result a table is, or a where or select of it; None: it is another table."""
-    by_name = {step.name: step for step in steps}
-    step = by_name.get(table)
-    while step is not None and step.join is None and (step.where is not None or step.select is not None):
-        step = by_name.get(step.from_ or "")
-    return step if step is not None and step.join is not None and step.join.key is not None else None
+def is_kept(step: StepSpec) -> bool:
+    """Whether a store keeps what a step that gives a table gives: an aggregate, a toTable, a join by a foreign key."""
+    by_foreign_key = step.join is not None and step.join.key is not None
+    return step.aggregate is not None or step.to_table is not None or by_foreign_key
 
 
 def foreign_key_joins(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streams_runtime.api.foreign_key_checks import foreign_key_mistakes
 from streams_runtime.api.global_table_checks import global_join_mistakes
+from streams_runtime.api.graph import is_kept
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.streams import UNKNOWN, Stream
@@ -28,7 +29,7 @@ def join_mistakes(
     field = under(path, "join")
     stream, table = streams.get(step.from_ or "", UNKNOWN), streams.get(join.table, UNKNOWN)
     if stream.table and join.key is not None:
-        yield from foreign_key_mistakes(step, join, path, streams, steps)
+        yield from foreign_key_mistakes(step, join, path, streams)
         return
     if stream.table:
         yield from table_join_mistakes(step, join, path, streams, steps)
@@ -41,7 +42,7 @@ def join_mistakes(
     if table.is_global:
         wrong = list(global_join_mistakes(step, join, field, stream, table))
     else:
-        kept = {each.name for each in steps if each.to_table is not None or each.aggregate is not None}
+        kept = {each.name for each in steps if is_kept(each)}
         wrong = list(_sides(step, join, field, stream, table, join.table in sources or join.table in kept))
     yield from wrong or select_mistakes(stream, join, table, field)
 
@@ -56,7 +57,11 @@ def _sides(
         return
     if not is_kept:
         found = f"a join with the step {join.other!r}, whose rows no store keeps, is not there yet"
-        yield Mistake(where, found, "join with a table that is kept: a source's, or one of toTable or aggregate")
+        remedy = (
+            "join with a table that is kept: a source's, or one of toTable, aggregate or a join by a foreign key. To"
+            " keep this one, put toStream: {} and toTable: {store: …} behind it"
+        )
+        yield Mistake(where, found, remedy)
         return
     if table.windowed:
         found = f"a join with {join.other!r}, whose rows are windows, is not there yet"

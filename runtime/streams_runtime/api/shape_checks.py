@@ -152,11 +152,11 @@ def _store(step: StepSpec, path: str) -> Iterator[Mistake]:
     by_foreign_key = step.join is not None and step.join.key is not None  # told where it is known what is a table
     if step.aggregate is None and step.store is not None and not by_foreign_key:
         found = _no_store(step)
-        yield Mistake(
-            path,
-            found,
-            "leave it out; aggregates and joins of tables with key have one, sources with table, and toTable",
+        remedy = (
+            "leave it out; aggregates and joins of tables with key have one, sources with table, and toTable. To keep"
+            " what another step over tables gives, put two behind it: toStream: {}, and toTable: {store: …}"
         )
+        yield Mistake(path, found, remedy)
 
 
 def _no_store(step: StepSpec) -> str:

@@ -11,7 +11,7 @@ from streams_runtime.api.columns import Column, Columns, Type, primitive_type, s
 from streams_runtime.api.ddl import parse_schema
 from streams_runtime.api.formats import REGISTERED
 from streams_runtime.api.function_checks import function_types
-from streams_runtime.api.graph import inputs_of_step, ordered_steps, outputs_of_step
+from streams_runtime.api.graph import inputs_of_step, is_kept, ordered_steps, outputs_of_step
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.proto_schema import parse_proto
 from streams_runtime.api.sql import SqlSyntaxError, parse_expression, parse_struct
@@ -144,10 +144,9 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
         return replace(before, table=False, aggregated=before.windowed)
     if step.key_by is not None:
         return replace(before, key=_static_type(step.key_by, before.visible), unkeyed=(), windowed=False)
-    # What two records of streams give has no place in a topic.
-    # Nor has a row of a join by a foreign key, which its store gives.
-    kept = step.join is not None and (step.join.stream is not None or (step.join.key is not None and before.table))
-    aggregated = before.aggregated or kept
+    # What two records of streams give has no place in a topic. A join by a foreign key keeps rows as a toTable does.
+    aggregated = before.aggregated or (step.join is not None and step.join.stream is not None)
+    aggregated = aggregated and not (before.table and is_kept(step))
     after = _columns_after(step, before, streams)
     return replace(before, columns=after, aggregated=aggregated, is_global=False)
 

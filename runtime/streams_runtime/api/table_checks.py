@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from streams_runtime.api.graph import foreign_key_join_behind
 from streams_runtime.api.join_sides import key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.paths import under
 from streams_runtime.api.scalars import moment_problems, scalar_problems
@@ -56,13 +55,11 @@ def table_join_mistakes(
     left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.other, UNKNOWN)
     if right is UNKNOWN:
         return
-    wrong = [*_sides(step, join, path, left, right, steps), *_same_sources(step, join, field, steps)]
+    wrong = [*_sides(step, join, path, left, right), *_same_sources(step, join, field, steps)]
     yield from wrong or select_mistakes(left, join, right, field)
 
 
-def _sides(
-    step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Stream, steps: Sequence[StepSpec]
-) -> Iterator[Mistake]:
+def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Stream) -> Iterator[Mistake]:
     from_, where = under(path, "from"), under(path, "join", "table")
     if not right.table:
         found = f"{join.other!r} is a stream, and {step.from_!r} is a table"
@@ -77,10 +74,6 @@ def _sides(
         elif side.windowed:
             found = f"a join of two tables of which {name!r} has windows is not there yet"
             yield Mistake(place, found, "make a stream of it by toStream, give that a key by keyBy, and join by this")
-        elif foreign_key_join_behind(name or "", steps) is not None:
-            found = f"a join of two tables of which {name!r} comes from a join by a foreign key is not there yet"
-            remedy = "write it to a topic by a sink, and read that as a table in another application"
-            yield Mistake(place, found, remedy)
         elif side.unkeyed:
             found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none, or one in a registry"
             yield Mistake(place, found, "declare the source's key")

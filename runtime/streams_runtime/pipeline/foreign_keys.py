@@ -21,14 +21,13 @@ from streams_runtime.topology.nodes import Format
 
 FOREIGN_KEY = "_foreign_key"
 OTHER = "_other"  # the right table's row as JSON; null where there is none
-PRESENT = "_present"
 _PARSED = "_parsed_other"
 
 
 def foreign_keys(node: ForeignKeyJoinNode, rows: DataFrame) -> DataFrame:
     """The foreign key of each row of the left table; null where there is no row, and where the expression gives null.
 
-    `rows` are as tables.rows_of_one_source gives them.
+    `rows` are as tables.rows_of_last gives them.
     """
     return rows.select(F.when(~F.col(NULL_VALUE), F.expr(node.on)).alias(FOREIGN_KEY))
 
@@ -45,19 +44,14 @@ def rows_as_json(rows: DataFrame) -> DataFrame:
 def results(node: ForeignKeyJoinNode, rows: DataFrame, table: Format) -> DataFrame:
     """The join's rows over those of the left table, which have OTHER in KEPT.
 
-    Their keys, PRESENT, the columns of the result, and these as JSON (OUT_VALUE). `table` is the right table's format
+    JSON of the result's columns (OUT_VALUE), null where it has no row. `table` is the right table's format
     (`sent_format`).
     """
     # A projection of its own, so that Spark parses once.
     both = rows.withColumn(KEPT, F.struct(parsed(F.col(KEPT)[OTHER], table).alias(_PARSED)))
     frame = joined_rows(node, both, content(F.col(KEPT)[_PARSED], table), F.col("_timestamp"))
-    columns = [F.col(f"`{name}`") for name in value_columns(frame)]
-    return frame.select(
-        "_key",
-        (~F.col(NULL_VALUE)).alias(PRESENT),
-        write_json(columns).alias(OUT_VALUE),
-        F.struct(*columns).alias(KEPT),
-    )
+    value = write_json([F.col(f"`{name}`") for name in value_columns(frame)])
+    return frame.select(F.when(~F.col(NULL_VALUE), value).alias(OUT_VALUE))
 
 
 def sent_format(table: DataFrame) -> Format:

@@ -3,45 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from streams_runtime.kafka.producer import Headers
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.compile import Compiler, Outlet
+from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.decode import RECORD, VALUE, Account, account_of, counted
 from streams_runtime.pipeline.dedupe import ToDedupe, with_ids
-from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
+from streams_runtime.pipeline.emissions import Emissions, headers_of
+from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.merges import ToMerge
-from streams_runtime.pipeline.nodes import (
-    OUT_KEY,
-    OUT_RECORDS,
-    OUT_TIME,
-    OUT_VALUE,
-    OUT_WINDOW,
-    OUT_WINDOW_END,
-    table_rows,
-    taken,
-    usable,
-    written,
-)
+from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, table_rows, taken, usable
 from streams_runtime.pipeline.observed import observed
+from streams_runtime.pipeline.outlets import Outlet
 from streams_runtime.pipeline.peeks import Seen, seen
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
 from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.stage import Behind, Emission, Keyed, StageResult, TableRows, ToJoin, keyed_of
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
-from streams_runtime.pipeline.to_table import PLACE, Streamed, further, kept_rows
-from streams_runtime.pipeline.windows import FRAGMENT_COLUMNS, Missed
-from streams_runtime.state.json_columns import json_rows
+from streams_runtime.pipeline.to_table import PLACE, further, kept_rows
+from streams_runtime.pipeline.windows import Missed
 from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.foreign_keys import foreign_key_sides
 from streams_runtime.topology.nodes import (
     AggregateNode,
     JoinNode,
@@ -51,7 +38,6 @@ from streams_runtime.topology.nodes import (
     SinkNode,
     SourceNode,
     TableSourceNode,
-    streams_of,
 )
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import stage_order
@@ -60,135 +46,10 @@ from streams_runtime.topology.stream_nodes import PeekNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart
 from streams_runtime.topology.ways import keeps_places, way_between
-from streams_runtime.topology.windows import SessionWindows, TimeWindows
+from streams_runtime.topology.windows import TimeWindows
 
 # Batches that are Spark's at once after one that the scan could not do: it would read them in vain, most likely.
 _SPARKS_TURNS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Emission:
-    """Records for one topic, in order. `headers` is None where no record has any. Timestamps in ms.
-
-    `placed_by`: the keys that decide the partition where the records' own do not: those within windowed keys. With
-    `partition` no key decides.
-    """
-
-    topic: str
-    internal: bool
-    keys: Bytes
-    values: Bytes
-    timestamps: list[int]
-    headers: list[Headers | None] | None = None
-    placed_by: Bytes | None = None
-    partition: int | None = None
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-
-@dataclass(frozen=True, slots=True)
-class Keyed:
-    """Rows of a batch for one store: which task's partition, which key, when. `columns` is the rest.
-
-    For an aggregate, each (partition, key) once, `columns` what its state is made of (AggregateState.of_batch); for a
-    table source or a toTable, rows in offset order, `columns` the value's bytes, each row's PLACE, and its headers
-    where something asks for headers; rows without a key are there for their place only. An aggregate of which every
-    change counts has a row for each record and time window, with its place (told.change_by_change). `within` is what
-    divides the rows of a key: of time windows their start (OUT_WINDOW, in ms), of sessions their fragments
-    (windows.FRAGMENT_COLUMNS), of sliding windows each record by its turn (windows.ORDER); and how many records of the
-    batch each row stands for.
-    """
-
-    node: AggregateNode | TableSourceNode | ToTableNode
-    partitions: pa.ChunkedArray
-    keys: pa.ChunkedArray
-    timestamps: pa.ChunkedArray
-    columns: pa.Table
-    within: pa.Table | None = None
-
-    @property
-    def table(self) -> pa.Table:
-        """All but what divides the rows of a key, with the names that Spark gives."""
-        beside = {"_partition": self.partitions, OUT_KEY: self.keys, OUT_TIME: self.timestamps}
-        return pa.table(beside | dict(zip(self.columns.column_names, self.columns.columns, strict=True)))
-
-    def filter(self, mask: pa.ChunkedArray) -> Keyed:
-        """The rows for which `mask` is true."""
-        partitions, keys, timestamps = (each.filter(mask) for each in (self.partitions, self.keys, self.timestamps))
-        within = None if self.within is None else self.within.filter(mask)
-        return Keyed(self.node, partitions, keys, timestamps, self.columns.filter(mask), within)
-
-
-@dataclass(frozen=True, slots=True)
-class TableRows:
-    """Changed rows of an aggregate, as the steps behind it see them: `columns` is what a user sees of the state.
-
-    `starts` and `ends` (ms) where each row is a window. `gone`: which rows were deleted; their columns are null.
-    `json`: what json_rows gives for the columns, where that was made for the store already.
-    """
-
-    partitions: pa.Array
-    keys: pa.ChunkedArray
-    timestamps: pa.Array
-    columns: pa.Table
-    starts: pa.ChunkedArray | pa.Array | None = None
-    ends: pa.ChunkedArray | pa.Array | None = None
-    gone: pa.Array | None = None
-    json: Bytes | None = None
-
-    def __len__(self) -> int:
-        return len(self.partitions)
-
-    @property
-    def windows(self) -> tuple[pa.Array, pa.Array] | None:
-        """Starts and ends; None where a row is no window."""
-        return None if self.starts is None or self.ends is None else (self.starts, self.ends)
-
-
-@dataclass(frozen=True, slots=True)
-class ToJoin:
-    """Records of a batch that wait for what a table holds: metadata and columns as expressions see them."""
-
-    node: JoinNode
-    rows: pa.Table
-
-
-Behind = ToJoin | StreamsToJoin | ToDedupe | ToMerge | Streamed
-"""What a stage behind a join, a dedupe, a merge or a toStream begins with."""
-
-
-@dataclass(slots=True)
-class StageResult:
-    """What a stage of a batch gives: rows for topics, stores, joins and dedupes, and the account of its records.
-
-    `arrived` are the records of sources of raw ones, by their names: bytes of key and value, time (ms), and PLACE.
-    `behind` is what the stage begins with, if that is a join, a dedupe or a toStream: None where it begins with the
-    batch.
-    """
-
-    accounts: dict[str, Account] = field(default_factory=dict)
-    dropped: int = 0
-    late: int = 0
-    emissions: list[Emission] = field(default_factory=list)
-    keyed: list[Keyed] = field(default_factory=list)
-    joins: list[ToJoin] = field(default_factory=list)
-    stream_joins: list[StreamsToJoin] = field(default_factory=list)
-    dedupes: list[ToDedupe] = field(default_factory=list)
-    merges: list[ToMerge] = field(default_factory=list)
-    arrived: dict[str, pa.Table] = field(default_factory=dict)
-    behind: Behind | None = None
-    peeks: list[Seen] = field(default_factory=list)
-
-    @property
-    def records(self) -> int:
-        """Records read."""
-        return sum(account.records for account in self.accounts.values())
-
-    @property
-    def broken(self) -> int:
-        """Records that can't be read."""
-        return sum(account.broken for account in self.accounts.values())
 
 
 class SubTopologyRunner:
@@ -200,7 +61,7 @@ class SubTopologyRunner:
         self._reader = reader
         self._sub = sub
         self.stages = stage_order(sub)
-        self.foreign_key_sides = foreign_key_sides(sub)
+        self.emissions = Emissions(compiler, sub)
         self._keeps_places = keeps_places(sub)
         self._parse_once = compiler.has_several_outlets(sub)
         self._unread = compiler.unread_sources(sub)
@@ -257,7 +118,7 @@ class SubTopologyRunner:
         result.accounts = {name: each.with_more(answer.records) for name, each in result.accounts.items()}
         result.dropped += answer.dropped
         names = [column.name for column in self._compiler.aggregate(over.node.name).columns]
-        result.keyed = [_keyed(over.node, partials, names)]
+        result.keyed = [keyed_of(over.node, partials, names)]
         return result
 
     def _run_by_spark(self, batch: BatchInput) -> StageResult:
@@ -322,16 +183,6 @@ class SubTopologyRunner:
         """What the way from one node to another adds to a row's ELEMENT; None where no places are kept."""
         return way_between(self._sub, source, name) if self._keeps_places else None
 
-    def keys(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
-        """Keys as the sink writes them."""
-        writer = self._compiler.registered(sink.name, "key")
-        return encoded(column) if writer is None else writer.encoded(column)
-
-    def values(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
-        """Values, from the column that nodes.value_of gives, as the sink writes them."""
-        writer = self._compiler.registered(sink.name, "value")
-        return encoded(column) if writer is None else writer.encoded(column)
-
     def _seen(self, peeks: Mapping[str, Observation]) -> list[Seen]:
         return [seen(node, peeks[node.name]) for node in self._peeks if node.name in peeks]
 
@@ -342,7 +193,7 @@ class SubTopologyRunner:
         rows = self._rows_for(node, batch, behind, headers=False)
         state = self._compiler.aggregate(node.name)
         table = self._compiler.partial_aggregates(node, rows, Observation(), since).toArrow()
-        return _keyed(node, table, [column.name for column in state.columns])
+        return keyed_of(node, table, [column.name for column in state.columns])
 
     def late(
         self,
@@ -381,7 +232,7 @@ class SubTopologyRunner:
         result = StageResult()
         consumers = self._sub.consumers_of(node.name)
         direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
-        result.emissions = self._direct(direct, rows) if direct else []
+        result.emissions = self.emissions.direct(direct, rows) if direct else []
         if len(direct) < len(consumers):
             table = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
             peeks: dict[str, Observation] = {}
@@ -390,12 +241,6 @@ class SubTopologyRunner:
                     self._collect(outlet, result)
             result.peeks = self._seen(peeks)
         return result
-
-    def run_rows(self, table: str, rows: TableRows) -> list[Emission]:
-        """The same of the rows that any other table gives."""
-        frame = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
-        outlets = self._compiler.table_outlets(self._sub, table, frame)
-        return [self._emission(each.node, each.rows) for each in outlets if isinstance(each.node, SinkNode)]
 
     def broken(self, source: str, batch: BatchInput) -> pa.Table:
         """The batch's records of a source that can't be read, as they came."""
@@ -435,12 +280,12 @@ class SubTopologyRunner:
                 result.dropped += observed(dropped, "dropped")
                 result.late += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
                 told = [*PLACE, *further(rows.columns), "_headers"] if self._compiler.is_told(node.name) else []
-                result.keyed.append(_keyed(node, table, [*(column.name for column in state.columns), *told]))
+                result.keyed.append(keyed_of(node, table, [*(column.name for column in state.columns), *told]))
             case ToTableNode() as node:
                 table = kept_rows(outlet.rows, self._headers)
                 result.dropped += table[OUT_KEY].null_count
                 more = [name for name in table.column_names if name not in ("_partition", OUT_KEY, OUT_TIME)]
-                result.keyed.append(_keyed(node, table, more))
+                result.keyed.append(keyed_of(node, table, more))
             case TableSourceNode() as node:
                 beside = [*PLACE, *further(outlet.rows.columns), *(["_headers"] if self._headers else [])]
                 keyed = outlet.rows.selectExpr(
@@ -450,7 +295,7 @@ class SubTopologyRunner:
                     f"{RECORD}.value {OUT_VALUE}",
                     *beside,
                 ).toArrow()
-                result.keyed.append(_keyed(node, keyed, [OUT_VALUE, *beside]))
+                result.keyed.append(keyed_of(node, keyed, [OUT_VALUE, *beside]))
                 result.dropped += keyed[OUT_KEY].null_count
             case RepartitionSourceNode() as node:
                 raw = (f"_key {OUT_KEY}", f"{VALUE} {OUT_VALUE}", f"unix_millis(_timestamp) {OUT_TIME}")
@@ -469,70 +314,9 @@ class SubTopologyRunner:
             case RepartitionSinkNode() as node:
                 dropped = Observation()
                 rows = taken(node, outlet.rows, dropped)
-                result.emissions.append(self._emission(node, rows))
+                result.emissions.append(self.emissions.of_rows(node, rows))
                 result.dropped += observed(dropped, "dropped")
             case SinkNode() as node:
-                result.emissions.append(self._emission(node, outlet.rows))
+                result.emissions.append(self.emissions.of_rows(node, outlet.rows))
             case PeekNode():
                 outlet.rows.agg(F.count(F.lit(1))).toArrow()
-
-    def _emission(self, node: SinkNode | RepartitionSinkNode, rows: DataFrame) -> Emission:
-        internal = isinstance(node, RepartitionSinkNode)
-        value_format = "json" if isinstance(node, RepartitionSinkNode) else self._compiler.value_format(node)
-        table = written(rows, value_format).toArrow()
-        headers = table["_headers"]
-        starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
-        keys = encoded(table[OUT_KEY]) if isinstance(node, RepartitionSinkNode) else self.keys(node, table[OUT_KEY])
-        column = table[OUT_VALUE]
-        return Emission(
-            node.topic,
-            internal,
-            keys if starts is None else windowed_keys(keys, starts, ends if self._in_sessions(node.input) else None),
-            encoded(column) if isinstance(node, RepartitionSinkNode) else self.values(node, column),
-            table[OUT_TIME].to_pylist(),
-            None if headers.null_count == len(headers) else headers_of(headers.to_pylist()),
-            None if starts is None else keys,
-        )
-
-    def _in_sessions(self, name: str) -> bool:
-        """Whether the rows that a node gives are sessions, whose keys have two times."""
-        node = next(each for each in self._sub.nodes if each.name == name)
-        if isinstance(node, AggregateNode):
-            return isinstance(node.windows, SessionWindows)
-        return any(self._in_sessions(each) for each in streams_of(node))
-
-    def _direct(self, sinks: Sequence[SinkNode], rows: TableRows) -> list[Emission]:
-        """An aggregate's rows straight to sinks: no step in between, so no need of Spark."""
-        timestamps = rows.timestamps.to_pylist()
-        emissions = []
-        for sink in sinks:
-            keys = self.keys(sink, rows.keys)
-            values = self._direct_values(sink, rows)
-            if rows.gone is not None:
-                values = [None if gone else value for value, gone in zip(values, rows.gone.to_pylist(), strict=True)]
-            whole = keys
-            if rows.starts is not None:
-                whole = windowed_keys(keys, rows.starts, rows.ends if self._in_sessions(sink.input) else None)
-            placed_by = None if rows.starts is None else keys
-            emissions.append(Emission(sink.topic, False, whole, values, timestamps, placed_by=placed_by))
-        return emissions
-
-    def _direct_values(self, sink: SinkNode, rows: TableRows) -> Bytes:
-        match self._compiler.value_format(sink):
-            case "json":
-                return list(json_rows(rows.columns)) if rows.json is None else rows.json
-            case "avro" | "protobuf":
-                return self.values(sink, rows.columns.to_struct_array())
-            case _:
-                return encoded(rows.columns.column(0))
-
-
-def _keyed(node: AggregateNode | TableSourceNode | ToTableNode, table: pa.Table, columns: list[str]) -> Keyed:
-    within = [name for name in (OUT_WINDOW, *FRAGMENT_COLUMNS, OUT_RECORDS) if name in table.column_names]
-    divided = table.select(within) if within else None
-    return Keyed(node, table["_partition"], table[OUT_KEY], table[OUT_TIME], table.select(columns), divided)
-
-
-def headers_of(rows: Sequence[Any]) -> list[Headers | None]:
-    """The headers of records as they are sent, from the rows of the column _headers."""
-    return [None if row is None else [(each["key"], each["value"]) for each in row] for row in rows]

@@ -70,16 +70,8 @@ def tables_of_snapshots(
 
     `decoders` are those of the sources, `formats` the names of the formats that the sinks write.
     """
-    frame = _sources(part, snapshots, decoders, (SHOWN,))
-    number = {node.name: index for index, node in enumerate((*part.sources, *part.steps))}
-    for step in part.steps:
-        rows = _flat(frame, _row(number[step.input]))
-        if isinstance(step, TransformNode):
-            rows = applied(step, {step.input: rows}, table=True)
-        else:
-            other = F.col(KEPT)[_row(number[step.table])]
-            rows = joined_rows(step, rows, other.dropFields(_TIME), other[_TIME])
-        frame = _packed(rows, _row(number[step.name]))
+    frame = _worked_out(part, _sources(part, snapshots, decoders, (SHOWN,)))
+    number = _numbers(part)
     for index, sink in enumerate(part.sinks):
         rows = _flat(frame, _row(number[sink.input]))
         wanted = ~F.col(NULL_VALUE) & F.col(KEPT)[SHOWN]
@@ -95,18 +87,15 @@ def tables_of_snapshots(
     )
 
 
-def rows_of_one_source(
+def rows_of_last(
     part: TablePart, snapshots: DataFrame, decoders: Mapping[str, Decoder], beside: Sequence[str] = ()
 ) -> DataFrame:
-    """The row that the last table of a part without joins has in each snapshot, as expressions see it.
+    """The row that the last table of a part has in each snapshot, as expressions see it.
 
     Rows in their order, NULL_VALUE where there is none; in KEPT the columns `beside` of the snapshots.
     """
-    rows = _flat(_sources(part, snapshots, decoders, beside), _row(0))
-    for step in part.steps:
-        assert isinstance(step, TransformNode)
-        rows = applied(step, {step.input: rows}, table=True)
-    return rows
+    frame = _worked_out(part, _sources(part, snapshots, decoders, beside))
+    return _flat(frame, _row(len(part.sources) + len(part.steps) - 1))
 
 
 def check_table_join(node: TableJoinNode, left: DataFrame, right: DataFrame) -> DataFrame:
@@ -152,6 +141,25 @@ def _sources(
             timed = _flat(frame, _row(index))
             timed = timed.withColumn(_TIME, F.coalesce(decoder.extracted(timed), F.col(_TIME)))
             frame = _packed(timed, "_timed").select(*others, F.col("_timed").alias(_row(index)))
+    return frame
+
+
+def _numbers(part: TablePart) -> dict[str, int]:
+    """Of each table the number by which its column of rows is called."""
+    return {node.name: index for index, node in enumerate((*part.sources, *part.steps))}
+
+
+def _worked_out(part: TablePart, frame: DataFrame) -> DataFrame:
+    """The rows of the steps beside those of the sources."""
+    number = _numbers(part)
+    for step in part.steps:
+        rows = _flat(frame, _row(number[step.input]))
+        if isinstance(step, TransformNode):
+            rows = applied(step, {step.input: rows}, table=True)
+        else:
+            other = F.col(KEPT)[_row(number[step.table])]
+            rows = joined_rows(step, rows, other.dropFields(_TIME), other[_TIME])
+        frame = _packed(rows, _row(number[step.name]))
     return frame
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.failures import is_spark_failure, translated
-from streams_runtime.pipeline.runner import StageResult
 from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.pipeline.stage import StageResult
 from streams_runtime.tasks.commits import Commits
 from streams_runtime.tasks.intake import Intake, split_by_topics
 from streams_runtime.tasks.manager import TaskManager
@@ -63,6 +63,8 @@ class Batches:
         """
         before, self._in_work = self._in_work, [] if batch is None else self._begun(batch)
         self._complete_all(before)
+        if not self.intake.size.is_known:
+            self._learn(self._in_work)  # the next batch's size goes by what comes of this one, which is small
         if not self.intake.backlogged:
             now, self._in_work = self._in_work, []
             self._complete_all(now)
@@ -73,12 +75,20 @@ class Batches:
         self._times_given_up += 1
         self.intake.restart()
 
-    def _complete_all(self, parts: Iterable[_Part]) -> None:
+    def _complete_all(self, parts: Sequence[_Part]) -> None:
         """Complete the parts in order; no further one once a rebalance, or a lost commit, gave up what is in work."""
         given_up = self._times_given_up
         for part in parts:
             if self._times_given_up == given_up:
                 self._complete(part)
+        if self._times_given_up == given_up:
+            self._learn(parts)
+
+    def _learn(self, parts: Sequence[_Part]) -> None:
+        """Wait for what Spark makes of a batch: its keys tell how large the next one may be. Failures are met later."""
+        wait([part.result for part in parts])
+        results = [part.result.result() for part in parts if part.result.exception() is None]
+        self.intake.size.learn(sum(each.records for each in results), sum(each.keys for each in results))
 
     def _begun(self, batch: BatchInput) -> list[_Part]:
         """The batch by sub-topology, each with Spark's result to come."""

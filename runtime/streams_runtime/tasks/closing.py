@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from streams_runtime.pipeline.runner import TableRows
+from streams_runtime.pipeline.stage import TableRows
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.serdes import Serde
 from streams_runtime.state.store import Updates, unstamp

@@ -8,31 +8,31 @@ comes, and the old result would stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.decode import TURN
 from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.foreign_keys import FOREIGN_KEY, OTHER, PRESENT
-from streams_runtime.pipeline.nodes import KEPT, OUT_VALUE
-from streams_runtime.pipeline.runner import Emission, TableRows
-from streams_runtime.state.store import Updates
+from streams_runtime.pipeline.foreign_keys import FOREIGN_KEY, OTHER
+from streams_runtime.pipeline.nodes import OUT_VALUE, moments
+from streams_runtime.pipeline.stage import Emission, Keyed
 from streams_runtime.state.subscriptions import Instruction, Response, Subscription, hash_of
-from streams_runtime.tasks.foreign_rows import At, Done, Event, Snapshots
+from streams_runtime.tasks.foreign_done import Done
+from streams_runtime.tasks.snapshots import At, Event, Events
 from streams_runtime.tasks.task import Task
+from streams_runtime.tasks.updates import table_updates
 from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.table_parts import TablePart
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    """The last thing that a batch says of a row: the number of its snapshot, and the other table's row beside it."""
+class _Decided(NamedTuple):
+    """What an event says of a row: the other table's row beside it, None where there is none."""
 
-    snapshot: int
+    event: Event
     other: bytes | None
-    time: int
 
 
 def subscriptions(old: bytes | None, new: bytes | None) -> list[tuple[bytes, Instruction]]:
@@ -49,36 +49,38 @@ def subscriptions(old: bytes | None, new: bytes | None) -> list[tuple[bytes, Ins
 
 
 def joined(
-    node: ForeignKeyJoinNode,
-    side: TablePart,
-    compiler: Compiler,
-    events: Sequence[Event],
-    snapshots: Snapshots,
-    tasks: Mapping[int, Task],
+    node: ForeignKeyJoinNode, side: TablePart, compiler: Compiler, events: Events, tasks: Mapping[int, Task]
 ) -> Done:
-    """A batch's subscriptions, and what the stores of the result will hold.
+    """A batch's subscriptions, the changes of the result, and what its stores will hold.
 
-    `events` are the changes of the source of `side` and the answers of the batch, in turn; there are some.
+    `events` are the changes of the sources of `side` and the answers of the batch; there are some.
 
     Raises ProcessorStateException: a store can't be read.
     """
     keys: list[bytes | None] = []
-    if any(event.message is None for event in events):
-        keys = encoded(compiler.foreign_keys(node, side, snapshots.table())[FOREIGN_KEY])
+    if any(event.message is None for event in events.turns):
+        keys = encoded(compiler.foreign_keys(node, side, events.table())[FOREIGN_KEY])
     asked: list[tuple[bytes, bytes, int]] = []
-    decided: dict[At, _Decided] = {}
-    for event in events:
-        mine = hash_of(snapshots.stored(event.after))
+    decided: list[_Decided] = []
+    for event in events.turns:
+        mine = hash_of(events.snapshots[event.after].stored)
         if event.message is None:
             asked += _asked(event, keys[event.before], keys[event.after], mine)
             if keys[event.after] is None:
-                decided[event.at] = _Decided(event.after, None, event.time)
+                decided.append(_Decided(event, None))
         elif (response := Response.of(event.message)).hash == mine:
-            decided[event.at] = _Decided(event.after, response.row, event.time)
-    done = _result(node, side, compiler, snapshots, decided, tasks)
+            decided.append(_Decided(event, response.row))
+    done = Done()
     if asked:
         foreign, told, times = zip(*asked, strict=True)
         done.emissions.append(Emission(node.registrations, True, list(foreign), list(told), list(times)))
+    if decided:
+        changes = list(_changes(node, side, compiler, events, decided, tasks))
+        done.changes = _in_columns(node, changes)
+        done.updates = [
+            (tasks[partition].key_value_store(node.store), updates)
+            for partition, updates in table_updates(done.changes).items()
+        ]
     return done
 
 
@@ -90,45 +92,49 @@ def _asked(event: Event, old: bytes | None, new: bytes | None, mine: bytes | Non
     ]
 
 
-def _result(
+def _changes(
     node: ForeignKeyJoinNode,
     side: TablePart,
     compiler: Compiler,
-    snapshots: Snapshots,
-    decided: Mapping[At, _Decided],
+    events: Events,
+    decided: Sequence[_Decided],
     tasks: Mapping[int, Task],
-) -> Done:
-    """The rows of the result that change; one that was not there and is not now is no change."""
-    if not decided:
-        return Done()
-    order = sorted(decided)
-    chosen = [decided[at] for at in order]
-    beside = pa.array([each.other for each in chosen], pa.binary())
-    asked = snapshots.table([each.snapshot for each in chosen]).append_column(OTHER, beside)
-    answer = compiler.joined_by_foreign_key(node, side, asked)
-    rows = zip(answer[OUT_VALUE].to_pylist(), answer[PRESENT].to_pylist(), strict=True)
-    values = [text.encode() if found else None for text, found in rows]
-    done, changes = Done(), []
-    for partition in sorted({partition for partition, _ in order}):
-        mine = [row for row, at in enumerate(order) if at[0] == partition]
-        store = tasks[partition].key_value_store(node.store)
-        stored = store.get_stored([order[row][1] for row in mine])
-        mine = [row for row, old in zip(mine, stored, strict=True) if old is not None or values[row] is not None]
-        changes += mine
-        if mine:
-            times = [chosen[row].time for row in mine]
-            done.updates.append((store, Updates([order[row][1] for row in mine], [values[row] for row in mine], times)))
-    if changes:
-        times = [chosen[row].time for row in changes]
-        done.rows = _rows(answer.take(pa.array(changes)), [order[row][0] for row in changes], times)
-    return done
+) -> Iterator[tuple[Event, bytes | None]]:
+    """The result's row after each event; that one was not there before and is not now is no change."""
+    beside = pa.array([each.other for each in decided], pa.binary())
+    asked = events.table([each.event.after for each in decided]).append_column(OTHER, beside)
+    rows = compiler.joined_by_foreign_key(node, side, asked)[OUT_VALUE].to_pylist()
+    there = _there(node.store, {each.event.at for each in decided}, tasks)
+    for (event, _), text in zip(decided, rows, strict=True):
+        if text is not None or event.at in there:
+            yield event, None if text is None else text.encode()
+        (there.discard if text is None else there.add)(event.at)
 
 
-def _rows(answer: pa.Table, partitions: list[int], times: list[int]) -> TableRows:
-    return TableRows(
-        pa.array(partitions, pa.int32()),
-        answer["_key"],
-        pa.array(times, pa.int64()),
-        pa.Table.from_struct_array(answer[KEPT]),
-        gone=pa.array([not found for found in answer[PRESENT].to_pylist()], pa.bool_()),
-    )
+def _there(store: str, wanted: set[At], tasks: Mapping[int, Task]) -> set[At]:
+    """Which of the rows the result has before the batch."""
+    found = set()
+    for number, task in tasks.items():
+        keys = sorted(key for partition, key in wanted if partition == number)
+        stored = task.key_value_store(store).get_stored(keys)
+        found |= {(number, key) for key, value in zip(keys, stored, strict=True) if value is not None}
+    return found
+
+
+def _in_columns(node: ForeignKeyJoinNode, changes: Sequence[tuple[Event, bytes | None]]) -> Keyed:
+    """Changes as those of a toTable, each in the place of its event."""
+    events = [event for event, _ in changes]
+    times = pa.array([event.time for event in events], pa.int64())
+    columns = {
+        OUT_VALUE: pa.array([value for _, value in changes], pa.binary()),
+        "_topic": pa.array([topic for _, _, _, topic, _, _ in (event.place for event in events)], pa.string()),
+        "_offset": pa.array([offset for *_, offset, _ in (event.place for event in events)], pa.int64()),
+        "_timestamp": moments(times),
+        TURN: pa.array([time for _, time, *_ in (event.place for event in events)], pa.int64()).cast(
+            pa.timestamp("us", tz="UTC")
+        ),
+    }
+    partitions = pa.array([partition for partition, _ in (event.at for event in events)], pa.int32())
+    keys = pa.array([key for _, key in (event.at for event in events)], pa.binary())
+    where, whose, when = (pa.chunked_array([each]) for each in (partitions, keys, times))
+    return Keyed(node, where, whose, when, pa.table(columns))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.nodes import OUT_TIME, OUT_VALUE
-from streams_runtime.pipeline.runner import Emission
+from streams_runtime.pipeline.stage import Emission
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.subscriptions import Instruction, Response, Subscription, behind, combined_key, prefix_of
-from streams_runtime.tasks.foreign_rows import At, Done, Event, Snapshots
+from streams_runtime.tasks.foreign_done import Done
+from streams_runtime.tasks.snapshots import At, Event, Events
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.foreign_key_nodes import AnswerNode
 from streams_runtime.topology.nodes import TransformNode
@@ -22,24 +23,23 @@ def answered(
     node: AnswerNode,
     side: TablePart,
     compiler: Compiler,
-    events: Sequence[Event],
-    snapshots: Snapshots,
+    events: Events,
     tasks: Mapping[int, Task],
 ) -> Done:
     """A batch's answers and what the stores of subscriptions will hold.
 
-    `events` are the changes of the source of `side` and the subscriptions of the batch, in turn; there are some.
+    `events` are the changes of the sources of `side` and the subscriptions of the batch; there are some.
 
     Raises ProcessorStateException: a store can't be read.
     """
-    sent = compiler.rows_sent(side, snapshots.table())
+    sent = compiler.rows_sent(side, events.table())
     rows = list(zip(sent[OUT_VALUE].to_pylist(), sent[OUT_TIME].to_pylist(), strict=True))
     rows = [(None if value is None else value.encode(), time) for value, time in rows]
     subscribers = Subscribers({partition: task.key_value_store(node.store) for partition, task in tasks.items()})
     answers = _Answers(node.topic)
     # A where is silent about rows that were not in its table and are not now.
     filtered = any(step.where is not None for step in side.steps if isinstance(step, TransformNode))
-    for event in events:
+    for event in events.turns:
         (row, time), was = rows[event.after], rows[event.before][0]
         if event.message is not None:
             _subscribed(event, Subscription.of(event.message), row, time, subscribers, answers)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
 from streams_runtime.pipeline.merges import ToMerge
-from streams_runtime.pipeline.runner import Behind
+from streams_runtime.pipeline.stage import Behind
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
 from streams_runtime.state.reducing import nullable
 from streams_runtime.tasks.places import places, ways_of

@@ -11,7 +11,7 @@ import pyarrow as pa
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.global_joins import LOOKUP
 from streams_runtime.pipeline.joins import MATCH
-from streams_runtime.pipeline.runner import ToJoin
+from streams_runtime.pipeline.stage import ToJoin
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.store import unstamp
 

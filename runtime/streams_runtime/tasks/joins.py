@@ -13,7 +13,7 @@ import pyarrow as pa
 from streams_runtime.pipeline.encode import Bytes, encoded
 from streams_runtime.pipeline.joins import MATCH
 from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.runner import Keyed, ToJoin
+from streams_runtime.pipeline.stage import Keyed, ToJoin
 from streams_runtime.state.shown import Shown
 from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.tasks.places import places_among

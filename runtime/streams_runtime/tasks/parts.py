@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streams_runtime.pipeline.runner import Keyed
+from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.turns import Turns, rows_of
 

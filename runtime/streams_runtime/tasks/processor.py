@@ -14,8 +14,9 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.dedupe import ToDedupe
 from streams_runtime.pipeline.merges import ToMerge
-from streams_runtime.pipeline.runner import Behind, Emission, Keyed, StageResult, SubTopologyRunner, ToJoin
+from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.pipeline.stage import Behind, Emission, Keyed, StageResult, ToJoin
 from streams_runtime.pipeline.stream_joins import StreamsToJoin
 from streams_runtime.pipeline.to_table import Streamed
 from streams_runtime.state.global_store import GlobalStore
@@ -37,6 +38,7 @@ from streams_runtime.tasks.told import Told, in_turn
 from streams_runtime.tasks.told_windows import told_one_by_one
 from streams_runtime.tasks.unreadable import ErrorPolicy, dead_letters
 from streams_runtime.tasks.updates import Merged, merged, stream_times, table_updates
+from streams_runtime.topology.foreign_keys import ForeignKeySide
 from streams_runtime.topology.nodes import AggregateNode, TableSourceNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_nodes import ToTableNode
@@ -153,9 +155,10 @@ class BatchProcessor:
         work.outcome.offsets = {each.partition: each.end for each in batch.ranges}
         waiting: dict[str, Behind] = {}  # by the node that a stage begins behind
         self._apply(work, result, waiting)
-        self._join_by_foreign_keys(work, result)
         for each in work.runner.stages:
-            if isinstance(each, TablePart):
+            if isinstance(each, ForeignKeySide):
+                self._join_by_foreign_key(work, each, result)
+            elif isinstance(each, TablePart):
                 told = told_changes(each, work.changes, work.runner, tasks, self._compiler)
                 for emission in told.emissions:
                     work.send(emission)
@@ -262,17 +265,15 @@ class BatchProcessor:
         if len(rows):
             self._apply(work, work.runner.run_table(node, rows), waiting)
 
-    def _join_by_foreign_keys(self, work: _Work, result: StageResult) -> None:
-        """Both sides of such joins, as far as the sub-topology has them."""
-        for side in work.runner.foreign_key_sides:
-            done = met(side, self._compiler, work.changes, result.arrived, work.tasks)
-            for emission in done.emissions:
-                work.send(emission)
-            for store, updates in done.updates:
-                work.hold(store, updates)
-            if done.rows is not None:
-                for emission in work.runner.run_rows(side.node.name, done.rows):
-                    work.send(emission)
+    def _join_by_foreign_key(self, work: _Work, side: ForeignKeySide, result: StageResult) -> None:
+        """One side of such a join: what it tells the other one, and what the join's result comes to."""
+        done = met(side, self._compiler, work.changes, result.arrived, work.tasks)
+        for emission in done.emissions:
+            work.send(emission)
+        for store, updates in done.updates:
+            work.hold(store, updates)
+        if done.changes is not None:
+            work.changes[side.node.name] = done.changes
 
     def _join_streams(self, work: _Work, join: StreamsToJoin) -> StreamsToJoin:
         """The results of a join of streams; what its stores will hold goes to their changelogs."""

@@ -10,8 +10,9 @@ from streams_runtime.kafka.producer import Headers
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.decode import Account
 from streams_runtime.pipeline.diagnose import reason
-from streams_runtime.pipeline.runner import Emission, StageResult, SubTopologyRunner
+from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.pipeline.stage import Emission, StageResult
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _EXCEPTION = DeserializationException.__name__

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.nodes import OUT_RECORDS, OUT_VALUE, OUT_WINDOW
-from streams_runtime.pipeline.runner import Keyed, TableRows
+from streams_runtime.pipeline.stage import Keyed, TableRows
 from streams_runtime.pipeline.windows import Missed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.store import Updates
@@ -19,8 +19,8 @@ from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.state.windows import SessionStore, WindowStore
 from streams_runtime.tasks.parts import place_named
-from streams_runtime.topology.nodes import AggregateNode, TableSourceNode
-from streams_runtime.topology.table_nodes import ToTableNode
+from streams_runtime.topology.nodes import AggregateNode
+from streams_runtime.topology.table_parts import TableRoot
 from streams_runtime.topology.windows import TimeWindows
 
 _NO_TIME = (-1).to_bytes(8, "big", signed=True)
@@ -57,12 +57,8 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
         ProcessorStateException: a store can't be read.
     """
     keyed, late = without_closed(keyed, stream_times(stores))
-    whole = encoded(keyed.keys)
     starts = None if keyed.within is None else keyed.within[OUT_WINDOW]
-    if starts is not None:
-        # Every key is there: records without one do not get so far.
-        whole = [window_key(key or b"", start) for key, start in zip(whole, starts.to_pylist(), strict=True)]
-    keys = pa.chunked_array([pa.array(whole, pa.binary())])
+    keys = store_keys(keyed)
     order = pc.sort_indices(
         pa.table({"partition": keyed.partitions, "key": keys}),
         sort_keys=[("partition", "ascending"), ("key", "ascending")],
@@ -99,7 +95,17 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
     return Merged(updates, rows, late)
 
 
-def windows_of(node: AggregateNode | TableSourceNode | ToTableNode) -> TimeWindows:
+def store_keys(keyed: Keyed) -> pa.ChunkedArray:
+    """The keys that the store has for the rows: with the start of the window, where time windows divide them."""
+    keys = encoded(keyed.keys)
+    if keyed.within is not None and OUT_WINDOW in keyed.within.column_names:
+        # Every key is there: records without one do not get so far.
+        starts = keyed.within[OUT_WINDOW].to_pylist()
+        keys = [window_key(key or b"", start) for key, start in zip(keys, starts, strict=True)]
+    return pa.chunked_array([pa.array(keys, pa.binary())])
+
+
+def windows_of(node: TableRoot) -> TimeWindows:
     """The time windows of a node that is known to have them."""
     assert isinstance(node, AggregateNode)
     assert isinstance(node.windows, TimeWindows)
@@ -122,7 +128,7 @@ def without_closed(keyed: Keyed, times: Mapping[int, int]) -> tuple[Keyed, int]:
 
 
 def table_updates(keyed: Keyed) -> dict[int, Updates]:
-    """The rows of a table source or a toTable by partition, the last one of each key."""
+    """The rows of a table source, a toTable or a join by a foreign key by partition, the last one of each key."""
     partitions: Sequence[int] = keyed.partitions.to_pylist()
     latest: dict[int, dict[bytes, tuple[bytes | None, int]]] = {}
     rows = zip(

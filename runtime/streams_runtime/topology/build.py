@@ -16,7 +16,7 @@ from streams_runtime.api.windows_spec import WindowSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.foreign_key_nodes import InternalSink
-from streams_runtime.topology.foreign_keys import foreign_key_nodes, foreign_key_sides, foreign_key_stores
+from streams_runtime.topology.foreign_keys import foreign_key_nodes, foreign_key_stores
 from streams_runtime.topology.global_tables import global_sources, global_tables
 from streams_runtime.topology.nodes import (
     Aggregate,
@@ -64,7 +64,6 @@ def build_topology(application: StreamsApplication) -> Topology:
     subs = tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups))
     for sub in subs:
         stage_order(sub)
-        foreign_key_sides(sub)
     return Topology(application_id, subs, tuple(_functions(application)), global_tables(of_globals, len(subs)))
 
 

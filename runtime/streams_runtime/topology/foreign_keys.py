@@ -14,10 +14,10 @@ from streams_runtime.api.names import (
 from streams_runtime.api.topology_spec import JoinSpec, StepSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
-from streams_runtime.topology.nodes import Node, RepartitionSourceNode, TableSourceNode, TransformNode
+from streams_runtime.topology.nodes import Node, RepartitionSourceNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.store_specs import StoreSpec
-from streams_runtime.topology.table_parts import TablePart
+from streams_runtime.topology.table_parts import TablePart, part_of
 
 
 def foreign_key_nodes(step: StepSpec, join: JoinSpec, application_id: str, path: str) -> list[Node]:
@@ -53,7 +53,7 @@ def foreign_key_stores(node: Node, application_id: str) -> list[StoreSpec]:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySide:
-    """One side of a join by a foreign key, and its own table."""
+    """One side of a join by a foreign key, and its own table, which is the last one of the part."""
 
     node: AnswerNode | ForeignKeyJoinNode
     table: TablePart
@@ -62,23 +62,10 @@ class ForeignKeySide:
 def foreign_key_sides(sub: SubTopology) -> tuple[ForeignKeySide, ...]:
     """All of a sub-topology, which may have both sides of one join.
 
-    Raises TopologyException for a join by a foreign key of a table that no source gives.
+    Raises TopologyException for a join by a foreign key of a table that no store keeps by key.
     """
     return tuple(
-        ForeignKeySide(node, _table(sub, node.input))
+        ForeignKeySide(node, part_of(sub, node.input, node.path))
         for node in sub.nodes
         if isinstance(node, AnswerNode | ForeignKeyJoinNode)
     )
-
-
-def _table(sub: SubTopology, name: str) -> TablePart:
-    """The table `name` of such a join: its one source, and the steps over it."""
-    by_name = {node.name: node for node in sub.nodes}
-    steps: list[TransformNode] = []
-    node = by_name.get(name)
-    while isinstance(node, TransformNode):
-        steps.insert(0, node)
-        node = by_name.get(node.input)
-    if not isinstance(node, TableSourceNode):
-        raise TopologyException(f"{name!r} is no table of a source; join tables that sources give by a foreign key")
-    return TablePart((node,), tuple(steps), frozenset(), ())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.foreign_keys import ForeignKeySide, foreign_key_sides
 from streams_runtime.topology.nodes import AggregateNode, JoinNode, MergeNode, streams_of
 from streams_runtime.topology.order import needed_first
 from streams_runtime.topology.plan import SubTopology
@@ -10,20 +12,22 @@ from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
-Begins = JoinNode | StreamJoinNode | DedupeNode
+Begins = JoinNode | StreamJoinNode | DedupeNode | ForeignKeyJoinNode
 """Nodes behind which a stage begins, beside the toStreams of table parts and merges of several stages."""
 
 
-def stage_order(sub: SubTopology) -> tuple[TablePart | str, ...]:
-    """What follows on a batch's first stage: table parts, and names of nodes behind which a further stage begins.
+def stage_order(sub: SubTopology) -> tuple[TablePart | ForeignKeySide | str, ...]:
+    """What follows on a batch's first stage, in order.
 
-    A part comes behind the stages that change its tables and before its toStreams; a join with a table behind the stage
-    that changes that; a merge of several stages behind all of them. Raises TopologyException: some would wait for each
-    other.
+    Table parts, sides of joins by a foreign key, and names of nodes behind which a further stage begins. A part comes
+    behind the stages that change its tables and before its toStreams, and a side behind the former too; a join with a
+    table behind the stage that changes that; a merge of several stages behind all of them. Raises TopologyException:
+    some would wait for each other, or a join by a foreign key has no tables to join.
     """
     parts = {part.name: part for part in table_parts(sub)}
+    sides = {_unit(side.node.name): side for side in foreign_key_sides(sub)}
     streams = {stream.name: name for name, part in parts.items() for stream in part.streams}
-    kept = {node.name for node in sub.nodes if isinstance(node, ToTableNode | AggregateNode)}
+    kept = {node.name for node in sub.nodes if isinstance(node, ToTableNode | AggregateNode | ForeignKeyJoinNode)}
     stages = stages_of(sub)
 
     def before(name: str) -> set[str]:
@@ -32,14 +36,15 @@ def stage_order(sub: SubTopology) -> tuple[TablePart | str, ...]:
         return set() if stage is None else {_unit(stage)}
 
     needs: dict[str, set[str]] = {}
-    for name, part in parts.items():
-        needs[name] = {unit for source in part.sources for unit in before(source.name)}
+    behind_tables = parts | {unit: side.table for unit, side in sides.items()}
+    for unit, part in behind_tables.items():
+        needs[unit] = {each for source in part.sources for each in before(source.name)}
     needs |= {_unit(name): {part} for name, part in streams.items()}
     for node in sub.nodes:
-        if stages[node.name] == node.name and node.name not in streams:
+        if stages[node.name] == node.name and node.name not in streams and _unit(node.name) not in sides:
             asked = {node.table} & kept if isinstance(node, JoinNode) else set()
             needs[_unit(node.name)] = {unit for each in (*streams_of(node), *asked) for unit in before(each)}
-    return tuple(parts.get(unit) or unit.removeprefix(_STAGE) for unit in needed_first(needs))
+    return tuple(parts.get(unit) or sides.get(unit) or unit.removeprefix(_STAGE) for unit in needed_first(needs))
 
 
 def stages_of(sub: SubTopology) -> dict[str, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams_runtime.errors import TopologyException
+from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
 from streams_runtime.topology.nodes import (
     AggregateNode,
     JoinNode,
@@ -17,7 +18,7 @@ from streams_runtime.topology.nodes import (
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 
-TableRoot = TableSourceNode | ToTableNode | AggregateNode
+TableRoot = TableSourceNode | ToTableNode | AggregateNode | ForeignKeyJoinNode
 """What keeps a table's rows in a store."""
 TableStep = TransformNode | TableJoinNode
 
@@ -29,7 +30,7 @@ class TablePart:
     `steps` are in order, inputs first, and each takes its rows from sources and steps of the part. `kept` names those
     that need old rows, or come behind one that does: a `where` tells a row that leaves the table from one that was
     never in it, and a join puts a change beside what the other table holds. So do tables whose changes have to be put
-    in order first, or that are worked out change by change.
+    in order first, or that are worked out change by change, and those of joins by a foreign key.
     """
 
     sources: tuple[TableRoot, ...]
@@ -55,11 +56,12 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     behind: dict[str, frozenset[str]] = {}  # by the same, but for windows: the sources of its rows
     kept: set[str] = set()
     for node in sub.nodes:
-        if isinstance(node, TableSourceNode | ToTableNode) or node.name in told:
+        if isinstance(node, TableSourceNode | ToTableNode | ForeignKeyJoinNode) or node.name in told:
             groups[node.name] = {node.name}
             if not (isinstance(node, AggregateNode) and node.windows is not None):
                 behind[node.name] = frozenset({node.name})
-            if isinstance(node, AggregateNode) or (isinstance(node, ToTableNode) and _topics(sub, node.name) > 1):
+            several = isinstance(node, ToTableNode) and _topics(sub, node.name) > 1
+            if several or isinstance(node, AggregateNode | ForeignKeyJoinNode):
                 kept.add(node.name)
         elif isinstance(node, TableJoinNode):
             behind[node.name] = _sources_of_join(node, behind)
@@ -77,8 +79,26 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     return tuple(_part(sub, group, kept) for group in found.values() if group & kept)
 
 
+def part_of(sub: SubTopology, name: str, path: str) -> TablePart:
+    """The part that ends with the table `name`: what its rows are worked out of, and no more.
+
+    Raises TopologyException, with `path`, where it comes of a table that no store keeps by key.
+    """
+    by_name = {node.name: node for node in sub.nodes}
+    wanted: set[str] = set()
+    waiting = [name]
+    while waiting:
+        node = by_name.get(waiting.pop())
+        if isinstance(node, TableStep):
+            waiting += streams_of(node)
+        elif not isinstance(node, TableRoot) or (isinstance(node, AggregateNode) and node.windows is not None):
+            raise TopologyException(f"{path}: {name!r} is no table that a store keeps by key; join such tables")
+        wanted.add(node.name)
+    return _part(sub, wanted, set())
+
+
 def told_aggregates(sub: SubTopology) -> frozenset[str]:
-    """Names of the aggregates of which every change counts: for a toStream, or for a join with their table.
+    """Names of the aggregates of which every change counts: for a toStream, or for a join of or with their table.
 
     Those by windows that are passed on once they have closed are not among them.
     """
@@ -93,7 +113,7 @@ def told_aggregates(sub: SubTopology) -> frozenset[str]:
 
 def _is_asked(sub: SubTopology, name: str) -> bool:
     for node in sub.consumers_of(name):
-        if isinstance(node, ToStreamNode | TableJoinNode | JoinNode):
+        if isinstance(node, ToStreamNode | TableJoinNode | JoinNode | SubscribeNode | AnswerNode | ForeignKeyJoinNode):
             return True  # a join of a stream has no table but what it asks
         if isinstance(node, TransformNode) and _is_asked(sub, node.name):
             return True

@@ -77,7 +77,8 @@ final class Topologies {
      * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
      * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals. Or {"foreign": {…}},
-     * see ForeignKeys. Or {"changes": name}, see Changes. Or {"stages": name}, see Stages.
+     * see ForeignKeys. Or {"chains": name}, see ForeignChains. Or {"changes": name}, see Changes. Or {"stages": name},
+     * see Stages.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -96,6 +97,10 @@ final class Topologies {
         if (asked.has("foreign")) {
             ForeignKeys.add(builder, asked.get("foreign"));
             return new Topologies(builder.build(), Kind.KEYS);
+        }
+        if (asked.has("chains")) {
+            List<String> sinks = ForeignChains.add(builder, asked.get("chains").asText());
+            return new Topologies(builder.build(), Kind.STATELESS, sinks);
         }
         if (asked.has("changes")) {
             List<String> sinks = Changes.add(builder, asked.get("changes").asText());

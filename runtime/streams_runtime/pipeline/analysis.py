@@ -1,0 +1,253 @@
+"""A topology over no records: what Spark's analysis finds out, and refuses."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DataType, StructType
+
+from streams_runtime.api.aggregates import ORDERED
+from streams_runtime.api.formats import REGISTERED
+from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.pipeline.avro_ids import Schemas, WriterSchemas
+from streams_runtime.pipeline.avro_read import AvroFormat
+from streams_runtime.pipeline.avro_write import avro_writer
+from streams_runtime.pipeline.batch_aggregates import partial_aggregates
+from streams_runtime.pipeline.decode import Decoder
+from streams_runtime.pipeline.dedupe import check_dedupe
+from streams_runtime.pipeline.foreign_keys import check_foreign_key_join
+from streams_runtime.pipeline.formats import ddl_of, format_of
+from streams_runtime.pipeline.global_joins import check_lookup
+from streams_runtime.pipeline.joins import check_join
+from streams_runtime.pipeline.nodes import (
+    check_aggregates,
+    check_select,
+    sink_format,
+    table_rows,
+    value_columns,
+    written,
+)
+from streams_runtime.pipeline.outlets import applied_to
+from streams_runtime.pipeline.proto_read import ProtoFormat
+from streams_runtime.pipeline.proto_write import proto_writer
+from streams_runtime.pipeline.proto_writers import ProtoWriters
+from streams_runtime.pipeline.reduce import bind_reductions
+from streams_runtime.pipeline.refusing import refusing
+from streams_runtime.pipeline.registered import RegisteredWriter
+from streams_runtime.pipeline.stream_joins import check_stream_join
+from streams_runtime.pipeline.stream_nodes import check_stream_node
+from streams_runtime.pipeline.tables import check_table_join
+from streams_runtime.pipeline.to_table import decoder_of_rows
+from streams_runtime.pipeline.traits import Traits
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.user_class import user_class_mistakes
+from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
+from streams_runtime.topology.nodes import (
+    AggregateNode,
+    Format,
+    JoinNode,
+    KeyByNode,
+    Node,
+    RepartitionSinkNode,
+    RepartitionSourceNode,
+    SinkNode,
+    SourceNode,
+    TableSourceNode,
+    TransformNode,
+    needed_by,
+)
+from streams_runtime.topology.order import needed_first
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stream_nodes import StreamNode
+from streams_runtime.topology.table_nodes import TableJoinNode, ToTableNode
+from streams_runtime.topology.windows import SessionWindows
+
+Source = SourceNode | TableSourceNode | RepartitionSourceNode
+MeetsStores = JoinNode | StreamJoinNode | DedupeNode | TableJoinNode | AnswerNode | ForeignKeyJoinNode | ToTableNode
+
+
+class Analysis:
+    """Each source's decoder, each key's format, each aggregate's state, and the rows that each node gives."""
+
+    def __init__(self, spark: SparkSession, traits: Traits, schemas: Schemas | None) -> None:
+        """Nothing is read or run. Raises what Compiler raises."""
+        self._spark = spark
+        self._traits = traits
+        self._writers = None if schemas is None else WriterSchemas(schemas)
+        self._proto_writers = None if schemas is None else ProtoWriters(schemas)
+        self.registered: dict[tuple[str, str], RegisteredWriter] = {}
+        self.decoders: dict[str, Decoder] = {}
+        self.aggregates: dict[str, AggregateState] = {}
+        self.outputs: dict[str, DataFrame] = {}
+        mistakes: list[Mistake] = []
+        needs = {node.name: needed_by(node) for node in traits.topology.nodes}
+        for name in needed_first(needs):
+            if any(each not in self.outputs for each in needs[name]):
+                continue  # what it builds on is refused already
+            try:
+                self.outputs[name] = self._analysed(traits.topology.node(name))
+            except InvalidApplicationException as error:
+                mistakes += error.mistakes
+        if mistakes:
+            raise InvalidApplicationException(mistakes)
+
+    def key_format(self, node: str) -> Format:
+        """The format of the keys of the rows that a node gives."""
+        return format_of(self.outputs[node].schema["_key"].dataType)
+
+    def _analysed(self, node: Node) -> DataFrame:
+        match node:
+            case SourceNode() | TableSourceNode() | RepartitionSourceNode():
+                decoder = self.decoders[node.name] = self._decoder_of(node)
+                with refusing(_schema_path(node)):
+                    return decoder.readable(decoder.decode(self._nothing(decoder)))
+            case AggregateNode():
+                return self._analysed_aggregate(node)
+            case (
+                JoinNode()
+                | StreamJoinNode()
+                | TableJoinNode()
+                | DedupeNode()
+                | ForeignKeyJoinNode()
+                | AnswerNode()
+                | ToTableNode()
+            ):
+                return self._analysed_later(node)
+            case RepartitionSinkNode() | SubscribeNode():
+                return written(self.outputs[node.input], "json")
+            case SinkNode():
+                rows = self.outputs[node.input]
+                return self._analysed_sink(node, rows)
+            case _:
+                if isinstance(node, TransformNode):
+                    check_select(node, self.outputs[node.input])
+                if isinstance(node, StreamNode):
+                    check_stream_node(node, self.outputs[node.input])
+                frame = applied_to(self._traits, node, self.outputs)
+                if isinstance(node, KeyByNode):
+                    with refusing(f"{node.path}.keyBy"):
+                        format_of(frame.schema["_key"].dataType)
+                return frame
+
+    def _analysed_sink(self, node: SinkNode, rows: DataFrame) -> DataFrame:
+        if node.key is not None and node.key.name in REGISTERED:
+            kind = rows.schema["_key"].dataType
+            self.registered[node.name, "key"] = _writer(node, "key", node.key, kind)
+        else:
+            _check_sink_key(node, self.key_format(node.input))
+        if node.value is not None and node.value.name in REGISTERED:
+            columns = StructType([rows.schema[name] for name in value_columns(rows)])
+            self.registered[node.name, "value"] = _writer(node, "value", node.value, columns)
+        return written(rows, sink_format(node, rows))
+
+    def _analysed_later(self, node: MeetsStores) -> DataFrame:
+        rows = self.outputs[node.input]
+        match node:
+            case ToTableNode():
+                return self._analysed_table(node, rows)
+            case DedupeNode():
+                return check_dedupe(node, rows)
+            case StreamJoinNode():
+                return check_stream_join(node, rows, self.outputs[node.other])
+            case AnswerNode():
+                return rows
+            case TableJoinNode() | ForeignKeyJoinNode():
+                return self._analysed_tables(node, rows)
+            case JoinNode():
+                if node.on is not None:
+                    check_lookup(node, rows, self.outputs[node.table])
+                return check_join(node, rows, self.key_format(node.table), self.decoders[node.table].value)
+
+    def _analysed_tables(self, node: TableJoinNode | ForeignKeyJoinNode, rows: DataFrame) -> DataFrame:
+        if isinstance(node, ForeignKeyJoinNode):
+            return self._analysed_table(node, check_foreign_key_join(node, rows, self.outputs[node.table]))
+        return check_table_join(node, rows, self.outputs[node.table])
+
+    def _analysed_table(self, node: ToTableNode | AggregateNode | ForeignKeyJoinNode, rows: DataFrame) -> DataFrame:
+        """The rows of a table, once it is known how they are read from its store, or from what is shown of it."""
+        field = {ToTableNode: "toTable", AggregateNode: "aggregate", ForeignKeyJoinNode: "join"}[type(node)]
+        with refusing(f"{node.path}.{field}"):
+            decoder = self.decoders[node.name] = decoder_of_rows(rows)
+            decoder.readable(decoder.decode(self._nothing(decoder)))
+        return rows
+
+    def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:
+        flat_mapped, merges = self._traits.topology.flat_mapped(node.name), self._traits.gathered_before(node)
+        _check_order(node, self._traits.several_topics(node), flat_mapped, merges)
+        merges = isinstance(node.windows, SessionWindows)
+        if mistakes := user_class_mistakes(node.aggregates, merges):
+            raise InvalidApplicationException(mistakes)
+        state = AggregateState(node.aggregates, merges)
+        rows = self.outputs[node.input]
+        check_aggregates(state, rows)
+        self.aggregates[node.name] = state
+        schema = to_arrow_schema(partial_aggregates(self._traits, state, node, rows, Observation()).schema)
+        state.bind(schema)
+        bind_reductions(self._spark, state, node.name in self._traits.told)
+        empty = schema.empty_table()
+        finished = state.finish(state.of_batch(empty))
+        nothing = empty["_time"]
+        windows = None if node.windows is None else (nothing, nothing)
+        table = table_rows(empty["_key"], empty["_partition"], nothing, finished, windows)
+        rows = self._spark.createDataFrame(table)
+        return self._analysed_table(node, rows) if node.name in self._traits.told else rows
+
+    def _decoder_of(self, node: Source) -> Decoder:
+        if isinstance(node, RepartitionSourceNode) and node.raw:
+            return Decoder(Format("bytes"), Format("bytes"))
+        if isinstance(node, RepartitionSourceNode):
+            origin = self.outputs[node.origin]
+            columns = StructType([origin.schema[name] for name in value_columns(origin)])
+            return Decoder(self.key_format(node.origin), Format("json", ddl_of(columns)))
+        path = f"{node.path}.timestamp"
+        key, value = self._read(node.key), self._read(node.value)
+        return Decoder(key, value, node.timestamp, path, isinstance(node, TableSourceNode))
+
+    def _read(self, format: Format) -> Format:
+        if format.name == "protobuf":
+            return ProtoFormat(format.name, format.schema, format.message, self._proto_writers)
+        return AvroFormat(format.name, format.schema, None, self._writers) if format.name == "avro" else format
+
+    def _nothing(self, decoder: Decoder) -> DataFrame:
+        """No records, as the decoder wants them."""
+        return self._spark.createDataFrame(decoder.wanted(headers=True).schema.empty_table())
+
+
+def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:
+    make = proto_writer if format.name == "protobuf" else avro_writer
+    return make(node.topic, part, format, kind, node.path)
+
+
+def _schema_path(node: Source) -> str:
+    return node.topic if isinstance(node, RepartitionSourceNode) else f"{node.path}.value.schema"
+
+
+def _check_order(node: AggregateNode, several_topics: bool, flat_mapped: bool, gathered: bool) -> None:
+    """Refuse what needs one order of all records, where offsets are none."""
+    of_what = "several topics" if several_topics else "a flatMap" if flat_mapped else None
+    of_what = of_what or ("a merge behind a join or a dedupe" if gathered else None)
+    mistakes = [
+        Mistake(
+            each.path,
+            f"{each.function} of the records of {of_what}, which have no order by their offsets",
+            "put the aggregate before the merge or the flatMap, or use min, max or approx_percentile",
+        )
+        for each in node.aggregates
+        if of_what is not None and each.function in ORDERED
+    ]
+    if mistakes:
+        raise InvalidApplicationException(mistakes)
+
+
+def _check_sink_key(node: SinkNode, found: Format) -> None:
+    if node.key is not None and node.key.name != found.name:
+        raise InvalidApplicationException(
+            [
+                Mistake(
+                    f"{node.path}.key.format",
+                    f"the format {node.key.name} is declared, and the keys of {node.input} are {found.name}",
+                    f"declare {found.name}, or change the key with a keyBy",
+                )
+            ]
+        )

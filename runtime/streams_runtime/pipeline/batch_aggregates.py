@@ -1,0 +1,69 @@
+"""What a batch's rows come to at an aggregate, by its kind of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, Observation
+
+from streams_runtime.pipeline.late import late_records
+from streams_runtime.pipeline.nodes import OUT_WINDOW, partials
+from streams_runtime.pipeline.told import change_by_change
+from streams_runtime.pipeline.traits import Traits
+from streams_runtime.pipeline.windows import (
+    FRAGMENT,
+    ORDER,
+    Missed,
+    fragment_columns,
+    in_fragments,
+    in_windows,
+    missed,
+    one_by_one,
+    those_that_missed,
+)
+from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.topology.nodes import AggregateNode
+from streams_runtime.topology.windows import SessionWindows, SlidingWindows, TimeWindows
+
+
+def partial_aggregates(
+    traits: Traits,
+    state: AggregateState,
+    node: AggregateNode,
+    rows: DataFrame,
+    late: Observation,
+    since: Mapping[int, int] | None = None,
+) -> DataFrame:
+    """The batch's contribution to the node's state, from the rows that it takes (see nodes.partials).
+
+    Of time windows, how often a record came too late is left in `late`. `since`: see windows.in_fragments.
+    """
+    several = traits.several_topics(node)
+    if node.name in traits.told:
+        return change_by_change(state, rows, node.path, several, node.windows, late)
+    match node.windows:
+        case None:
+            return partials(state, rows, node.path)
+        case TimeWindows() as windows:
+            return partials(state, in_windows(rows, windows, several, late), node.path, (OUT_WINDOW,))
+        case SlidingWindows():
+            return partials(state, one_by_one(rows, several), node.path, (ORDER,))
+        case SessionWindows() as windows:
+            fragments = in_fragments(rows, windows, several, since, state.in_turn)
+            return partials(state, fragments, node.path, (FRAGMENT,), fragment_columns())
+
+
+def late_rows(
+    traits: Traits, node: AggregateNode, rows: DataFrame, since: Mapping[int, int], found: Sequence[Missed]
+) -> DataFrame:
+    """The rows that came too late for a window of the node; see late.late_records.
+
+    Of time windows they are looked for by the stream time of each partition before the batch, `since`; of others
+    they were found when the batch met the store.
+    """
+    several = traits.several_topics(node)
+    if isinstance(node.windows, TimeWindows):
+        late = missed(rows, node.windows, several, since)
+    else:
+        late = those_that_missed(rows, several, found)
+    return late_records(node, late, rows.columns)

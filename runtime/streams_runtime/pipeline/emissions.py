@@ -1,0 +1,93 @@
+"""Rows as records of the topics that they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from streams_runtime.kafka.producer import Headers
+from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
+from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, OUT_WINDOW, OUT_WINDOW_END, written
+from streams_runtime.pipeline.stage import Emission, TableRows
+from streams_runtime.state.json_columns import json_rows
+from streams_runtime.topology.nodes import AggregateNode, RepartitionSinkNode, SinkNode, streams_of
+from streams_runtime.topology.plan import SubTopology
+from streams_runtime.topology.windows import SessionWindows
+
+
+class Emissions:
+    """Makes the records that a sub-topology writes."""
+
+    def __init__(self, compiler: Compiler, sub: SubTopology) -> None:
+        self._compiler = compiler
+        self._sub = sub
+
+    def keys(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
+        """Keys as the sink writes them."""
+        writer = self._compiler.registered(sink.name, "key")
+        return encoded(column) if writer is None else writer.encoded(column)
+
+    def values(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
+        """Values, from the column that nodes.value_of gives, as the sink writes them."""
+        writer = self._compiler.registered(sink.name, "value")
+        return encoded(column) if writer is None else writer.encoded(column)
+
+    def of_rows(self, node: SinkNode | RepartitionSinkNode, rows: DataFrame) -> Emission:
+        """What Spark's rows come to in the node's topic."""
+        internal = isinstance(node, RepartitionSinkNode)
+        value_format = "json" if isinstance(node, RepartitionSinkNode) else self._compiler.value_format(node)
+        table = written(rows, value_format).toArrow()
+        headers = table["_headers"]
+        starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
+        keys = encoded(table[OUT_KEY]) if isinstance(node, RepartitionSinkNode) else self.keys(node, table[OUT_KEY])
+        column = table[OUT_VALUE]
+        return Emission(
+            node.topic,
+            internal,
+            keys if starts is None else windowed_keys(keys, starts, ends if self._in_sessions(node.input) else None),
+            encoded(column) if isinstance(node, RepartitionSinkNode) else self.values(node, column),
+            table[OUT_TIME].to_pylist(),
+            None if headers.null_count == len(headers) else headers_of(headers.to_pylist()),
+            None if starts is None else keys,
+        )
+
+    def direct(self, sinks: Sequence[SinkNode], rows: TableRows) -> list[Emission]:
+        """An aggregate's rows straight to sinks: no step in between, so no need of Spark."""
+        timestamps = rows.timestamps.to_pylist()
+        emissions = []
+        for sink in sinks:
+            keys = self.keys(sink, rows.keys)
+            values = self._direct_values(sink, rows)
+            if rows.gone is not None:
+                values = [None if gone else value for value, gone in zip(values, rows.gone.to_pylist(), strict=True)]
+            whole = keys
+            if rows.starts is not None:
+                whole = windowed_keys(keys, rows.starts, rows.ends if self._in_sessions(sink.input) else None)
+            placed_by = None if rows.starts is None else keys
+            emissions.append(Emission(sink.topic, False, whole, values, timestamps, placed_by=placed_by))
+        return emissions
+
+    def _direct_values(self, sink: SinkNode, rows: TableRows) -> Bytes:
+        match self._compiler.value_format(sink):
+            case "json":
+                return list(json_rows(rows.columns)) if rows.json is None else rows.json
+            case "avro" | "protobuf":
+                return self.values(sink, rows.columns.to_struct_array())
+            case _:
+                return encoded(rows.columns.column(0))
+
+    def _in_sessions(self, name: str) -> bool:
+        """Whether the rows that a node gives are sessions, whose keys have two times."""
+        node = next(each for each in self._sub.nodes if each.name == name)
+        if isinstance(node, AggregateNode):
+            return isinstance(node.windows, SessionWindows)
+        return any(self._in_sessions(each) for each in streams_of(node))
+
+
+def headers_of(rows: Sequence[Any]) -> list[Headers | None]:
+    """The headers of records as they are sent, from the rows of the column _headers."""
+    return [None if row is None else [(each["key"], each["value"]) for each in row] for row in rows]

@@ -1,0 +1,58 @@
+"""What of a whole topology decides how the rows of one node are worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streams_runtime.topology.nodes import MergeNode, Node, streams_of
+from streams_runtime.topology.plan import Topology
+from streams_runtime.topology.stage_order import gathering
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.table_parts import table_parts, told_aggregates
+from streams_runtime.topology.ways import Forks, forks, keeps_places
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Found once for all batches; the sets are of names of nodes."""
+
+    topology: Topology
+    tables: frozenset[str]
+    reunions: frozenset[str]
+    """Merges in which records of one source meet again."""
+    over_changes: frozenset[str]
+    """Tables that are worked out change by change, behind the stage that changes them."""
+    told: frozenset[str]
+    """Aggregates of which every change counts."""
+    gathering: frozenset[str]
+    """Nodes that take their records in several stages."""
+    forks: Mapping[int, Forks]
+    """By the number of the sub-topology, of those in which records keep their places."""
+
+    @classmethod
+    def of(cls, topology: Topology) -> Traits:
+        """Those of a topology."""
+        subs = topology.subtopologies
+        return cls(
+            topology,
+            topology.tables,
+            topology.reunions,
+            frozenset(name for sub in subs for part in table_parts(sub) for name in part.kept),
+            frozenset(name for sub in subs for name in told_aggregates(sub)),
+            frozenset[str]().union(*(gathering(sub) for sub in subs)),
+            {sub.id: forks(sub) for sub in subs if keeps_places(sub)},
+        )
+
+    def several_topics(self, node: Node) -> bool:
+        """Whether records of more than one topic reach the node; then offsets are no order."""
+        return len(self.topology.sources_of(node.name)) > 1
+
+    def gathered_before(self, node: Node) -> bool:
+        """Whether records reach the node, in its sub-topology, from a merge of several stages."""
+        inputs = [self.topology.node(name) for name in streams_of(node)]
+        return any(
+            (isinstance(each, MergeNode) and each.name in self.gathering)
+            or (not isinstance(each, StreamJoinNode) and self.gathered_before(each))
+            for each in inputs
+        )
