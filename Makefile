@@ -27,7 +27,7 @@ help:
 	@echo "make test-parts   single parts with real servers, processes and disks; neither a broker nor Spark"
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
-	@echo "make soak         200 kills at random moments under exactly once, and a long random life"
+	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
 	@echo "make bench        speed beside Kafka Streams, quixstreams and Structured Streaming: WORKLOADS= ROUNDS= RECORDS="
@@ -90,6 +90,7 @@ test-idle: install
 soak: install
 	@STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py
+	@$(PYTHON) tests/benchmarks/full.py --workloads soak --optional
 
 lint: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check

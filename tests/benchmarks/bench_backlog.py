@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+import httpx
+import numpy as np
 from bench_experiment import Ground, Outcome, memory_figures, started
-from bench_instance import store_entries
+from bench_instance import CutOffError, store_entries
 from bench_kafka import CommitWatch
 from bench_plan import Turn
 from bench_side import Client, Launch, Seen, wait_until
 from bench_sides import OursClient
 from bench_tasks import Columns, Prepared, number_of, prepare, require_same
 from bench_verify import WrongResultError, decode_any, require_count
+
+_STORED_S = 60.0
 
 
 @dataclass(slots=True)
@@ -78,20 +83,51 @@ class Backlog:
 def require_store(what: str, clients: Sequence[Client], expected: Columns | None) -> None:
     """The stores, asked over HTTP: together they have every key once. Nothing of sides that are not asked over HTTP.
 
-    Raises WrongResultError.
+    They are asked when they have all that is committed, which is soon after others can see it.
+
+    Raises:
+        WrongResultError: a key has another value, or is in two stores.
+        TimeoutError: an instance goes on saying that something is left.
     """
     urls = [client.url() for client in clients]
     if expected is None or None in urls:
         return
-    keys = len(expected.sums)
-    found = Columns.empty(keys)
-    for url in urls:
-        for key, value in store_entries(str(url), "totals"):
-            user = number_of(key, keys)
-            if found.counts[user]:
-                raise WrongResultError(f"{what}: {key.decode()} is in two stores")
-            found.sums[user], found.counts[user] = decode_any(value)
+    for client in clients:
+        wait_until("all in the stores", lambda client=client: None if client.seen().behind else True, _STORED_S)  # type: ignore[misc]
+    # An instance without partitions has no store to answer for, which looks like an answer that was cut off: when the
+    # others have every key, it has none.
+    found = wait_until("answered by whole stores", partial(_together, what, urls, expected), _STORED_S)
     require_same(f"{what}, store", expected, found)
+
+
+def _together(what: str, urls: Sequence[str | None], expected: Columns) -> Columns | None:
+    """What all instances have; None where one did not say all, and the others do not have every key.
+
+    Raises WrongResultError: two have the same key.
+    """
+    found, all_whole = Columns.empty(len(expected.sums)), True
+    for url in urls:
+        part = _part(str(url), len(expected.sums))
+        if part is None:
+            all_whole = False
+            continue
+        twice = np.flatnonzero((found.counts > 0) & (part.counts > 0))
+        if len(twice):
+            raise WrongResultError(f"{what}: u{twice[0]} is in two stores")
+        found = Columns(found.sums + part.sums, found.counts + part.counts)
+    return found if all_whole or np.array_equal(found.counts, expected.counts) else None
+
+
+def _part(url: str, keys: int) -> Columns | None:
+    """What one instance has of the store; None where its answer was cut off, or is that it can't tell now."""
+    part = Columns.empty(keys)
+    try:
+        for key, value in store_entries(url, "totals"):
+            user = number_of(key, keys)
+            part.sums[user], part.counts[user] = decode_any(value)
+    except (CutOffError, httpx.HTTPError):
+        return None
+    return part
 
 
 def _end(last: Sequence[Seen], work: tuple[float, float]) -> float:

@@ -54,14 +54,14 @@ def unique_orders(records: int) -> Orders:
     return Orders(numbers, numbers % MAX_AMOUNT)
 
 
-def order_messages(orders: Orders, chunk: int = 100_000) -> Iterator[list[Message]]:
-    """The orders as JSON records, in chunks."""
+def order_messages(orders: Orders, chunk: int = 100_000, first: int = 0) -> Iterator[list[Message]]:
+    """The orders as JSON records, in chunks; the first one has the number `first`, which its time goes by."""
     for start in range(0, len(orders), chunk):
         users = orders.users[start : start + chunk].tolist()
         amounts = orders.amounts[start : start + chunk].tolist()
         yield [
             Message(b"u%d" % user, b'{"user": "u%d", "amount": %d, "ts": %d}' % (user, amount, stamp), stamp)
-            for stamp, (user, amount) in enumerate(zip(users, amounts, strict=True), START_MS + start)
+            for stamp, (user, amount) in enumerate(zip(users, amounts, strict=True), START_MS + first + start)
         ]
 
 

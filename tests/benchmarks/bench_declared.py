@@ -16,7 +16,7 @@ CONTESTANTS = HERE / "contestants.yaml"
 SideName = Literal["streams-operator", "kafka-streams", "quixstreams", "structured-streaming"]
 Guarantee = Literal["at_least_once", "exactly_once_v2"]
 Task = Literal["totals", "windowed", "joined"]
-Experiment = Literal["backlog", "restore", "restart", "latency", "queries"]
+Experiment = Literal["backlog", "restore", "restart", "latency", "queries", "soak"]
 Count = Annotated[int, Field(ge=1)]
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -48,8 +48,9 @@ class Contestant(_Declared):
 class Case(_Declared):
     """One size of a workload.
 
-    `pad`: bytes that each value is longer; `rate`: records per second that come while it is measured; `queries` and
-    `scans`: a second, for `seconds`; `killed`: when, of a restart; `limit_s`: the longest that one run may take.
+    `pad`: bytes that each value is longer; `burst`: how many of the records come at once, of a soak; `rate`: records
+    per second that come while it is measured; `queries` and `scans`: a second, for `seconds`; `killed`: when, of a
+    restart; `limit_s`: the longest that one run may take.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Case(_Declared):
     keys: Count
     partitions: Count = 4
     pad: Annotated[int, Field(ge=0)] = 0
+    burst: Count = 100_000
     rate: Count = 1_000
     queries: Count = 500
     scans: Annotated[int, Field(ge=0)] = 10
@@ -111,7 +113,7 @@ class Workload(_Declared):
     ratios: Mapping[str, Ratio] = {}
     chart: str | None = None
     """The figure that is drawn."""
-    over: Literal["records", "partitions", "instances", "rate"] | None = None
+    over: Literal["records", "keys", "partitions", "instances", "rate"] | None = None
     """What the chart has along its lower edge: bars by contestant without it, lines over it otherwise."""
     why: Mapping[str, str] = {}
     """By side: why it does not take part."""

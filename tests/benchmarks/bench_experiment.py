@@ -87,5 +87,6 @@ def memory_figures(memory: PeakMemory, partitions: int) -> dict[str, float]:
     """The largest instance, and what all of them take for each partition."""
     return {
         "peak_rss_mib": max(memory.peaks_mib),
+        "peak_pss_mib": max(memory.proportional_mib),
         "peak_rss_mib_per_partition": sum(memory.peaks_mib) / partitions,
     }

@@ -72,18 +72,27 @@ class Instance:
         self.child.stop()
 
 
+class CutOffError(Exception):
+    """An answer that ended before its last line: an instance of Kafka Streams cuts it off when it rebalances."""
+
+
 def store_entries(url: str, name: str) -> Iterator[tuple[bytes, bytes]]:
     """Keys and JSON values of one instance's part of a store, one at a time.
 
-    Raises ValueError when the answer is not whole.
+    Raises:
+        CutOffError: the answer is not whole.
+        HTTPError: there is none.
     """
     records, told = 0, None
     with httpx.stream("GET", f"{url}/stores/{name}/all", timeout=60) as answer:
         for line in answer.raise_for_status().iter_lines():
-            entry = orjson.loads(line)
+            try:
+                entry = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise CutOffError(f"the answer ends within record {records}: {line!r}") from error
             told = entry.get("complete")
             if told is None:
                 records += 1
                 yield entry["key"].encode(), orjson.dumps(entry["value"])
     if told != {"records": records}:
-        raise ValueError(f"the answer of {records} records is not whole: {told}")
+        raise CutOffError(f"the answer of {records} records is not whole: {told}")

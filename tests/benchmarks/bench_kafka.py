@@ -46,7 +46,19 @@ class Cluster:
             deletion.result(REQUEST_TIMEOUT_S)
 
     def fill(self, topics: list[str], chunks: Iterable[list[Message]]) -> int:
-        """Write the same records to every topic, partitioned as the Java client does. Returns the count."""
+        """Write the same records to every topic, which nobody else writes to. Returns the count."""
+        sent = self.write(topics, chunks)
+        for topic in topics:
+            stored = sum(self.end_offsets(topic).values())
+            if stored != sent:
+                raise TimeoutError(f"{topic}: the broker took {stored:,} of {sent:,} records")
+        return sent
+
+    def write(self, topics: list[str], chunks: Iterable[list[Message]]) -> int:
+        """Write the same records to every topic, partitioned as the Java client does. Returns the count.
+
+        Raises TimeoutError when the broker does not take them; whether it has all of them is the caller's to count.
+        """
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap_servers,
@@ -67,11 +79,8 @@ class Cluster:
                     producer.produce(topic, message.value, message.key, timestamp=message.timestamp)
             while len(producer) > QUEUE_LIMIT:
                 producer.poll(0.05)
-        producer.flush(REQUEST_TIMEOUT_S)
-        for topic in topics:
-            stored = sum(self.end_offsets(topic).values())
-            if stored != sent:
-                raise TimeoutError(f"{topic}: the broker took {stored:,} of {sent:,} records")
+        if left := producer.flush(REQUEST_TIMEOUT_S):
+            raise TimeoutError(f"{', '.join(topics)}: the broker has not taken {left:,} of {sent:,} records")
         return sent
 
     def end_offsets(self, topic: str) -> dict[int, int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
 from asking import NO_ANSWER
 from bench_data import Orders, make_orders, order_messages, running_totals
-from bench_declared import HERE
+from bench_declared import HERE, Case
 from bench_experiment import Ground, Outcome, memory_figures, started
 from bench_figures import percentile
 from bench_latency import LEAD_S, PATIENCE_S, paced
@@ -51,35 +51,40 @@ class Queries:
             if url is None:
                 raise TimeoutError(f"{turn.contestant} has said no address for queries")
             begin = time.time() + LEAD_S
-            told = {
-                "url": url,
-                "store": STORE,
-                "keys": case.keys,
-                "queries": case.queries,
-                "scans": case.scans,
-                "seconds": case.seconds,
-                "seed": ground.seed,
-                "begin": begin,
-            }
-            asking = [word for name, value in told.items() for word in (f"--{name}", str(value))]
             writing = paced(ground, topic, total, case.keys, case.records, begin)
             with (
                 Child("paced", writing, folder) as writer,
-                Child("asking", [sys.executable, str(HERE / "asking.py"), *asking], folder) as asker,
+                Child("asking", asking(ground, url, begin), folder) as asker,
             ):
                 answers = [orjson.loads(line) for line in asker.wait(case.seconds + PATIENCE_S)]
                 behind = orjson.loads(writer.wait(PATIENCE_S)[-1])["behind_s"]
             wait_until("through all records", lambda: client.seen().processed >= total or None, PATIENCE_S)
             client.stop()
+        require_answered(turn.contestant, case, answers)
         require_answers(turn.contestant, History(orders, case.records), answers)
-        if len(answers) != case.seconds * (case.queries + case.scans):
-            raise WrongResultError(f"{turn.contestant}: {len(answers):,} answers have come, not all")
         counted = answers[int(len(answers) * WARM_UP_SHARE) :]
         points = [each["ms"] for each in counted if not each["prefix"]]
         scans = [each["ms"] for each in counted if each["prefix"]]
         figures = {"p50_ms": percentile(points, 0.5), "p99_ms": percentile(points, 0.99)}
         figures |= {"scan_p50_ms": percentile(scans, 0.5), "scan_p99_ms": percentile(scans, 0.99)} if scans else {}
         return Outcome({**figures, **memory_figures(memory, case.partitions)}, {"producer_behind_s": behind})
+
+
+def asking(ground: Ground, url: str, begin: float) -> list[str]:
+    """The command that asks the instance at the case's rates."""
+    case = ground.case
+    told = {
+        "url": url,
+        "store": STORE,
+        "keys": case.keys,
+        "queries": case.queries,
+        "scans": case.scans,
+        "seconds": case.seconds,
+        "seed": ground.seed,
+        "begin": begin,
+    }
+    words = [word for name, value in told.items() for word in (f"--{name}", str(value))]
+    return [sys.executable, str(HERE / "asking.py"), *words]
 
 
 class History:
@@ -111,13 +116,8 @@ class History:
 
 
 def require_answers(what: str, history: History, answers: Iterable[dict[str, object]]) -> None:
-    """Raise WrongResultError for the first answer that is not right, and when some have not come."""
-    answers = list(answers)
-    if missing := [each["body"] for each in answers if each["status"] == NO_ANSWER]:
-        raise WrongResultError(f"{what}: {len(missing):,} of {len(answers):,} queries had no answer: {missing[0]}")
+    """Raise WrongResultError for the first answer that is not right."""
     for each in answers:
-        if each["status"] != _OK:
-            raise WrongResultError(f"{what}: answer {each['status']}: {each['body']}")
         lines = [orjson.loads(line) for line in str(each["body"]).splitlines()]
         prefix = str(each["prefix"])
         if prefix:
@@ -127,3 +127,14 @@ def require_answers(what: str, history: History, answers: Iterable[dict[str, obj
                 raise WrongResultError(f"{what}: the range of {prefix} is not whole: {last}")
         for line in lines:
             history.require(what, line["key"], line["value"])
+
+
+def require_answered(what: str, case: Case, answers: Sequence[Mapping[str, object]]) -> None:
+    """Raise WrongResultError unless all that the case asks was answered, with 200."""
+    if missing := [each["body"] for each in answers if each["status"] == NO_ANSWER]:
+        raise WrongResultError(f"{what}: {len(missing):,} of {len(answers):,} queries had no answer: {missing[0]}")
+    for each in answers:
+        if each["status"] != _OK:
+            raise WrongResultError(f"{what}: answer {each['status']}: {each['body']}")
+    if len(answers) != case.seconds * (case.queries + case.scans):
+        raise WrongResultError(f"{what}: {len(answers):,} answers have come, not all")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench_data import Totals, changelog_messages, expected_totals, make_orders, order_messages
 from bench_kafka import Cluster
-from bench_machine import read, usage
+from bench_machine import Processors
 from bench_runs import Job, Measure, Outcome, Place, Run, Work
 from bench_verify import require_count, require_equal
 
@@ -93,11 +93,10 @@ class Bench:
         for number, measure in enumerate(self.sides[side, job], 1):
             self.say(f"{job}, round {round_}: {side}" + (f", variant {number}" if number > 1 else ""))
             place = Place(self.folder / f"{side}-{job}-{round_}-{number}", self.cluster.bootstrap_servers)
-            before = read()
-            outcome = measure(work, place, round_)
-            spent = usage(before, read())
+            with Processors() as spent:
+                outcome = measure(work, place, round_)
             self._check(outcome, work, expected)
-            self.runs.append(replace(outcome.run, processors=spent))
+            self.runs.append(replace(outcome.run, processors=spent.usage))
 
     def _check(self, outcome: Outcome, work: Work, expected: Totals) -> None:
         what = f"{work.job}, {outcome.run.side} ({outcome.run.variant})"

@@ -63,13 +63,15 @@ class Seen:
     """What an instance says of itself; `moments` in seconds since the epoch.
 
     `created`, `running` (first), `first_record`, `last_record`, `restore_start`, `restore_end`, `closed`: those
-    that came.
+    that came. `behind` says whether records are left whose results its stores do not have yet; of sides that say
+    nothing of that it is False.
     """
 
     processed: int = 0
     restored: int = 0
     moments: Mapping[str, float] = field(default_factory=dict)
     details: Mapping[str, object] = field(default_factory=dict)
+    behind: bool = False
 
 
 class Client(Protocol):

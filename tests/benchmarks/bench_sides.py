@@ -58,7 +58,9 @@ def described(description: Mapping[str, Any]) -> Seen:
         moments["restore_end"] = max(entry["ended_at"] for entry in restoration)
     restored = sum(entry["restored"] for entry in description["restoration"])
     counters = description["counters"]
-    return Seen(int(counters["records_processed"]), restored, moments, {"counters": counters})
+    # A position moves when stores have what was committed; an end that is not known yet may be anywhere.
+    behind = any(entry["lag"] != 0 for entry in description["lag"])
+    return Seen(int(counters["records_processed"]), restored, moments, {"counters": counters}, behind)
 
 
 class StreamsOperator:

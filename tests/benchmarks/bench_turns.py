@@ -14,7 +14,7 @@ from bench_experiment import Experiment, Ground
 from bench_figures import Failed, Result
 from bench_kafka import Cluster
 from bench_latency import Latency
-from bench_machine import read, usage
+from bench_machine import Processors
 from bench_plan import Turn, turns
 from bench_process import ChildFailedError
 from bench_queries import Queries
@@ -22,6 +22,7 @@ from bench_restart import Restart
 from bench_restore import Restore
 from bench_side import Side
 from bench_sides import SIDES
+from bench_soak import Soak
 from bench_verify import WrongResultError
 from confluent_kafka import KafkaException
 
@@ -40,6 +41,7 @@ EXPERIMENTS: Mapping[str, Callable[[Ground], Experiment]] = {
     "restart": Restart,
     "latency": Latency,
     "queries": Queries,
+    "soak": Soak,
 }
 
 
@@ -85,9 +87,9 @@ class Turns:
                     failed.add(turn.contestant)
 
     def _turn(self, workload: Workload, experiment: Experiment, turn: Turn, into: Measured) -> bool:
-        before = read()
         try:
-            outcome = experiment.run(turn)
+            with Processors() as spent:
+                outcome = experiment.run(turn)
         except (WrongResultError, ChildFailedError, TimeoutError, EnvironmentException, KafkaException) as error:
             reason = str(error)
             wrong = isinstance(error, WrongResultError)
@@ -98,7 +100,6 @@ class Turns:
             # Stores of a gigabyte each would fill the disk; logs stay until the end.
             for state in self.folder.glob("*/instance-*/state"):
                 shutil.rmtree(state, ignore_errors=True)
-        spent = usage(before, read())
         into.results.append(
             Result(
                 workload.name,
@@ -107,7 +108,7 @@ class Turns:
                 turn.round,
                 outcome.figures,
                 outcome.details,
-                spent,
+                spent.usage,
             )
         )
         return True

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import orjson
 import typer
-from bench_data import make_orders, order_messages, unique_orders
+from bench_data import Orders, make_orders, order_messages, unique_orders
 from bench_tasks import REFUSED_SHARE
 from confluent_kafka import Producer
 
@@ -27,7 +27,8 @@ def main(
 ) -> None:
     """Write order `first` at `begin`, and each next one `1 / rate` seconds later."""
     orders = unique_orders(records) if keys == 0 else make_orders(records, keys, seed, REFUSED_SHARE)
-    messages = [message for chunk in order_messages(orders) for message in chunk][first:]
+    wanted = Orders(orders.users[first:], orders.amounts[first:])
+    messages = [message for chunk in order_messages(wanted, first=first) for message in chunk]
     # The client's own guide for latency: send at once.
     producer = Producer(
         {

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import orjson
 import pytest
+from bench_backlog import require_store
 from bench_charts import draw
-from bench_data import START_MS, Orders, changelog_messages, make_orders, padding, unique_orders
+from bench_data import START_MS, Orders, changelog_messages, make_orders, order_messages, padding, unique_orders
 from bench_declared import Case, Contestant, DeclarationError, Workload, load_contestants, load_workloads
 from bench_figures import Failed, Result, Spread, figures_of, percentile, ratios_of, spread
 from bench_machine import Usage
-from bench_memory import processes, sizes
+from bench_memory import PeakMemory, processes, proportional, trees
 from bench_plan import turns
-from bench_queries import History, require_answers
+from bench_queries import History, require_answered, require_answers
 from bench_runs import Place
-from bench_side import Launch, PrintingClient
+from bench_side import Launch, PrintingClient, Seen
 from bench_sides import SIDES, described
+from bench_soak import require_bounded, thirds
 from bench_tables import busy_warning, failures_told, tables
 from bench_tasks import (
     WINDOW_MS,
+    Columns,
     joined_totals,
     last_totals,
     last_windows,
@@ -181,7 +191,7 @@ def test_there_is_no_percentile_of_nothing() -> None:
 
 def test_memory_is_that_of_the_whole_tree() -> None:
     found = {1: (0, 5), 10: (1, 100), 11: (10, 20), 12: (11, 3), 20: (1, 1_000)}
-    assert sizes([10, 20, 99], found) == [123, 1_000, 0]
+    assert trees([10, 20, 99], found) == [{10: 100, 11: 20, 12: 3}, {20: 1_000}, {}]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc elsewhere")
@@ -189,6 +199,24 @@ def test_this_process_is_found_with_its_size() -> None:
     parent, size = processes()[os.getpid()]
     assert parent == os.getppid()
     assert size > 10_000_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc elsewhere")
+def test_pages_that_two_processes_share_count_once() -> None:
+    code = "import os, sys; block = b'x' * 2**26; os.fork() and print('ready', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as forked:
+        assert forked.stdout is not None
+        assert forked.stdout.readline() == b"ready\n"
+        with PeakMemory([forked.pid]) as memory:
+            pass
+        assert forked.stdin is not None
+        forked.stdin.close()
+    assert memory.peaks_mib[0] > 2 * 64
+    assert 64 < memory.proportional_mib[0] < memory.peaks_mib[0] - 64
+
+
+def test_a_process_that_has_ended_has_the_size_that_it_had() -> None:
+    assert proportional(2**22 + 1, 17) == 17
 
 
 def test_totals_are_those_of_the_last_values_of_either_side() -> None:
@@ -266,10 +294,32 @@ def test_an_answer_is_right_when_the_key_has_had_that_total_since_the_backlog() 
         require_answers("x", history, [answer('{"key":"u2","value":null}')])
     with pytest.raises(WrongResultError, match="not whole"):
         require_answers("x", history, [answer('{"complete":{"records":0}}', "u1")])
+
+
+def test_all_that_is_asked_has_to_be_answered() -> None:
+    case = Case(name="base", records=1, keys=1, queries=1, scans=0, seconds=2)
+    require_answered("x", case, [answer("{}"), answer("{}")])
     with pytest.raises(WrongResultError, match="1 of 2 queries had no answer: TimeoutError"):
-        require_answers("x", history, [answer(right[0]), answer("TimeoutError", status=0)])
+        require_answered("x", case, [answer("{}"), answer("TimeoutError", status=0)])
     with pytest.raises(WrongResultError, match="answer 503"):
-        require_answers("x", history, [answer("later", status=503)])
+        require_answered("x", case, [answer("later", status=503), answer("{}")])
+    with pytest.raises(WrongResultError, match="1 answers have come, not all"):
+        require_answered("x", case, [answer("{}")])
+
+
+def test_memory_is_bounded_when_it_has_not_grown_since_it_settled() -> None:
+    settled = thirds([100.0, 900.0, 1000.0, 1001.0, 1002.0, 1040.0, 1045.0, 1050.0, 1060.0])
+    assert settled == {"middle_mib": 1002.0, "last_mib": 1050.0, "growth_percent": pytest.approx(4.79, abs=0.01)}
+    require_bounded("x", settled)
+    with pytest.raises(WrongResultError, match=r"grown by 6\.0 %, from 1,000 MiB in the middle third to 1,060 MiB"):
+        require_bounded("x", thirds([0.0, 1000.0, 1060.0]))
+
+
+def test_a_part_of_the_orders_is_written_as_in_the_whole() -> None:
+    orders = make_orders(1_000, 10, 1, 0.01)
+    whole = [message for chunk in order_messages(orders, chunk=300) for message in chunk]
+    rest = Orders(orders.users[400:], orders.amounts[400:])
+    assert [message for chunk in order_messages(rest, chunk=300, first=400) for message in chunk] == whole[400:]
 
 
 def test_what_an_instance_says_of_itself_is_read_alike_on_every_side() -> None:
@@ -285,10 +335,79 @@ def test_what_an_instance_says_of_itself_is_read_alike_on_every_side() -> None:
                 {"started_at": 1.1, "ended_at": 1.4, "restored": 5},
             ],
             "counters": {"records_processed": 7},
+            "lag": [],
         }
     )
     assert dict(seen.moments) == {"created": 1.0, "running": 2.0, "restore_start": 1.1, "restore_end": 1.5}
-    assert (seen.processed, seen.restored) == (7, 15)
+    assert (seen.processed, seen.restored, seen.behind) == (7, 15, False)
+
+
+class Answering(BaseHTTPRequestHandler):
+    """A store over HTTP, whose answers come from the server in turn; the last one is repeated."""
+
+    def do_GET(self) -> None:
+        answers = self.server.answers  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(answers.pop(0) if len(answers) > 1 else answers[0])
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def answering(*answers: bytes) -> Iterator[Any]:
+    """A client whose store answers so."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        server.answers = list(answers)  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield SimpleNamespace(url=lambda: f"http://127.0.0.1:{server.server_port}", seen=Seen)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def entries(*totals: tuple[int, int, int]) -> bytes:
+    lines = b"".join(b'{"key":"u%d","value":{"total":%d,"n":%d}}\n' % each for each in totals)
+    return lines + b'{"complete":{"records":%d}}\n' % len(totals)
+
+
+def test_a_store_whose_answer_was_cut_off_is_asked_again() -> None:
+    expected = Columns(np.array([4, 9]), np.array([1, 2]))
+    whole = entries((0, 4, 1))
+    with answering(b"", whole[:30], whole) as one, answering(entries((1, 9, 2))) as other:
+        require_store("a", [one, other], expected)
+
+
+def test_an_instance_that_has_no_store_is_not_waited_for_when_the_others_have_every_key() -> None:
+    expected = Columns(np.array([4, 9]), np.array([1, 2]))
+    with answering(b"") as idle, answering(entries((0, 4, 1), (1, 9, 2))) as one:
+        require_store("a", [idle, one], expected)
+    with (
+        answering(b"") as idle,
+        answering(entries((0, 5, 1), (1, 9, 2))) as one,
+        pytest.raises(WrongResultError, match="1 of 2 keys differ"),
+    ):
+        require_store("a", [idle, one], expected)
+
+
+def test_a_key_that_two_stores_have_is_told() -> None:
+    expected = Columns(np.array([4, 9]), np.array([1, 2]))
+    with (
+        answering(entries((0, 4, 1), (1, 9, 2))) as one,
+        answering(entries((1, 9, 2))) as other,
+        pytest.raises(WrongResultError, match="u1 is in two stores"),
+    ):
+        require_store("a", [one, other], expected)
+
+
+@pytest.mark.parametrize(("lags", "behind"), [([0, 0], False), ([0, 3], True), ([0, None], True)])
+def test_stores_are_asked_only_when_nothing_is_left_in_any_partition(lags: list[int | None], behind: bool) -> None:
+    lag = [{"lag": each} for each in lags]
+    empty: dict[str, object] = {"transitions": [], "restoration": [], "counters": {"records_processed": 0}}
+    assert described({**empty, "lag": lag}).behind is behind
 
 
 def test_the_last_whole_line_of_a_peer_counts(tmp_path: Path) -> None:

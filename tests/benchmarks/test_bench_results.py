@@ -169,6 +169,26 @@ def test_processor_time_of_an_orphan_counts_as_own() -> None:
     assert float(done.stdout) >= 0.4
 
 
+UNWAITED = """
+import subprocess, sys
+from bench_machine import Processors
+
+worker = "import time\\nwhile time.process_time() < 0.8: pass"
+daemon = f"import os, signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.wait() if os.fork() \\
+else os.execv(sys.executable, [sys.executable, '-c', {worker!r}])"
+with Processors() as spent:
+    subprocess.run([sys.executable, "-c", daemon])
+print(spent.unwaited_s)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc elsewhere")
+def test_processor_time_of_a_worker_that_nobody_waits_for_counts_as_own() -> None:
+    folder = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", UNWAITED], cwd=folder, capture_output=True, text=True, check=True)
+    assert float(done.stdout) >= 0.4
+
+
 def test_a_side_that_was_not_run_has_no_figure_and_no_ratio() -> None:
     line = lines([run("streams-operator", "restore", "1 instance", 1.0)])[0]
     assert (line.kafka_streams, line.ratio) == (None, None)
