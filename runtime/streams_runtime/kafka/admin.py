@@ -35,6 +35,7 @@ from streams_runtime.kafka.foreign import (
 )
 from streams_runtime.kafka.group_members import members_of
 from streams_runtime.kafka.group_offsets import GroupOffsets
+from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.topic_look import TopicLook
 from streams_runtime.kafka.types import CreatedTopics, GroupMember, TopicDescription, TopicPartition, TopicSpec
 
@@ -82,6 +83,7 @@ class Admin:
     def _client(self) -> AdminClient:
         if self._open is None:
             raise BrokerNotAvailableException(f"the connection to {self.address} is closed; make a new one")
+        remind(self._open, self.address)
         return self._open
 
     def close(self) -> None:

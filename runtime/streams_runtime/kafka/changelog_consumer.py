@@ -13,6 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
 
 from streams_runtime.kafka.foreign import QuietLog, offset_of, partition_of, reason_of, to_confluent, translated
 from streams_runtime.kafka.invalid_offset import INVALID_OFFSET, InvalidOffsetException
+from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
@@ -104,6 +105,7 @@ class ChangelogConsumer:
         if self._open is None:
             time.sleep(wait)
             return {}
+        remind(self._open, self.address)
         kept, self._kept = self._kept, []
         messages = kept or self._open.consume(limit, wait)
         records, events = _sorted_out(messages)

@@ -21,6 +21,7 @@ from streams_runtime.kafka.foreign import (
     translated,
 )
 from streams_runtime.kafka.group_offsets import NO_IDS, commit_request
+from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
@@ -122,7 +123,7 @@ class GroupConsumer:
             UnreleasedInstanceIdException: the static name still belongs to an earlier process; join again
             later.
         """
-        self._raise_fatal()
+        self._see_to_connection()
         message = self._consumer.poll(wait)
         if message is not None and self._check(message):
             self._unprocessed.append(message)
@@ -133,7 +134,7 @@ class GroupConsumer:
         A log that does not have the offset that comes next is read from its beginning: records and ends may lie before
         the positions that were asked for.
         """
-        self._raise_fatal()
+        self._see_to_connection()
         messages, self._unprocessed = self._unprocessed, []
         if not messages:
             messages = self._consumer.consume(1, wait)
@@ -258,6 +259,10 @@ class GroupConsumer:
             self._raise_fatal()
         _LOGGER.debug("consumer %s: %s", self._membership.client_id, reason_of(error))
         return False
+
+    def _see_to_connection(self) -> None:
+        self._raise_fatal()
+        remind(self._consumer, self.address)
 
     def _raise_fatal(self) -> None:
         error = self._fatal

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaException
 from streams_runtime.kafka.answers import ASK_AGAIN, PASSING
 from streams_runtime.kafka.connection import backoff
 from streams_runtime.kafka.foreign import QuietLog, error_of, from_confluent, to_confluent, translated
+from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
@@ -114,6 +115,7 @@ class GroupOffsets:
                     "enable.auto.commit": "false",
                 }
                 self._consumers[group] = Consumer(config, logger=QuietLog())
+            remind(self._consumers[group], self._properties["bootstrap.servers"])
             return self._consumers[group]
 
 

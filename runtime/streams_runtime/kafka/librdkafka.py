@@ -24,6 +24,7 @@ _POINTER, _TEXT, _INT, _INT32, _INT64, _SIZE = (
 )
 _CONSUMER = 1  # rd_kafka_type_t
 _REASON_BYTES = 512
+_CLIENTS = (cimpl.Consumer, cimpl.Producer, cimpl._AdminClientImpl)
 # Symbols of the libraries that the binding is linked with are found by way of it, wherever they lie.
 _waiting = ctypes.CDLL(cimpl.__file__)
 # Calls that never wait keep the interpreter's lock: giving it back and taking it would cost more than most of them.
@@ -71,6 +72,9 @@ _error_string = _function(_short, "error_string", _TEXT, _POINTER)
 _error_destroy = _function(_short, "error_destroy", None, _POINTER)
 _consume_batch_queue = _function(_waiting, "consume_batch_queue", ctypes.c_ssize_t, _POINTER, _INT, _POINTER, _SIZE)
 _topic_name = _function(_short, "topic_name", _TEXT, _POINTER)
+_name = _function(_short, "name", _TEXT, _POINTER)
+_controllerid = _function(_short, "controllerid", _INT32, _POINTER, _INT)
+_brokers_add = _function(_waiting, "brokers_add", _INT, _POINTER, _TEXT)
 
 message_destroy = _function(_short, "message_destroy", None, _POINTER)
 """Free one message, by its address, and what it refers to."""
@@ -104,6 +108,37 @@ def topic_name(topic: int) -> str:
     return str(_topic_name(topic).decode())
 
 
+def name_of(client: object) -> str | None:
+    """What librdkafka calls one of confluent_kafka's clients; None once that is closed."""
+    handle = _handle_of(client)
+    return None if handle is None else str(_name(handle).decode())
+
+
+def remind(client: object, address: str) -> None:
+    """Tell one of confluent_kafka's clients its bootstrap servers again, if it knows no broker any more.
+
+    While a cluster counts all of its brokers as gone (its only one stood still, a rolling update), it answers with none
+    of them. librdkafka then drops all that it knew, and may never connect again, without an error (its issue 5301).
+    Telling it what it knows changes nothing.
+    """
+    handle = _handle_of(client)
+    if handle is not None:
+        _remind(handle, address)
+
+
+def _remind(handle: int, address: str) -> None:
+    # Brokers that are alive name one of them as the controller; without an answer so far there is none either.
+    if _controllerid(handle, 0) < 0:
+        _brokers_add(handle, address.encode())
+
+
+def _handle_of(client: object) -> int | None:
+    """The rd_kafka_t of a client: the first field of each of the binding's clients. None: it is closed, or no such."""
+    if not isinstance(client, _CLIENTS):
+        return None
+    return _POINTER.from_address(id(client) + object.__basicsize__).value
+
+
 class Handle:
     """A consumer that is assigned partitions one by one, and belongs to no group. One thread uses it."""
 
@@ -116,6 +151,7 @@ class Handle:
                 _conf_destroy(conf)
                 raise StreamsException(f"the Kafka client refuses {name}: {reason.value.decode()}")
         _conf_set_log_cb(conf, None)  # stderr otherwise; what matters comes out of the calls
+        self._address = properties["bootstrap.servers"]
         self._client: int | None = _new(_CONSUMER, conf, reason, _REASON_BYTES)
         if self._client is None:
             _conf_destroy(conf)
@@ -136,6 +172,8 @@ class Handle:
 
         Returns how many there are; whoever calls frees each. Some have an error in place of a record.
         """
+        if self._client is not None:
+            _remind(self._client, self._address)
         return int(_consume_batch_queue(self._queue, int(wait * 1000), into, limit))
 
     def close(self) -> None:

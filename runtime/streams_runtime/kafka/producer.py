@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams_runtime.errors import ProducerException, StreamsException
 from streams_runtime.kafka.foreign import QuietLog, error_of, reason_of
+from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.partitioner import partition_for
 
 T = TypeVar("T")
@@ -210,6 +211,7 @@ class BatchProducer:
 
     def _heard(self, listen: Callable[[float], T], seconds: float) -> T:
         """Take in what librdkafka reports meanwhile; a producer that has failed for good raises here."""
+        remind(self._producer, self.address)
         try:
             return listen(seconds)
         except KafkaException as failure:
