@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -46,12 +47,16 @@ class Cluster:
             deletion.result(REQUEST_TIMEOUT_S)
 
     def fill(self, topics: list[str], chunks: Iterable[list[Message]]) -> int:
-        """Write the same records to every topic, which nobody else writes to. Returns the count."""
+        """Write the same records to every topic, which nobody else writes to. Returns the count.
+
+        They are on the disk then: what the system still has to write would slow down whoever runs first.
+        """
         sent = self.write(topics, chunks)
         for topic in topics:
             stored = sum(self.end_offsets(topic).values())
             if stored != sent:
                 raise TimeoutError(f"{topic}: the broker took {stored:,} of {sent:,} records")
+        os.sync()
         return sent
 
     def write(self, topics: list[str], chunks: Iterable[list[Message]]) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from state_kit import key_value_store, memory_folder
+from state_kit import contents, key_value_store, memory_folder
 
 from streams_runtime.kafka.columns import Latest
 from streams_runtime.kafka.latest_consumer import Fetched
@@ -25,9 +25,10 @@ LOG = TopicPartition("app-totals-changelog", 0)
 
 
 class PlayedConsumer:
-    """Hands out ten records in polls of four."""
+    """Hands out two records in each poll, of which the second one is the last of its key."""
 
-    def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = keys
         self._at = 0
 
     def add(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None: ...
@@ -35,25 +36,63 @@ class PlayedConsumer:
     def remove(self, partitions: Any) -> None: ...
 
     def poll(self, wait: float) -> dict[TopicPartition, Fetched]:
-        numbers = range(self._at, min(self._at + 4, 10))
-        self._at += len(numbers)
-        keys = pa.array([b"k%d" % (number // 2 * 2) for number in numbers][::2], pa.large_binary())
-        values = pa.array([b"v%d" % number for number in numbers][1::2], pa.large_binary())
-        return {LOG: Fetched(len(numbers), Latest(keys, values, np.full(len(keys), 7)))}
+        key, value = self._keys[self._at // 2], b"%04d" % self._at * 25
+        self._at += 2
+        columns = (pa.array([each], pa.large_binary()) for each in (key, value))
+        return {LOG: Fetched(2, Latest(*columns, np.full(1, 7)))}
 
     def position(self, partition: TopicPartition) -> int:
         return self._at
 
 
-def test_a_worker_says_between_its_files_how_far_it_has_read(
+Events = list[dict[str, Any]]
+
+
+@pytest.fixture
+def loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Sequence[bytes]], Events]:
+    """What a worker says that loads records of these keys."""
+
+    def load(keys: Sequence[bytes]) -> Events:
+        monkeypatch.setattr(worker, "LatestConsumer", lambda *_: PlayedConsumer(keys))
+        end = 2 * len(keys)
+        worker.load({}, [{"topic": LOG.topic, "partition": 0, "start": 0, "end": end, "folder": str(tmp_path)}])
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return load
+
+
+def test_a_worker_says_between_its_files_how_far_it_has_read(
+    loaded: Callable[[Sequence[bytes]], Events], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "LatestConsumer", PlayedConsumer)
     monkeypatch.setattr(worker, "_NEWS_SECONDS", 0.0)
-    worker.load({}, [{"topic": LOG.topic, "partition": 0, "start": 0, "end": 10, "folder": str(tmp_path)}])
-    *news, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each["read"] for each in news] == [4, 8]
-    assert (last["records"], last["position"], last["last"], len(last["files"])) == (10, 10, True, 1)
+    *news, last = loaded([b"a", b"b", b"c"])
+    assert [each["read"] for each in news] == [2, 4]
+    assert (last["records"], last["position"], last["last"], len(last["files"])) == (6, 6, True, 1)
+
+
+def test_what_later_records_replace_is_never_written(
+    loaded: Callable[[Sequence[bytes]], Events], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_CHUNK_BYTES", 500)
+    (only,) = loaded([b"a", b"b"] * 20)
+    assert (only["records"], only["position"], only["last"], len(only["files"])) == (80, 80, True, 1)
+
+
+def test_more_contents_than_a_worker_holds_go_to_several_files(
+    loaded: Callable[[Sequence[bytes]], Events], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_CHUNK_BYTES", 500)
+    keys = [b"a", b"b", b"c", b"d", b"e", b"a", b"f"] * 2
+    events = loaded(keys)
+    assert [each["last"] for each in events] == [False] * (len(events) - 1) + [True]
+    assert sum(each["records"] for each in events) == 28
+    files = [Path(file) for each in events for file in each["files"]]
+    assert len(files) > 1
+    with memory_folder() as folder, key_value_store(folder) as store:
+        store.ingest(files, 28)
+        assert contents(store) == {key: b"%04d" % (2 * at) * 25 for at, key in enumerate(keys)}
 
 
 def test_what_a_worker_has_read_is_passed_on_and_a_worker_that_dies_is_gone_on_from_what_it_handed_over() -> None:

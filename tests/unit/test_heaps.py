@@ -10,7 +10,7 @@ import pytest
 
 ALLOCATING = """
 import ctypes, sys, tempfile, threading
-from streams_runtime.cli.process import share_heaps
+from streams_runtime.heaps import share_heaps
 
 if sys.argv[1:]:
     share_heaps()
@@ -38,11 +38,42 @@ with tempfile.TemporaryFile() as file:
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the heaps of threads are glibc's")
-def test_threads_share_two_heaps() -> None:
-    def heaps(*given: str) -> int:
-        done = subprocess.run([sys.executable, "-c", ALLOCATING, *given], capture_output=True, text=True, check=True)
-        return int(done.stdout)
+FREEING = """
+import ctypes, sys
+from pathlib import Path
+from streams_runtime.heaps import keep_what_is_freed
 
-    assert heaps() > 2
-    assert heaps("shared") <= 2
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+if sys.argv[1:]:
+    keep_what_is_freed()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+for _ in range(3):
+    before = resident()
+    large = libc.malloc(100_000_000)
+    ctypes.memset(large, 1, 100_000_000)
+    taken = resident() - before
+    libc.free(large)
+print(taken)
+"""
+GLIBC = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the heaps are glibc's")
+
+
+def told(script: str, *given: str) -> int:
+    return int(
+        subprocess.run([sys.executable, "-c", script, *given], capture_output=True, text=True, check=True).stdout
+    )
+
+
+@GLIBC
+def test_threads_share_two_heaps() -> None:
+    assert told(ALLOCATING) > 2
+    assert told(ALLOCATING, "shared") <= 2
+
+
+@GLIBC
+def test_what_is_freed_is_there_for_what_is_needed_next() -> None:
+    assert told(FREEING) > 90_000_000
+    assert told(FREEING, "kept") < 10_000_000

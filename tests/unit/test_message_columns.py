@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from state_kit import contents, key_value_store, memory_folder
 
 from streams_runtime.kafka import columns
-from streams_runtime.kafka.columns import Latest, joined, latest_of, messages_at, timestamps_of, without_replaced
+from streams_runtime.kafka.columns import Latest, bytes_at, latest_of, merged, messages_at, timestamps_of, where
 from streams_runtime.kafka.librdkafka import Message
 from streams_runtime.restore.worker import _stored
 from streams_runtime.state.rocksdb import write_sst
@@ -86,7 +86,7 @@ def latest(contents: dict[bytes, bytes | None], time: int) -> Latest:
 @given(st.lists(st.dictionaries(st.sampled_from([b"", b"a", b"b", b"c" * 40]), BYTES), min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_of_several_parts_a_later_one_wins(parts: list[dict[bytes, bytes | None]]) -> None:
-    found = joined(without_replaced([latest(each, time) for time, each in enumerate(parts)]))
+    found = merged([latest(each, time) for time, each in enumerate(parts)])
     expected = {key: (value, time) for time, each in enumerate(parts) for key, value in each.items()}
     assert as_dict(found) == expected
     assert len(found) == len(expected)
@@ -98,6 +98,29 @@ def test_a_file_of_them_is_what_a_store_holds() -> None:
         store.ingest([folder / "0.sst"], 4)
         assert contents(store) == {b"b": b"2", b"": b"", b"a": b"x" * 2000}
         assert store.get_stored([b"a"]) == [stamp(-1, b"x" * 2000)]
+
+
+@given(st.lists(BYTES | st.binary(min_size=50, max_size=90), max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_a_copy_is_equal(contents: list[bytes | None]) -> None:
+    array = pa.array(contents, pa.large_binary())
+    assert bytes_at(*where(array)).equals(array)
+
+
+@given(st.lists(st.integers(500, 2000), min_size=20, max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_a_copy_takes_just_the_room_that_it_needs(sizes: list[int]) -> None:
+    lying = where(pa.array([b"x" * size for size in sizes], pa.large_binary()))
+    pool = pa.default_memory_pool()
+    before = pool.total_bytes_allocated()
+    bytes_at(*lying)
+    # With too little room Arrow takes more, or other, and moves what it has copied.
+    assert pool.total_bytes_allocated() - before <= sum(sizes) + 8 * (len(sizes) + 1) + 3 * 64
+
+
+def test_of_a_part_of_an_array_the_part_is_found() -> None:
+    array = pa.array([b"", b"a", None, b"bc", b"d"], pa.large_binary())
+    assert bytes_at(*where(array[1:4])).to_pylist() == [b"a", None, b"bc"]
 
 
 class _Whole(ctypes.Structure):

@@ -19,7 +19,6 @@ from streams_runtime.builder.resolve import read_file
 from streams_runtime.cli.logs import LogFormat, configure_logging
 from streams_runtime.cli.process import (
     last_word,
-    share_heaps,
     spare_what_is_loaded,
     stop_on_signals,
     take_short_turns,
@@ -28,6 +27,7 @@ from streams_runtime.cli.process import (
 from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidApplicationException, StreamsException, told
+from streams_runtime.heaps import share_heaps
 from streams_runtime.query.access import OPEN, QueryGuard, TokenGate
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE, ClientState

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from streams_runtime.cli.logs import LogFormat, configure_logging
-from streams_runtime.cli.process import last_word, share_heaps, stop_on_signals, take_short_turns
+from streams_runtime.cli.process import last_word, stop_on_signals, take_short_turns
 from streams_runtime.cli.termination import write_termination
 from streams_runtime.errors import ConfigException, StreamsException
+from streams_runtime.heaps import share_heaps
 from streams_runtime.states import EXIT_UNUSABLE
 
 if TYPE_CHECKING:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import signal
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -20,7 +18,6 @@ from streams_runtime.states import ClientState
 SHUTDOWN_APPLICATION = "application"
 """Value of `shutdown` in the last word of a client that asks all others of its application to end."""
 _TURN = 0.0005  # seconds
-_ARENA_MAX = -8  # malloc.h
 
 
 def take_short_turns() -> None:
@@ -30,15 +27,6 @@ def take_short_turns() -> None:
     99th percentile of 500 point queries a second was 139 ms with the usual turns and is 26 with these.
     """
     sys.setswitchinterval(_TURN)
-
-
-def share_heaps() -> None:
-    """Have all threads allocate from two heaps, where the C library is glibc, which else gives each thread its own.
-
-    Each keeps what was freed in it: behind ten million records an instance had 1,530 MiB so, and has 1,504 now.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
 
 
 def spare_what_is_loaded(state: ClientState) -> None:

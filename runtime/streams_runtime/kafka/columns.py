@@ -20,6 +20,7 @@ from streams_runtime.kafka.librdkafka import Message, message_destroy, message_t
 _WORD = 8  # bytes; pointers and lengths have as many wherever RocksDB's wheels run
 # Messages whose fields are read one after the other while they are in the processor's cache, some hundred bytes each.
 _NEAR = 4096
+_ROOM = 64  # bytes; Arrow's buffers have multiples of it
 Vector = npt.NDArray[np.int64]
 
 
@@ -72,8 +73,7 @@ class Latest:
 
     def taken(self, places: npt.NDArray[np.intp]) -> Latest:
         """Some of them, in the order of `places`."""
-        chosen = integers(places)
-        return Latest(self.keys.take(chosen), self.values.take(chosen), self.timestamps[places])
+        return taken([self], places)
 
 
 def messages_at(addresses: Vector) -> Messages:
@@ -135,30 +135,36 @@ def timestamps_of(addresses: Vector) -> Vector:
     return np.fromiter((message_timestamp(each, None) for each in addresses.tolist()), np.int64, len(addresses))
 
 
-def without_replaced(parts: Sequence[Latest]) -> list[Latest]:
-    """What is left of each part, and not in a later one as well."""
-    if len(parts) < 2:
-        return list(parts)
-    last = np.zeros(sum(map(len, parts)), np.bool_)
-    last[last_places(pa.concat_arrays([each.keys for each in parts]))] = True
-    ends = np.cumsum([len(each) for each in parts])
-    return [each.taken(np.flatnonzero(left)) for each, left in zip(parts, np.split(last, ends[:-1]), strict=True)]
+def merged(parts: Sequence[Latest]) -> Latest:
+    """The last of each key in parts, at least one, of which a later one wins."""
+    return parts[0] if len(parts) == 1 else taken(parts, last_places(pa.concat_arrays([each.keys for each in parts])))
+
+
+def taken(parts: Sequence[Latest], places: npt.NDArray[np.intp]) -> Latest:
+    """Those at these places of all parts behind each other, in this order; the only copy that is made of them."""
+    keys, values = ([where(getattr(each, name)) for each in parts] for name in ("keys", "values"))
+    times = np.concatenate([each.timestamps for each in parts])
+    return Latest(_gathered(keys, places), _gathered(values, places), times[places])
+
+
+def _gathered(lying: Sequence[tuple[Vector, Vector]], places: npt.NDArray[np.intp]) -> pa.LargeBinaryArray:
+    addresses, lengths = (np.concatenate(each)[places] for each in zip(*lying, strict=True))
+    return bytes_at(addresses, lengths)
+
+
+def where(array: pa.LargeBinaryArray) -> tuple[Vector, Vector]:
+    """Addresses (0: null) and lengths of an array's elements, for `bytes_at` while the array is there."""
+    _, offsets, content = array.buffers()
+    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    # An empty one lies nowhere, and is not null for that.
+    base = content.address if content is not None and content.address else 1
+    there = np.asarray(array.is_valid().cast(pa.int8())).astype(bool) if array.null_count else True
+    return np.where(there, ends[:-1] + base, 0), np.diff(ends)
 
 
 def sorted_places(keys: pa.LargeBinaryArray) -> Vector:
     """The places of the keys, sorted by these."""
     return np.frombuffer(pc.sort_indices(keys).buffers()[1], np.int64, len(keys))
-
-
-def joined(parts: Sequence[Latest]) -> Latest:
-    """One of several, at least one, that have no key in common."""
-    if len(parts) == 1:
-        return parts[0]
-    return Latest(
-        pa.concat_arrays([each.keys for each in parts]),
-        pa.concat_arrays([each.values for each in parts]),
-        np.concatenate([each.timestamps for each in parts]),
-    )
 
 
 def last_places(keys: pa.LargeBinaryArray) -> npt.NDArray[np.intp]:
@@ -182,11 +188,20 @@ def bytes_at(addresses: Vector, lengths: Vector) -> pa.LargeBinaryArray:
     # which may have no length that makes sense, and is not looked at.
     offsets = np.zeros(2 * count + 2, np.int64)
     offsets[1:-1:2], offsets[2:-1:2] = starts, ends
-    # By the first and the last one Arrow judges how much room the elements take, of which half are copied.
-    offsets[-1] = 2 * lengths.sum()
+    offsets[-1] = _told(int(lengths.sum()), count)
     memory = pa.foreign_buffer(lowest, max(size, int(offsets[-1]))) if size else pa.py_buffer(b"")
     view = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 2 * count + 1, [None, pa.py_buffer(offsets), memory])
     return view.take(integers(np.arange(1, 2 * count, 2), addresses != 0))
+
+
+def _told(size: int, count: int) -> int:
+    """The end of the last of 2n + 1 elements, with which Arrow makes just as much room as n with `size` bytes take.
+
+    It judges that by the mean of all, and moves what it has copied if the room was too small, or is too large at the
+    end: each a copy of everything. Room is made in steps of 64 bytes; this tells a little less than the next one.
+    """
+    room = -(-size // _ROOM) * _ROOM
+    return (2 * room - 1) * (2 * count + 1) // (2 * count) if size else 0
 
 
 def integers(numbers: Vector, there: npt.NDArray[np.bool_] | None = None) -> pa.Int64Array:

@@ -17,10 +17,10 @@ from streams_runtime.kafka.types import TopicPartition
 
 _FIRST_RECORDS = 20_000  # of the first poll, when their size is not known
 _POLL_RECORDS = 200_000  # the more, the fewer that are not a key's last
-_POLL_BYTES = 64 * 1024 * 1024
+_POLL_BYTES = 48 * 1024 * 1024
 _RECORD_BYTES = 400  # of a record in librdkafka, beside key and value
 # Asked for anew from when on. The consumer is as fast as the brokers: more would lie about, up to 400 bytes each.
-_QUEUED_RECORDS = "50000"
+_QUEUED_RECORDS = "25000"
 _PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 
 

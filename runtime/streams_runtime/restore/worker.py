@@ -21,7 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from streams_runtime.kafka.columns import Latest, joined, sorted_places, without_replaced
+from streams_runtime.heaps import keep_what_is_freed
+from streams_runtime.kafka.columns import Latest, merged, sorted_places
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.latest_consumer import Fetched, LatestConsumer
 from streams_runtime.kafka.types import TopicPartition
@@ -29,8 +30,9 @@ from streams_runtime.state.rocksdb import write_sst
 from streams_runtime.state.store import stamped
 
 _POLL_SECONDS = 0.05
-# Contents held before a file is written, for all partitions of this worker; writing may take as much again.
-_CHUNK_BYTES = 128 * 1024 * 1024
+# Contents held, for all partitions of this worker, before those that later records have replaced are dropped.
+_CHUNK_BYTES = 160 * 1024 * 1024
+_FULL = 0.75  # of these bytes are left then: a file is written
 _MERGE_BYTES = 32 * 1024 * 1024  # contents of polls that are not worth merging yet
 _NEWS_SECONDS = 1.0  # between two words of how far a partition is read
 _PATIENCE_SECONDS = 30.0  # without an order; a group gives tasks before that
@@ -63,17 +65,15 @@ class _Partition:
             self._parts.append(fetched.latest)
             self._since += fetched.latest.nbytes
             if self._since > max(_MERGE_BYTES, self.size - self._since):
-                self._merge()
+                self.merge()
 
     def ready(self, position: int, last: bool) -> dict[str, Any]:
         """Write what is held to a file and say so."""
         files = []
         if self._parts:
-            self._merge()
+            self.merge()
             path = self._folder / f"{self._files:06}.sst"
-            latest = joined(self._parts)
-            self._parts.clear()
-            write_sst(path, _stored(latest))
+            write_sst(path, _stored(self._parts.pop()))
             files.append(str(path))
         records, self._records = self._records, 0
         self._files += len(files)
@@ -87,8 +87,10 @@ class _Partition:
             "last": last,
         }
 
-    def _merge(self) -> None:
-        self._parts = without_replaced(self._parts)
+    def merge(self) -> None:
+        """Drop what later records have replaced."""
+        if self._parts:
+            self._parts = [merged(self._parts)]
         self._since = 0
 
 
@@ -122,12 +124,20 @@ def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> No
         for each, fetched in found.items():
             partitions[each].add(fetched)
         _report_complete(consumer, partitions)
-        if sum(it.size for it in partitions.values()) > _CHUNK_BYTES:
-            fullest = max(partitions.values(), key=lambda it: it.size)
-            _report(fullest.ready(consumer.position(fullest.partition), last=False))
+        if _held(partitions) > _CHUNK_BYTES:
+            for it in partitions.values():
+                it.merge()
+            # RocksDB has to put a file that is written early together with later ones: as few as can be.
+            if _held(partitions) > _FULL * _CHUNK_BYTES:
+                fullest = max(partitions.values(), key=lambda it: it.size)
+                _report(fullest.ready(consumer.position(fullest.partition), last=False))
         if time.monotonic() > news_at:
             news_at = time.monotonic() + _NEWS_SECONDS
             _report_read(consumer, partitions)
+
+
+def _held(partitions: Mapping[TopicPartition, _Partition]) -> int:
+    return sum(it.size for it in partitions.values())
 
 
 def _report_complete(consumer: LatestConsumer, partitions: dict[TopicPartition, _Partition]) -> None:
@@ -164,8 +174,9 @@ def main() -> None:
     _end_with(order["parent"])
     # No cycles come with records, and looking for some among all that is held takes a fifth of the time.
     gc.disable()
-    # Arrow's own gives memory back to the system after each poll, and takes it anew for the next one.
+    # Arrow's own pool gives memory back to the system after each poll, and takes it anew for the next one.
     pa.set_memory_pool(pa.system_memory_pool())
+    keep_what_is_freed()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     load(order["properties"], order["jobs"])
     # Nothing is left to close in order, and librdkafka would take a second for it.
