@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Protocol
 
 from streams_runtime.engine import EngineRoom
@@ -22,11 +23,13 @@ from streams_runtime.errors import (
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.range_reader import read_whole
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.states import THREAD, StateMachine, ThreadState
+from streams_runtime.tasks.alignment import inputs_of
 from streams_runtime.tasks.batches import Batches
 from streams_runtime.tasks.intake import Intake, IntakeLimits
 from streams_runtime.tasks.manager import TaskManager
@@ -237,7 +240,9 @@ class StreamThread:
         self._assignment_came = self._join_anew = False
         self._joined_at = time.monotonic()
         self._batches = None
-        self._intake = intake = Intake(consumer, application.admin, application.limits)
+        read = partial(read_whole, application.client_properties)
+        inputs = inputs_of(application.topology)
+        self._intake = intake = Intake(consumer, application.admin, application.limits, read, inputs)
         consumer.subscribe(self._topics_read)
         while not self._stopping.is_set() and not self._join_anew:
             self._in_batch = False

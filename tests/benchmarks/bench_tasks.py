@@ -118,6 +118,8 @@ class Prepared:
     """Takes what to call it in an error and the output topic; raises WrongResultError."""
     expected: Columns | None = None
     """The totals of that task, for stores and changelogs."""
+    table_records: int = 0
+    """How many records the table beside the orders has."""
 
 
 def prepare(cluster: Cluster, prefix: str, case: Case, seed: int) -> Prepared:
@@ -125,10 +127,11 @@ def prepare(cluster: Cluster, prefix: str, case: Case, seed: int) -> Prepared:
     orders = make_orders(case.records, case.keys, seed, REFUSED_SHARE)
     topics = {"orders": f"{prefix}-orders"}
     cluster.create(topics["orders"], case.partitions)
+    users = 0
     if case.task == "joined":
         topics["users"] = f"{prefix}-users"
         cluster.create(topics["users"], case.partitions)
-        cluster.fill([topics["users"]], user_messages(case.keys))
+        users = cluster.fill([topics["users"]], user_messages(case.keys))
     cluster.fill([topics["orders"]], order_messages(orders))
 
     def entries(topic: str) -> Iterator[tuple[bytes, bytes]]:
@@ -150,7 +153,11 @@ def prepare(cluster: Cluster, prefix: str, case: Case, seed: int) -> Prepared:
         return Prepared(topics, check_windows)
     if case.task == "joined":
         some = totals(orders, case.keys, np.arange(case.keys) % _LATER == 0)
-        return Prepared(topics, lambda what, topic: require_same(what, some, joined_totals(entries(topic), case.keys)))
+
+        def check_joined(what: str, topic: str) -> None:
+            require_same(what, some, joined_totals(entries(topic), case.keys))
+
+        return Prepared(topics, check_joined, table_records=users)
     all_ = totals(orders, case.keys)
     return Prepared(topics, lambda what, topic: require_same(what, all_, last_totals(entries(topic), case.keys)), all_)
 

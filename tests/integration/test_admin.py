@@ -126,6 +126,23 @@ def test_offsets_of_a_topic_that_was_made_this_moment_are_answered(admin: Admin,
         assert admin.end_offsets(partitions_of(name)) == dict.fromkeys(partitions_of(name), 0)
 
 
+def test_offsets_are_found_by_time(admin: Admin, namespace: str) -> None:
+    name = f"{namespace}-timed"
+    admin.create_topics([TopicSpec(name, 3)])
+    producer = Producer({"bootstrap.servers": admin.address}, logger=QuietLog())
+    for time_ in (1000, 3000, 2000, 4000):  # out of order: what counts is the first one that is as late
+        producer.produce(name, b"v", partition=0, timestamp=time_)
+    producer.produce(name, b"v", partition=1, timestamp=500)
+    assert producer.flush(30) == 0
+    first, second, empty = partitions_of(name)
+    for at, offset in {0: 0, 1000: 0, 1001: 1, 2000: 1, 3000: 1, 3001: 3, 4001: None}.items():
+        assert admin.offsets_at({first: at}) == {first: offset}
+    absent = TopicPartition(f"{namespace}-absent", 0)
+    asked = {first: 3001, second: 501, empty: 0, absent: 0}
+    assert admin.offsets_at(asked) == {first: 3, second: None, empty: None}
+    assert admin.offsets_at({}) == {}
+
+
 def test_the_end_for_readers_of_committed_data_is_before_an_open_transaction(admin: Admin, topic: str) -> None:
     first = TopicPartition(topic, 0)
     config = {"bootstrap.servers": admin.address, "transactional.id": uuid.uuid4().hex}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from clients import client, last_values, make_topics, read, run_until_done, send, until_done
+from confluent_kafka import Producer
 
 pytestmark = pytest.mark.integration
 
@@ -50,6 +51,61 @@ def test_orders_are_enriched_by_the_user_that_they_name_also_after_the_table_was
         until_done(made, inputs)
     found = {order: value["tier"] for order, value in last_values(bootstrap, f"{namespace}-enriched").items()}
     assert found == {"1": "gold", "2": None, "3": None, "4": "tin", "5": "new"}
+
+
+def beside(prefix: str) -> str:
+    value = '{format: json, schema: "amount BIGINT"}'
+    return f"""
+sources:
+  - {{name: orders, topic: {prefix}-orders, key: {{format: string}}, value: {value}}}
+  - {{name: users, topic: {prefix}-users, key: {{format: string}}, value: {{format: json, schema: "tier BIGINT"}},
+      table: {{store: users}}}}
+steps:
+  - {{name: joined, from: orders, join: {{table: users, type: left, select: {{tier: users.tier}}}}}}
+sinks: [{{from: joined, topic: {prefix}-joined}}]
+"""
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    ("orders", "batch"), [(400, 150), (60_000, 30_000)], ids=["which the member would fetch", "which Spark reads"]
+)
+def test_of_two_backlogs_each_order_meets_the_user_of_its_time(
+    orders: int, batch: int, broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    bootstrap, users = broker.bootstrap_servers, orders // 8
+    make_topics(bootstrap, **{f"{namespace}-{name}": 2 for name in ("orders", "users", "joined")})
+    produced = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 20})
+
+    def produce(topic: str, key: int, value: dict[str, int], time: int) -> None:
+        text = json.dumps(value).encode()
+        while True:
+            try:
+                produced.produce(f"{namespace}-{topic}", text, f"k{key}".encode(), timestamp=time)
+            except BufferError:
+                produced.poll(0.1)
+            else:
+                return
+
+    # Users come four by four as orders do, and the first half of the orders' keys get another tier at the end.
+    for number in range(orders):
+        produce("orders", number // 8, {"amount": number}, 10_000 + number)
+    for number in range(users):
+        produce("users", number, {"tier": number}, 10_000 + 8 * number)
+    for number in range(users // 2):
+        produce("users", number, {"tier": -1}, 10_000 + orders + number)
+    assert produced.flush(60) == 0
+    processing = {"maxBatchRecords": batch}
+    with client(bootstrap, namespace, beside(namespace), tmp_path, processing=processing) as made:
+        run_until_done(made, [f"{namespace}-orders", f"{namespace}-users"])
+    found = {value["amount"]: value["tier"] for value in map(_value, read(bootstrap, f"{namespace}-joined"))}
+    assert len(found) == orders
+    assert {amount: tier for amount, tier in found.items() if tier != amount // 8} == {}
+
+
+def _value(message: Any) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(message.value())
+    return value
 
 
 def tables(prefix: str) -> str:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 from hypothesis import given, settings
@@ -15,9 +16,10 @@ from streams_runtime.errors import BrokerNotAvailableException
 from streams_runtime.kafka.foreign import partition_of
 from streams_runtime.kafka.group_consumer import Fetched
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
-from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.kafka.record_table import RAW_SCHEMA, record_table
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
+from streams_runtime.tasks.alignment import Inputs
 from streams_runtime.tasks.batch_size import FIRST_RECORDS
 from streams_runtime.tasks.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
 
@@ -87,9 +89,18 @@ class FakeBroker:
             raise BrokerNotAvailableException("away")
         return {each: self.ends[each] for each in partitions}
 
+    def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """Each record's time is its offset and a thousand."""
+        found = {each: max(0, time - 1000) for each, time in times.items()}
+        return {each: None if at >= self.ends[each] else at for each, at in found.items()}
+
+    def read(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> pa.Table:
+        self.calls.append("read")
+        return record_table([record(each, number) for each, at in ranges.items() for number in range(*at)])
+
 
 def intake_of(broker: FakeBroker, batch: int = 100, backlog: int = 50, fetch: int = 20) -> Intake:
-    return Intake(broker, broker, IntakeLimits(batch, 0.0, backlog, fetch))
+    return Intake(broker, broker, IntakeLimits(batch, 0.0, backlog, fetch), broker.read)
 
 
 def fetched(*records: Message) -> Fetched:
@@ -114,7 +125,7 @@ def test_shares_never_exceed_the_limit_or_what_waits_and_always_make_progress(
 
 def test_batches_of_a_backlog_are_as_large_as_is_known_of_their_keys() -> None:
     broker = FakeBroker({A0: 10_000_000})
-    intake = Intake(broker, broker, IntakeLimits(1_000_000, 0.0, keys=50_000))
+    intake = Intake(broker, broker, IntakeLimits(1_000_000, 0.0, keys=50_000), broker.read)
     intake.add({A0: 0})
     assert ranges(intake.next()) == {A0: (0, FIRST_RECORDS)}
     intake.size.learn(FIRST_RECORDS, FIRST_RECORDS)
@@ -241,6 +252,34 @@ def test_a_short_backlog_is_fetched_by_the_member() -> None:
     assert broker.resumed == {A0: 10, A1: 5}
     assert ranges(intake.next()) == {A0: (10, 30)}
     assert "poll" in broker.calls
+
+
+def test_a_short_backlog_of_several_inputs_is_read_whole_before_the_member_fetches() -> None:
+    broker = FakeBroker({A0: 9, B0: 3})
+    intake = Intake(broker, broker, IntakeLimits(100, 0.0, 50, 20), broker.read, Inputs([["a", "b"]]))
+    intake.add({A0: 4, B0: 0})
+    batch = intake.next()
+    assert batch is not None
+    assert ranges(batch) == {A0: (4, 9), B0: (0, 3)}
+    assert batch.records is not None
+    assert batch.records["offset"].to_pylist() == [4, 5, 6, 7, 8, 0, 1, 2]
+    assert (intake.next(), broker.calls) == (None, ["poll", "read", "poll", "resume"])
+    broker.ends |= {A0: 10, B0: 4}
+    assert ranges(intake.next()) == {A0: (9, 10), B0: (3, 4)}
+    intake.restart()
+    assert ranges(intake.next()) == {A0: (4, 10), B0: (0, 4)}
+    assert broker.calls[-2:] == ["poll", "read"]
+
+
+def test_inputs_of_a_task_are_read_up_to_one_moment() -> None:
+    broker = FakeBroker({A0: 300, B0: 30})
+    intake = Intake(broker, broker, IntakeLimits(100, 0.0, 50, 20), broker.read, Inputs([["b", "a"]]))
+    intake.add({A0: 0, B0: 0})
+    batch = intake.next()
+    assert batch is not None
+    # 30 of the one have their times while 70 of the other do; in proportion it would be 9 and 90.
+    assert ranges(batch)[B0] == (0, 30)
+    assert 30 <= ranges(batch)[A0][1] <= 70
 
 
 def test_a_long_backlog_is_left_to_spark_and_the_member_stays_in_the_group() -> None:

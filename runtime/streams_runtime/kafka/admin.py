@@ -192,6 +192,20 @@ class Admin:
         level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
         return self._offsets(partitions, _LATEST, level, "end")
 
+    def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset of each partition whose record is of that time (ms since 1970) or later; None: there is
+        none. Partitions that the brokers do not have are left out.
+        """
+        doing = f"reading by time the offsets of {_listed([str(partition) for partition in times])}"
+
+        def ask(asked: Collection[TopicPartition]) -> Any:
+            spec: Any = OffsetSpec.for_timestamp
+            request = {to_confluent(partition): spec(times[partition]) for partition in asked}
+            return self._answers.question(doing, self._client.list_offsets, request)
+
+        found = self._of_leaders(ask, times, doing) if times else {}
+        return {partition: None if result.offset < 0 else result.offset for partition, result in found.items()}
+
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; partitions without one are left out, as for an unknown
         group.

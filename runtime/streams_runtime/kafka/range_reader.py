@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pyarrow as pa
 from confluent_kafka import KafkaError
 
 from streams_runtime.errors import BrokerNotAvailableException
@@ -13,6 +14,7 @@ from streams_runtime.kafka.columns import Messages, free, messages_at
 from streams_runtime.kafka.foreign import translated
 from streams_runtime.kafka.invalid_offset import INVALID_OFFSET, InvalidOffsetException
 from streams_runtime.kafka.librdkafka import Handle, message_reason, topic_name
+from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.records import Records
 from streams_runtime.kafka.types import TopicPartition
 
@@ -132,6 +134,20 @@ class RangeReader:
             elif code not in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
                 raise translated(KafkaError(code, message_reason(address)), f"reading {partition}", self.address)
         return messages.at(np.flatnonzero(messages.errors == 0))
+
+
+def read_whole(properties: Mapping[str, str], ranges: Mapping[TopicPartition, tuple[int, int]]) -> pa.Table:
+    """The records of some ranges, with RAW_SCHEMA; a partition's in order. Raises what RangeReader.read raises."""
+    reader, found = RangeReader(properties), [RAW_SCHEMA.empty_table()]
+    try:
+        for topic in sorted({each.topic for each in ranges}):
+            mine = {each.partition: at for each, at in ranges.items() if each.topic == topic}
+            for records in reader.read(topic, mine):
+                columns = [records.column(name) for name in RAW_SCHEMA.names]
+                found.append(pa.Table.from_arrays(columns, schema=RAW_SCHEMA))
+    finally:
+        reader.close()
+    return pa.concat_tables(found)
 
 
 def shared_reader(properties: Mapping[str, str]) -> RangeReader:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+import pyarrow as pa
 
 from streams_runtime.kafka.foreign import offset_of, partition_of
 from streams_runtime.kafka.group_consumer import Fetched
@@ -12,6 +14,7 @@ from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.record_table import record_table
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
+from streams_runtime.tasks.alignment import Alignment, Inputs, Moments
 from streams_runtime.tasks.batch_size import BatchSize
 from streams_runtime.tasks.positions import in_log
 
@@ -38,8 +41,13 @@ class Member(Protocol):
     def resume(self, positions: Mapping[TopicPartition, int]) -> None: ...
 
 
-class Offsets(Protocol):
-    """Answers where partitions begin and end (kafka.admin.Admin)."""
+ReadWhole = Callable[[Mapping[TopicPartition, tuple[int, int]]], pa.Table]
+"""Reads ranges of offsets and gives their records (kafka.range_reader.read_whole)."""
+_APART = Inputs()
+
+
+class Offsets(Moments, Protocol):
+    """Answers where partitions begin and end, and where they come to a time (kafka.admin.Admin)."""
 
     def start_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]: ...
 
@@ -71,10 +79,16 @@ class Intake:
     all claims.
     """
 
-    def __init__(self, member: Member, offsets: Offsets, limits: IntakeLimits) -> None:
+    def __init__(
+        self, member: Member, offsets: Offsets, limits: IntakeLimits, read: ReadWhole, inputs: Inputs = _APART
+    ) -> None:
+        """`read` reads ranges at once; `inputs` are the topics that tasks read together."""
         self._member = member
         self._offsets = offsets
         self._limits = limits
+        self._read = read
+        self._alignment = Alignment(offsets, inputs)
+        self._is_level = False  # whether all that was there has been handed out, and so no input is behind another
         self._committed: dict[TopicPartition, int] = {}
         self._claimed: dict[TopicPartition, int] = {}
         self.size = BatchSize(limits.batch, limits.keys)
@@ -94,6 +108,7 @@ class Intake:
     def add(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions too; they are paused now."""
         self._hold()
+        self._unsettle()
         self._committed |= positions
         self._claimed |= positions
 
@@ -114,6 +129,7 @@ class Intake:
     def restart(self) -> None:
         """Batches that are not committed came to nothing: read them again."""
         self._hold()
+        self._unsettle()
         self._claimed = dict(self._committed)
 
     def next(self) -> BatchInput | None:
@@ -136,7 +152,10 @@ class Intake:
         return batch
 
     def _from_backlog(self) -> BatchInput | None:
-        """Ranges for Spark; or, when the backlog is short, the member fetches from now on."""
+        """Ranges for Spark; or, when the backlog is short, the member fetches from now on.
+
+        A short backlog of tasks with several inputs is read here before, so that they begin together.
+        """
         ends = self._ends()
         starts = self._offsets.start_offsets(list(self._claimed))
         for each, position in self._claimed.items():
@@ -144,18 +163,17 @@ class Intake:
                 raise InvalidOffsetException(each)
             self._claimed[each] = in_log(each, position, starts.get(each, 0), ends)
         backlog = {each: ends.get(each, at) - at for each, at in self._claimed.items()}
-        if sum(backlog.values()) < self._limits.backlog:
+        short = sum(backlog.values()) < self._limits.backlog
+        if short and (self._is_level or not self._alignment.concerns(backlog)):
             self._member.resume(self._claimed)
             self._fetching = True
             return None
-        shares = shared_out(backlog, self.size.limit)
-        return BatchInput(
-            tuple(
-                OffsetRange(each, self._claimed[each], self._claimed[each] + share)
-                for each, share in sorted(shares.items())
-                if share
-            )
-        )
+        shares = self._alignment.shares(self._claimed, ends, shared_out(backlog, self.size.limit))
+        self._is_level = all(shares.get(each, 0) == waiting for each, waiting in backlog.items())
+        cut = {each: (self._claimed[each], self._claimed[each] + share) for each, share in shares.items() if share}
+        # The member would hand over what comes first, of one input more and of another one less.
+        records = self._read(cut) if short else None
+        return BatchInput(tuple(OffsetRange(each, *cut[each]) for each in sorted(cut)), records)
 
     def _fetched(self) -> BatchInput | None:
         limit = min(self._limits.fetch, self._limits.batch)
@@ -171,6 +189,10 @@ class Intake:
 
     def _ends(self) -> dict[TopicPartition, int]:
         return self._offsets.end_offsets(list(self._claimed), self._limits.read_committed)
+
+    def _unsettle(self) -> None:
+        self._is_level = False
+        self._alignment.forget()
 
     def _hold(self) -> None:
         if self._fetching:

@@ -1,0 +1,152 @@
+"""How far a batch reads the inputs of one task, so that none of its records comes before its turn (tasks.places).
+
+A task that reads several topics works them off by the time that each has come to, as in Kafka Streams (KIP-695): a
+stream's record meets what the table had by then, however long the backlogs are. So where not all of it fits into a
+batch, all inputs are read up to one moment; those of one moment, where there are too many, tables first.
+
+Moments are the times that records have for the brokers. Where a source takes its times from within its records, these
+have to go along with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.topology.nodes import TableSourceNode
+from streams_runtime.topology.plan import Topology
+
+Positions = Mapping[TopicPartition, int]
+_ALL_TIMES = 2**41  # ms; no record is from 2039, and if it is, the search goes on
+
+
+class Moments(Protocol):
+    """Answers where partitions have come to a time (kafka.admin.Admin)."""
+
+    def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The topics that tasks read together, for each sub-topology with more than one; tables among them first."""
+
+    together: Sequence[Sequence[str]] = ()
+
+    def groups(self, partitions: Collection[TopicPartition]) -> list[list[TopicPartition]]:
+        """Of these partitions those of each task that has several, in the order of the topics."""
+        numbers = sorted({each.partition for each in partitions})
+        tasks = ([TopicPartition(topic, number) for topic in topics] for topics in self.together for number in numbers)
+        found = ([each for each in task if each in partitions] for task in tasks)
+        return [each for each in found if len(each) > 1]
+
+
+def inputs_of(topology: Topology) -> Inputs:
+    """The topics that each of the topology's tasks reads together."""
+    found = []
+    for sub in topology.subtopologies:
+        tables = {node.topic for node in sub.nodes if isinstance(node, TableSourceNode)}
+        if len(sub.source_topics) > 1:
+            streams = set(sub.source_topics) - tables
+            found.append([*sorted(tables), *sorted(streams)])
+    return Inputs(found)
+
+
+@dataclass(slots=True)
+class _Search:
+    """For the largest moment below which a task's inputs have no more records than fit."""
+
+    task: list[TopicPartition]
+    starts: Positions
+    ends: Positions
+    room: int
+    low: int
+    width: int
+    high: int | None = None
+    below: dict[TopicPartition, int] = field(init=False)
+    above: dict[TopicPartition, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.below = {each: self.starts[each] for each in self.task}
+        self.above = {each: self.ends[each] for each in self.task}
+
+    @property
+    def moment(self) -> int:
+        return self.low + self.width if self.high is None else (self.low + self.high) // 2
+
+    @property
+    def found(self) -> bool:
+        close = self.high is not None and self.high - self.low <= 1
+        return close or self._count(self.below) > self.room // 2 or self.below == self.above
+
+    def hear(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Where the inputs have come to the moment; None: none of their records is that late."""
+        moment, cut = self.moment, {}
+        for each in self.task:
+            at = offsets.get(each)
+            cut[each] = self.ends[each] if at is None else min(max(at, self.starts[each]), self.ends[each])
+        if self._count(cut) <= self.room:
+            self.low, self.below = moment, cut
+            self.width *= 2
+        else:
+            self.high, self.above = moment, cut
+
+    def cut(self) -> dict[TopicPartition, int]:
+        """Where each input is read to: of the moment that is too much by itself, as much as fits."""
+        if self._count(self.below):
+            return self.below
+        left, found = self.room, {}
+        for each in self.task:
+            taken = min(left, self.above[each] - self.starts[each])
+            found[each] = self.starts[each] + taken
+            left -= taken
+        return found
+
+    def _count(self, cut: Positions) -> int:
+        return sum(cut[each] - self.starts[each] for each in self.task)
+
+
+@dataclass(slots=True)
+class Alignment:
+    """Remembers where tasks have come to, so that the next search is short."""
+
+    moments: Moments
+    inputs: Inputs
+    _come_to: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    """By a task's first input: the moment up to which it was read, and how much further that was than before."""
+
+    def concerns(self, backlog: Positions) -> bool:
+        """Whether a task has something of several inputs waiting, by how much there is of each."""
+        return bool(self.inputs.groups({each for each, waiting in backlog.items() if waiting}))
+
+    def forget(self) -> None:
+        """Positions have changed other than by reading on."""
+        self._come_to.clear()
+
+    def shares(self, starts: Positions, ends: Positions, shares: Positions) -> dict[TopicPartition, int]:
+        """How many offsets of each partition a batch takes, with as many for each task as `shares` gives it.
+
+        Raises BrokerNotAvailableException: nothing is lost.
+        """
+        found = dict(shares)
+        waiting = {each for each, start in starts.items() if start < ends.get(each, start)}
+        searches = []
+        for task in self.inputs.groups(waiting):
+            room = sum(shares.get(each, 0) for each in task)
+            if 0 < room < sum(ends[each] - starts[each] for each in task):
+                low, width = self._come_to.get(task[0], (0, _ALL_TIMES))
+                searches.append(_Search(task, starts, ends, room, low, width))
+        while open_ := [each for each in searches if not each.found]:
+            offsets = self.moments.offsets_at({at: each.moment for each in open_ for at in each.task})
+            for each in open_:
+                each.hear(offsets)
+        for search in searches:
+            self._remember(search)
+            found |= {each: end - starts[each] for each, end in search.cut().items()}
+        return found
+
+    def _remember(self, search: _Search) -> None:
+        before = self._come_to.get(search.task[0])
+        further = (search.high or search.low) - search.low if before is None else search.low - before[0]
+        self._come_to[search.task[0]] = (search.low, max(1, further))
