@@ -30,6 +30,15 @@ def encoded(column: pa.ChunkedArray | pa.Array) -> Bytes:
     raise AssertionError(f"no format for {kind}: the compiler lets no such column through")
 
 
+def encoded_column(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
+    """The same as a column."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        # To large_binary first: all of a batch's chunks together may be too much for the small offsets.
+        return column.cast(pa.large_binary()).combine_chunks()
+    return pa.array(encoded(column), pa.large_binary())
+
+
 def windowed_keys(
     keys: Bytes, starts: pa.ChunkedArray | pa.Array, ends: pa.ChunkedArray | pa.Array | None = None
 ) -> Bytes:

@@ -5,18 +5,23 @@ Records and the table's changes have one order (tasks.places). What the batch do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from streams_runtime.pipeline.encode import Bytes, encoded
+from streams_runtime.kafka.columns import integers
+from streams_runtime.pipeline.encode import encoded_column
 from streams_runtime.pipeline.joins import MATCH
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.stage import Keyed, ToJoin
 from streams_runtime.state.shown import Shown
 from streams_runtime.state.store import KeyValueStore, unstamp
-from streams_runtime.tasks.places import places_among
+from streams_runtime.tasks.places import Vector, turns_among
+
+_PIECE = 65_536  # rows whose matches are copied at once: what they hold has to fit into one of Arrow's arrays
 
 
 def matched(join: ToJoin, changes: Keyed | None, stores: Mapping[int, KeyValueStore], show: Shown) -> ToJoin:
@@ -27,50 +32,71 @@ def matched(join: ToJoin, changes: Keyed | None, stores: Mapping[int, KeyValueSt
 
     Raises ProcessorStateException: a store can't be read.
     """
-    partitions: Sequence[int] = join.rows["_partition"].to_pylist()
-    keys = encoded(join.rows["_key"])
-    held = _held(partitions, keys, stores, show)
+    partitions = join.rows["_partition"].to_numpy().astype(np.int64)
+    keys = encoded_column(join.rows["_key"])
     if changes is None or not len(changes.keys):
-        found = [held.get(each) for each in zip(partitions, keys, strict=True)]
+        asked, places = _asked(partitions, keys)
+        values = [_held(asked, stores, show)]
     else:
-        found = _in_turn(join, partitions, keys, changes, held)
-    rows = join.rows.append_column(MATCH, pa.array(found, pa.binary()))
+        changing = changes.partitions.to_numpy().astype(np.int64)
+        changed = encoded_column(changes.keys)
+        both = pa.concat_arrays([changed, keys])
+        asked, whose = _asked(np.concatenate([changing, partitions]), both)
+        turns = turns_among((changing, changes.columns), (partitions, join.rows))
+        latest = _latest(whose, np.concatenate(turns), len(changed))
+        of_records = whose[len(changed) :]
+        places = np.where(latest < 0, of_records, len(asked) + latest)
+        values = [_held(asked, stores, show), *changes.columns[OUT_VALUE].chunks]
+    there = keys.is_valid().to_numpy(zero_copy_only=False)
+    rows = join.rows.append_column(MATCH, _taken(values, integers(places, there)))
     return ToJoin(join.node, rows if join.node.left else rows.filter(rows[MATCH].is_valid()))
 
 
-def _held(
-    partitions: Sequence[int], keys: Bytes, stores: Mapping[int, KeyValueStore], show: Shown
-) -> dict[tuple[int, bytes | None], bytes | None]:
+def _asked(partitions: Vector, keys: pa.LargeBinaryArray) -> tuple[pa.Table, Vector]:
+    """Each partition and key once, without null keys, and which of these each row has; any number where it has none."""
+    encoded = keys.dictionary_encode()
+    size = len(encoded.dictionary) + 1
+    codes = encoded.indices.fill_null(size - 1).to_numpy().astype(np.int64)
+    pairs, whose = np.unique(partitions * size + codes, return_inverse=True)
+    named = pa.table(
+        {
+            "partition": integers(pairs // size),
+            "key": encoded.dictionary.take(integers(pairs % size, pairs % size < size - 1)),
+        }
+    )
+    return named, whose.astype(np.int64)
+
+
+def _held(asked: pa.Table, stores: Mapping[int, KeyValueStore], show: Shown) -> pa.BinaryArray:
     """What the stores have for these keys, before the batch."""
-    wanted: dict[int, set[bytes]] = {}
-    for partition, key in zip(partitions, keys, strict=True):
-        if key is not None:
-            wanted.setdefault(partition, set()).add(key)
-    found: dict[tuple[int, bytes | None], bytes | None] = {}
-    for partition, some in wanted.items():
-        ordered = sorted(some)
-        stored = [None if each is None else unstamp(each)[1] for each in stores[partition].get_stored(ordered)]
-        found |= {(partition, key): value for key, value in zip(ordered, show(stored), strict=True)}
-    return found
+    found: list[bytes | None] = [None] * len(asked)
+    order = pc.sort_indices(asked, sort_keys=[("partition", "ascending"), ("key", "ascending")])
+    order = order.filter(asked["key"].take(order).is_valid())
+    ordered = asked.take(order)
+    partitions = ordered["partition"].to_numpy()
+    firsts = np.flatnonzero(np.diff(partitions, prepend=-1)).tolist()
+    keys, rows = ordered["key"].to_pylist(), order.to_pylist()
+    for start, end in pairwise([*firsts, len(partitions)]):
+        stored = stores[int(partitions[start])].get_stored(keys[start:end])
+        shown = show([None if each is None else unstamp(each)[1] for each in stored])
+        for row, value in zip(rows[start:end], shown, strict=True):
+            found[row] = value
+    return pa.array(found, pa.binary())
 
 
-def _in_turn(
-    join: ToJoin,
-    partitions: Sequence[int],
-    keys: Bytes,
-    changes: Keyed,
-    held: dict[tuple[int, bytes | None], bytes | None],
-) -> list[bytes | None]:
-    """The matches of the records while the table changes; `held` follows it."""
-    found: list[bytes | None] = [None] * len(partitions)
-    changing = changes.partitions.to_pylist()
-    changed, values = encoded(changes.keys), changes.columns[OUT_VALUE].to_pylist()
-    turns, record_turns = places_among((changing, changes.columns), (partitions, join.rows))
-    records = ((place, True, row) for row, place in enumerate(record_turns))
-    updates = ((place, False, row) for row, place in enumerate(turns) if changed[row] is not None)
-    for _, is_record, row in sorted(chain(records, updates)):
-        if is_record:
-            found[row] = held.get((partitions[row], keys[row]))
-        else:
-            held[changing[row], changed[row]] = values[row]
-    return found
+def _latest(whose: Vector, turns: Vector, changes: int) -> Vector:
+    """Of each record, which stand behind so many changes, the last change before its turn of what it asks; -1: none."""
+    order = np.lexsort((turns, whose))
+    at = np.arange(len(order))
+    last = np.maximum.accumulate(np.where(order < changes, at, -1))
+    begin = np.maximum.accumulate(np.where(np.diff(whose[order], prepend=-1) != 0, at, 0))
+    found = np.empty(len(order), np.int64)
+    found[order] = np.where(last >= begin, order[last], -1)
+    return found[changes:]
+
+
+def _taken(values: list[pa.BinaryArray], places: pa.Int64Array) -> pa.ChunkedArray:
+    """The values at these places of all, one behind the other."""
+    all_ = pa.concat_arrays([each.cast(pa.large_binary()) for each in values])
+    pieces = (places.slice(start, _PIECE) for start in range(0, len(places), _PIECE))
+    return pa.chunked_array([all_.take(each).cast(pa.binary()) for each in pieces], pa.binary())

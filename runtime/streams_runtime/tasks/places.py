@@ -7,7 +7,11 @@ streams, and of one topic by the offsets.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
@@ -15,7 +19,8 @@ from streams_runtime.pipeline.stream_nodes import ELEMENT
 
 Place = tuple[int, int, int, str, int, int]
 """Partition, time that its topic has come to, rank of the topic, topic, offset, rank: sorts by turn."""
-Rows = tuple[Sequence[int], pa.Table]
+Vector = npt.NDArray[np.int64]
+Rows = tuple[Sequence[int] | Vector, pa.Table]
 """The partition of each row, and the rows' topics, offsets and times, beside whatever else they have."""
 
 
@@ -29,23 +34,74 @@ def places_among(*several: Rows) -> list[list[Place]]:
 
     A topic has the rank of the first of them that has records of it.
     """
-    where: list[tuple[int, str, int, int, int, int]] = []  # partition, topic, offset, time, of several, row
-    ranks: dict[str, int] = {}
-    for number, (partitions, rows) in enumerate(several):
-        times = rows[TURN if TURN in rows.column_names else "_timestamp"].cast(pa.int64()).to_pylist()
-        came_of = FROM_TOPIC in rows.column_names
-        topics = rows[FROM_TOPIC if came_of else "_topic"].to_pylist()
-        offsets = rows[FROM_OFFSET if came_of else "_offset"].to_pylist()
-        for topic in set(topics):
-            ranks.setdefault(topic, number)
-        places_of_rows = zip(partitions, topics, offsets, times, strict=True)
-        where += [(*each, number, row) for row, each in enumerate(places_of_rows)]
-    found: list[list[Place]] = [[(0, 0, 0, "", 0, 0)] * len(partitions) for partitions, _ in several]
-    come: dict[tuple[int, str], int] = {}
-    for partition, topic, offset, time, number, row in sorted(where):
-        come[partition, topic] = max(time, come.get((partition, topic), time))
-        found[number][row] = (partition, come[partition, topic], ranks[topic], topic, offset, number)
-    return found
+    if not several:
+        return []
+    found = _placed(several)
+    columns = (found.partitions, found.come, found.ranks, found.topics, found.offsets, found.numbers)
+    whole = list(zip(*(each.tolist() for each in columns), strict=True))
+    return [whole[start:end] for start, end in found.parts]
+
+
+def turns_among(*several: Rows) -> list[Vector]:
+    """A number for each row, by which they have their turns; rows at one place in the order in which they are given."""
+    found = _placed(several)
+    by_name = np.unique(found.topics, return_inverse=True)[1]
+    order = np.lexsort((found.numbers, found.offsets, by_name, found.ranks, found.come, found.partitions))
+    turns = np.empty(len(order), np.int64)
+    turns[order] = np.arange(len(order))
+    return [turns[start:end] for start, end in found.parts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """The rows of several, one after the other, by the parts of their places; `parts`: from where to where each is."""
+
+    partitions: Vector
+    come: Vector
+    ranks: Vector
+    topics: npt.NDArray[np.object_]
+    offsets: Vector
+    numbers: Vector
+    parts: list[tuple[int, int]]
+
+
+def _placed(several: Sequence[Rows]) -> _Placed:
+    sizes = [len(rows) for _, rows in several]
+    ends = np.cumsum(sizes).tolist()
+    partitions = np.concatenate([np.asarray(each, np.int64) for each, _ in several])
+    topics = pa.chunked_array([each for _, rows in several for each in _own(rows, FROM_TOPIC, "_topic").chunks])
+    encoded = topics.combine_chunks().dictionary_encode()
+    names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
+    offsets = np.concatenate([_integers(_own(rows, FROM_OFFSET, "_offset")) for _, rows in several])
+    times = np.concatenate([_integers(_own(rows, TURN, "_timestamp").cast(pa.int64())) for _, rows in several])
+    numbers = np.repeat(np.arange(len(several)), sizes)
+    ranks = np.full(len(names), len(several))
+    np.minimum.at(ranks, codes, numbers)
+    come = _come_to(partitions * len(names) + codes, offsets, times, numbers)
+    named = np.array([*names, None], object)[:-1]
+    return _Placed(partitions, come, ranks[codes], named[codes], offsets, numbers, list(pairwise([0, *ends])))
+
+
+def _own(rows: pa.Table, name: str, other: str) -> pa.ChunkedArray:
+    """What the rows came of, where they have it; else what they are."""
+    return rows[name if name in rows.column_names else other]
+
+
+def _integers(column: pa.ChunkedArray) -> Vector:
+    assert not column.null_count, "rows without a place have no turn"
+    return np.concatenate([np.empty(0, np.int64), *(each.to_numpy() for each in column.chunks)])
+
+
+def _come_to(logs: Vector, offsets: Vector, times: Vector, numbers: Vector) -> Vector:
+    """The largest time of each row's log up to it."""
+    order = np.lexsort((numbers, times, offsets, logs))
+    found = times[order]
+    firsts = np.flatnonzero(np.diff(logs[order], prepend=-1)).tolist()
+    for start, end in pairwise([*firsts, len(order)]):
+        np.maximum.accumulate(found[start:end], out=found[start:end])
+    come = np.empty(len(order), np.int64)
+    come[order] = found
+    return come
 
 
 def ways_of(rows: pa.Table) -> list[list[int]]:

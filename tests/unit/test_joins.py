@@ -1,0 +1,105 @@
+"""A stream beside a table, in whole columns: each record meets what a loop, record by record, would let it meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams_runtime.pipeline.joins import MATCH
+from streams_runtime.pipeline.nodes import OUT_VALUE
+from streams_runtime.pipeline.stage import Keyed, ToJoin
+from streams_runtime.state.shown import as_stored
+from streams_runtime.state.store import stamp
+from streams_runtime.tasks.joins import matched
+from streams_runtime.tasks.places import places_among, turns_among
+from streams_runtime.topology.nodes import Format, JoinNode, TableSourceNode
+
+Row = tuple[int, str | None, int]
+"""Partition, key and time."""
+TABLE = TableSourceNode("users", "users", Format("string"), Format("bytes"), None, "users", "p")
+KEYS = st.none() | st.sampled_from(["", "a", "b", "c" * 40])
+ROWS = st.lists(st.tuples(st.integers(0, 2), KEYS, st.integers(0, 9)), max_size=25)
+VALUES = st.none() | st.binary(max_size=3)
+
+
+@dataclass
+class Store:
+    held: dict[bytes, bytes] = field(default_factory=dict)
+
+    def get_stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        assert list(keys) == sorted(set(keys)), "sorted keys are read faster"
+        return [self.held.get(key) for key in keys]
+
+
+def placed(topic: str, rows: Sequence[Row]) -> dict[str, pa.Array]:
+    offsets: dict[int, int] = {}
+    columns = {"_topic": pa.array([topic] * len(rows), pa.string())}
+    numbers = [offsets.setdefault(at, 0) for at, *_ in rows]
+    for row, (at, *_) in enumerate(rows):
+        numbers[row] = offsets[at]
+        offsets[at] += 1
+    columns["_offset"] = pa.array(numbers, pa.int64())
+    columns["_timestamp"] = pa.array([time * 1000 for *_, time in rows], pa.timestamp("us", tz="UTC"))
+    return columns
+
+
+def chunked(values: Sequence[object], kind: pa.DataType) -> pa.ChunkedArray:
+    middle = len(values) // 2
+    return pa.chunked_array([pa.array(values[:middle], kind), pa.array(values[middle:], kind)])
+
+
+def changes_of(rows: Sequence[Row], values: Sequence[bytes | None]) -> Keyed:
+    columns = {OUT_VALUE: chunked(values, pa.binary()), **placed("users", rows)}
+    partitions, keys, times = zip(*rows, strict=True) if rows else ((), (), ())
+    kinds = (pa.int32(), pa.string(), pa.int64())
+    return Keyed(TABLE, *(map(chunked, (partitions, keys, times), kinds)), pa.table(columns))
+
+
+def by_a_loop(rows: Sequence[Row], changes: Keyed, stores: dict[int, Store], records: pa.Table) -> list[bytes | None]:
+    held = {(at, key.decode()): value[8:] for at, store in stores.items() for key, value in store.held.items()}
+    at, keys, values = changes.partitions.to_pylist(), changes.keys.to_pylist(), changes.columns[OUT_VALUE].to_pylist()
+    turns, mine = places_among((at, changes.columns), (records["_partition"].to_pylist(), records))
+    events = [(turn, 0, row) for row, turn in enumerate(turns)] + [(turn, 1, row) for row, turn in enumerate(mine)]
+    found: list[bytes | None] = [None] * len(rows)
+    for _, of_stream, row in sorted(events):
+        if of_stream:
+            found[row] = None if rows[row][1] is None else held.get(rows[row][:2])  # type: ignore[arg-type]
+        elif keys[row] is not None:
+            held[at[row], keys[row]] = values[row]
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(ROWS, ROWS, st.data(), st.booleans())
+def test_each_record_meets_what_the_table_holds_when_its_turn_comes(
+    rows: list[Row], changed: list[Row], data: st.DataObject, left: bool
+) -> None:
+    values = data.draw(st.lists(VALUES, min_size=len(changed), max_size=len(changed)))
+    stored = data.draw(st.dictionaries(st.tuples(st.integers(0, 2), KEYS), st.binary(max_size=3)))
+    stores = {number: Store() for number in range(3)}
+    for (number, key), value in stored.items():
+        if key is not None:
+            stores[number].held[key.encode()] = stamp(0, value)
+    partitions, keys = [at for at, *_ in rows], [key for _, key, _ in rows]
+    columns = {"_partition": chunked(partitions, pa.int32()), "_key": chunked(keys, pa.string())}
+    records = pa.table({**columns, **placed("orders", rows)})
+    join = ToJoin(JoinNode("joined", "orders", "users", left, (), "p"), records)
+    changes = changes_of(changed, values)
+    expected = by_a_loop(rows, changes, stores, records)
+    found = matched(join, changes, stores, as_stored).rows  # type: ignore[arg-type]
+    kept = [row for row, value in enumerate(expected) if left or value is not None]
+    assert found[MATCH].to_pylist() == [expected[row] for row in kept]
+    assert found.drop_columns([MATCH]).to_pylist() == records.take(pa.array(kept, pa.int64())).to_pylist()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ab"), ROWS), min_size=1, max_size=3))
+def test_numbers_of_turns_sort_as_places_do(given: list[tuple[str, list[Row]]]) -> None:
+    several = [([at for at, *_ in rows], pa.table(placed(topic, rows))) for topic, rows in given]
+    places = [place for each in places_among(*several) for place in each]
+    turns = [turn for each in turns_among(*several) for turn in each.tolist()]
+    assert sorted(range(len(places)), key=places.__getitem__) == sorted(range(len(turns)), key=turns.__getitem__)
