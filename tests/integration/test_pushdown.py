@@ -63,15 +63,33 @@ LEFT_TO_SPARK = {
 }
 
 
+WINDOWS: dict[str, dict[str, Any]] = {
+    "windows": {"tumbling": {"size": "3ms", "grace": "0ms"}},
+    "windows with grace": {"tumbling": {"size": "2ms", "grace": "2ms"}},
+}
+"""Of the topologies with these names, which are taken over too."""
+TAKEN_OVER |= {
+    "windows": ("string", [{"where": "a >= 0 or s = 'x'"}]),
+    "windows with grace": ("long", []),
+}
+
 Both = dict[str, tuple[SubTopologyRunner, SubTopologyRunner]]
 
 
-def pipeline(spark: SparkSession, steps: list[dict[str, Any]], aggregate: dict[str, str], key: str, **more: Any) -> Any:
+def pipeline(
+    spark: SparkSession,
+    steps: list[dict[str, Any]],
+    aggregate: dict[str, str],
+    key: str,
+    window: dict[str, Any] | None = None,
+    **more: Any,
+) -> Any:
     named, before = [], "in"
     for number, step in enumerate(steps):
         named.append({"name": f"s{number}", "from": before} | step)
         before = f"s{number}"
-    named.append({"name": "totals", "from": before, "aggregate": aggregate, "store": "totals"})
+    divided = {} if window is None else {"window": window}
+    named.append({"name": "totals", "from": before, "aggregate": aggregate, "store": "totals", **divided})
     return Pipeline(spark, topology_of([source(schema=SCHEMA, key=key, **more)], named))
 
 
@@ -80,7 +98,7 @@ def both(spark: SparkSession) -> Both:
     """Of each topology that is taken over, what runs it so, and what lets Spark do all of it."""
     found = {}
     for name, (key, steps) in TAKEN_OVER.items():
-        one = pipeline(spark, steps, ALL, key)
+        one = pipeline(spark, steps, ALL, key, WINDOWS.get(name))
         sub = one.topology.subtopologies[0]
         found[name] = (
             SubTopologyRunner(one.compiler, RecordReader(spark, {}), sub),
@@ -94,9 +112,12 @@ def told(result: StageResult) -> Any:
     (keyed,) = result.keyed
     table = keyed.table.drop_columns(["_key"])
     # As bytes: a text may be any.
+    if keyed.within is not None:
+        for name in keyed.within.column_names:
+            table = table.append_column(name, keyed.within[name])
     rows = list(zip(encoded(keyed.keys), table.to_pylist(), strict=True))
-    assert len({(row["_partition"], key) for key, row in rows}) == len(rows)
-    return sorted(rows, key=repr), keyed.table.schema.types, result.dropped, result.accounts
+    assert len({(row["_partition"], key, row.get("_window")) for key, row in rows}) == len(rows)
+    return sorted(rows, key=repr), table.schema.types, result.dropped, result.accounts, result.late
 
 
 def outcome(runner: SubTopologyRunner, records: BatchInput) -> Any:
@@ -199,6 +220,19 @@ def test_it_is_taken_over(both: Both, name: str) -> None:
     assert [runner.is_taken_over for runner in both[name]] == [True, False]
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"hopping": {"size": "4ms", "advance": "2ms"}},
+        {"sliding": {"timeDifference": "3ms"}},
+        {"session": {"gap": "2ms"}},
+    ],
+)
+def test_windows_that_overlap_are_left_to_spark(spark: SparkSession, window: dict[str, Any]) -> None:
+    (runner,) = pipeline(spark, [], {"n": "count(*)"}, "string", window).runners.values()
+    assert not runner.is_taken_over
+
+
 @pytest.mark.parametrize("what", LEFT_TO_SPARK)
 def test_it_is_left_to_spark(spark: SparkSession, what: str) -> None:
     (runner,) = pipeline(spark, *LEFT_TO_SPARK[what], "string").runners.values()
@@ -226,9 +260,36 @@ def test_ranges_that_workers_read_give_the_same(
     assert (account.records, account.broken, expected[2]) == (900, 0 if whole_records else 9, 36)
 
 
-def written(properties: dict[str, str], topic: str, partitions: int, whole_records: bool) -> tuple[OffsetRange, ...]:
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_what_is_late_for_a_window_is_so_by_all_records_of_its_partition(
+    spark: SparkSession, broker: Any, namespace: str, partitions: int
+) -> None:
+    properties = client_properties(broker.bootstrap_servers, {})
+    ranges = written(properties, namespace, partitions, whole_records=True, back=100)
+    window = {"tumbling": {"size": "50ms", "grace": "10ms"}}
+    one = pipeline(spark, [{"where": "a >= 0"}], ALL, "string", window, topic=namespace)
+    reader, sub = RecordReader(spark, properties), one.topology.subtopologies[0]
+    over, whole = (SubTopologyRunner(one.compiler, reader, sub, take_over=taken) for taken in (True, False))
+    expected = told(whole.run(BatchInput(ranges)))
+    assert expected[-1] > 0
+    assert told(over.run(BatchInput(ranges))) == expected
+    assert over._sparks_turns == 0  # it was not left to Spark after all
+
+
+def test_windows_beside_records_that_only_spark_reads_are_spark_s(both: Both) -> None:
+    records = batch(*(Record(b"k", value, time=time) for time, value in [(9, b'\n{"a": 1}'), (1, json(a=1))]))
+    over, whole = both["windows"]
+    expected = told(whole.run(records))
+    assert told(over.run(records)) == expected
+    assert expected[-1] == 1
+
+
+def written(
+    properties: dict[str, str], topic: str, partitions: int, whole_records: bool, back: int = 0
+) -> tuple[OffsetRange, ...]:
     """A topic with 900 records of 40 keys, of which 36 have no key, and, unless they are whole ones, 9 can't be read
-    and as many have no value.
+    and as many have no value. Every seventh is by `back` older than the one before it:
+    number 100, with which a second fetch begins, and number 450, with which a second part would begin.
     """
     odd = {} if whole_records else {50: None, 0: b"{"}
     admin = Admin(properties)
@@ -237,7 +298,7 @@ def written(properties: dict[str, str], topic: str, partitions: int, whole_recor
     for number in range(900):
         value = odd.get(number % 100, b'{"a": %d, "s": "x"}' % number)
         key = None if number % 25 == 1 else b"k%d" % (number % 40)
-        producer.send(topic, [key], [value], [1000 + number], partition=number % partitions)
+        producer.send(topic, [key], [value], [1000 + number - back * (number % 7 == 2)], partition=number % partitions)
     producer.flush()
     producer.close()
     places = [TopicPartition(topic, number) for number in range(partitions)]

@@ -19,6 +19,11 @@ def test_filters_and_plain_aggregates_are_foreseen() -> None:
     assert is_foreseen(topology_of([SOURCE], [WHERE, TOTALS | {"from": "w"}], OUT))
 
 
+def test_tumbling_windows_are_foreseen() -> None:
+    window = {"window": {"tumbling": {"size": "1m", "grace": "1s"}}}
+    assert is_foreseen(topology_of([SOURCE], [WHERE, TOTALS | window | {"from": "w"}], OUT))
+
+
 @pytest.mark.parametrize(
     ("sources", "steps", "sinks"),
     [
@@ -28,12 +33,13 @@ def test_filters_and_plain_aggregates_are_foreseen() -> None:
         ([SOURCE], [WHERE | {"where": "a + 1 > 0"}, TOTALS | {"from": "w"}], OUT),
         ([SOURCE], [TOTALS | {"aggregate": {"a": "first(a)"}}], OUT),
         ([SOURCE], [TOTALS | {"aggregate": {"a": "sum(abs(a))"}}], OUT),
-        ([SOURCE], [TOTALS | {"window": {"tumbling": {"size": "1m"}}}], OUT),
+        ([SOURCE], [TOTALS | {"window": {"hopping": {"size": "1m", "advance": "10s"}}}], OUT),
+        ([SOURCE], [TOTALS | {"window": {"tumbling": {"size": "1m"}, "late": {"topic": "late"}}}], OUT),
         ([SOURCE], [{"name": "k", "from": "in", "keyBy": "s"}, TOTALS | {"from": "k"}], OUT),
         ([SOURCE], [TOTALS, WHERE | {"from": "t", "where": "n > 1"}], [{"from": "w", "topic": "out"}]),
         ([SOURCE], [WHERE], [{"from": "w", "topic": "out"}]),
     ],
-    ids=["time", "format", "function", "sum", "order", "argument", "window", "key", "behind", "no aggregate"],
+    ids=["time", "format", "function", "sum", "order", "argument", "window", "late", "key", "behind", "no aggregate"],
 )
 def test_what_needs_spark_for_rows_is_not(sources: Any, steps: Any, sinks: Any) -> None:
     assert not is_foreseen(topology_of(sources, steps, sinks))

@@ -144,14 +144,14 @@ class Compiler:
                 return None
         rows = self._spark.createDataFrame([], self._known.outputs[source.name].schema)
         match self.stream_outlets(sub, {source.name: rows}, {}):
-            case [Outlet(AggregateNode(windows=None) as node, rows)] if node.name not in self._traits.told:
+            case [Outlet(AggregateNode() as node, rows)] if node.name not in self._traits.told:
                 state = self._known.aggregates[node.name]
             case _:
                 return None
         if state.in_turn or decoder.timestamp is not None:
             return None
         plan = plan_of(rows.agg(*(F.expr(each.expression).alias(each.name) for each in state.columns)))
-        stage = None if plan is None else stage_of(plan, decoder.key.name, decoder.json)
+        stage = None if plan is None else stage_of(plan, decoder.key.name, decoder.json, node.windows)
         if stage is None:
             return None
         schema = to_arrow_schema(self.partial_aggregates(node, rows, Observation()).schema)

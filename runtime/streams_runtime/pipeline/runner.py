@@ -117,6 +117,7 @@ class SubTopologyRunner:
             return None
         result.accounts = {name: each.with_more(answer.records) for name, each in result.accounts.items()}
         result.dropped += answer.dropped
+        result.late += answer.late
         names = [column.name for column in self._compiler.aggregate(over.node.name).columns]
         result.keyed = [keyed_of(over.node, partials, names)]
         return result

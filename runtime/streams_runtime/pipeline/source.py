@@ -81,7 +81,9 @@ class RecordReader:
         ranges = batch.ranges_of(topic)
         if batch.records is not None or not ranges:
             return answered_here(stage, batch.records_of(topic))
-        return answered_by_workers(self._spark, self._properties, topic, parts_of(ranges, self._cores), stage)
+        whole = stage.windows is not None  # what is late goes by all of a partition's records before it
+        parts = parts_of(ranges, self._cores, whole)
+        return answered_by_workers(self._spark, self._properties, topic, parts, stage)
 
     def from_records(self, records: pa.Table | None, wanted: Wanted = ALL) -> DataFrame:
         """A DataFrame of fetched records; None: of no records."""
@@ -90,11 +92,11 @@ class RecordReader:
         return self._spark.createDataFrame(wanted.read(records) if some else wanted.schema.empty_table())
 
 
-def parts_of(ranges: Sequence[OffsetRange], count: int) -> Sequence[Ranges]:
+def parts_of(ranges: Sequence[OffsetRange], count: int, whole: bool = False) -> Sequence[Ranges]:
     """Ranges of one topic, divided into parts of about as many records each, at most `count`.
 
-    A partition may be cut: Spark gives the parts back in order, and with it the partition's records. It is not cut for
-    the sake of a tenth of a part.
+    Unless they are to stay `whole`, a partition may be cut: Spark gives the parts back in order, and with it the
+    partition's records. It is not cut for the sake of a tenth of a part.
     """
     size = -(-sum(each.end - each.start for each in ranges) // count)
     parts: list[dict[int, tuple[int, int]]] = [{}]
@@ -105,7 +107,7 @@ def parts_of(ranges: Sequence[OffsetRange], count: int) -> Sequence[Ranges]:
             if room <= size // 10 and len(parts) < count:
                 parts.append({})
                 room += size
-            fits = each.end - start <= room + size // 10 or len(parts) == count
+            fits = whole or each.end - start <= room + size // 10 or len(parts) == count
             end = each.end if fits else start + room
             parts[-1][each.partition.partition] = (start, end)
             room -= end - start

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from streams_runtime.pipeline.pushdown.partial import KEYS
 from streams_runtime.topology.nodes import AggregateNode, Node, SinkNode, SourceNode, TransformNode
 from streams_runtime.topology.plan import Topology
+from streams_runtime.topology.windows import TimeWindows
 
 _FUNCTIONS = frozenset({"count", "sum", "min", "max", "avg"})
 _CALL = re.compile(r"([a-z_]\w*)\s*\(", re.IGNORECASE)
@@ -20,7 +21,9 @@ _SIMPLE = re.compile(r"(?:'[^'\\]*'|[\w\s.,()<>=!])*")
 
 
 def is_foreseen(topology: Topology) -> bool:
-    """Whether every part of it is one source of JSON, `where`s and `select`s, one aggregate by key, and sinks."""
+    """Whether every part of it is one source of JSON, `where`s and `select`s, one aggregate by key or tumbling windows,
+    and sinks.
+    """
     return all(_is_simple(sub.nodes) for sub in topology.every_subtopology)
 
 
@@ -37,10 +40,23 @@ def _fits(node: Node, aggregates: set[str]) -> bool:
         case TransformNode():
             told = [node.where or "", *(expression for _, expression in node.select or ())]
             return node.input not in aggregates and all(map(_is_plain, told))
-        case AggregateNode(windows=None):
+        case AggregateNode() if _is_by_key(node):
             return all(each.function in _FUNCTIONS and _is_plain(each.argument or "") for each in node.aggregates)
         case SinkNode():
             return node.input in aggregates
+        case _:
+            return False
+
+
+def _is_by_key(node: AggregateNode) -> bool:
+    """Whether a record falls into one row, which its key and its time say. Records that are too late, where they go to
+    a topic, are Spark's.
+    """
+    match node.windows:
+        case None:
+            return True
+        case TimeWindows(size=size, advance=advance):
+            return size == advance and node.late_topic is None
         case _:
             return False
 

@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero
 
+from streams_runtime.kafka.columns import integers
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.pipeline.json_read import JsonReader
+from streams_runtime.pipeline.nodes import OUT_RECORDS, OUT_WINDOW
 from streams_runtime.pipeline.pushdown.plan import Aggregate, Plan
+from streams_runtime.topology.windows import TimeWindows, Windows
 
 Column = Callable[[str], pa.Array]
 """Gives a column of RAW_SCHEMA by its name."""
@@ -31,26 +34,37 @@ READ_HERE = frozenset(_METADATA) | {KEY, _NULL}
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is made of a source's records. May be pickled."""
+    """What is made of a source's records, of each key or of each of its tumbling windows. May be pickled."""
 
     plan: Plan
     key_format: str
     json: JsonReader
+    windows: TimeWindows | None = None
+
+    @property
+    def divided_by(self) -> tuple[str, ...]:
+        """The columns whose values have partial aggregates of their own."""
+        return (PARTITION, KEY) if self.windows is None else (PARTITION, KEY, OUT_WINDOW)
 
 
-def stage_of(plan: Plan, key_format: str, json: JsonReader | None) -> Stage | None:
-    """A stage; None where keys or values are of a format that only Spark reads, or the plan reads something else."""
+def stage_of(plan: Plan, key_format: str, json: JsonReader | None, windows: Windows | None) -> Stage | None:
+    """A stage; None where keys or values are of a format that only Spark reads, or the plan reads something else, or
+    windows overlap.
+    """
+    tumbling = isinstance(windows, TimeWindows) and windows.size == windows.advance
+    if windows is not None and not tumbling:
+        return None
     if json is None or key_format not in KEYS or not plan.reads <= READ_HERE | set(json.schema.names):
         return None
-    return Stage(plan, key_format, json)
+    return Stage(plan, key_format, json, windows if isinstance(windows, TimeWindows) else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What became of records: partial aggregates by partition and key, and records that are left to Spark.
 
-    `records` were read here, `dropped` of them have no key. Not `done`: a sum may have left its range, or too many
-    records are for Spark to read, and so all of them are left to it.
+    `records` were read here, `dropped` of them have no key, `late` of them came after their window. Not `done`: a sum
+    may have left its range, or too many records are for Spark to read, and so all of them are left to it.
     """
 
     partials: pa.Table
@@ -58,6 +72,7 @@ class Answer:
     records: int = 0
     dropped: int = 0
     done: bool = True
+    late: int = 0
 
 
 @dataclass(slots=True)
@@ -72,7 +87,10 @@ class Gathering:
     _left_count: int = 0
     _records: int = 0
     _dropped: int = 0
+    _late: int = 0
     _done: bool = True
+    _stream_times: dict[int, int] = field(default_factory=dict)
+    """How far each partition has come (ms): the largest time of the records that its windows have met."""
 
     def take(self, column: Column) -> None:
         """Take in some records. `column` is asked for the columns that are needed."""
@@ -91,16 +109,18 @@ class Gathering:
         """What has become of all of them."""
         self._group()
         return Answer(
-            together(self._partials, self.stage.plan.aggregates),
+            together(self._partials, self.stage),
             pa.concat_tables(self._left) if self._left else RAW_SCHEMA.empty_table(),
             self._records,
             self._dropped,
             self._done,
+            self._late,
         )
 
     def _leave(self, column: Column, some: pa.BooleanArray) -> None:
         self._left_count += some.true_count
-        if self._left_count > _LEFT:
+        # What is late for a window goes by all records before it, those that Spark reads included.
+        if self._left_count > _LEFT or self.stage.windows is not None:
             self._left.clear()
             self._done = False
         else:
@@ -131,24 +151,43 @@ class Gathering:
         self._done = self._done and not any(
             each.adds_integers and _largest(kept[each.name]) * self.most >= _WITHIN for each in plan.aggregates
         )
+        if self.stage.windows is not None:
+            kept = self._in_windows(kept, self.stage.windows)
         self._rows.append(kept)
         if sum(map(len, self._rows)) >= _GROUPED:
             self._group()
 
+    def _in_windows(self, rows: pa.Table, windows: TimeWindows) -> pa.Table:
+        """The rows that come in time, with the starts of their windows; see pipeline.windows.in_windows."""
+        times = rows["_timestamp"].cast(pa.int64()).to_numpy() // 1000
+        starts = times - times % windows.advance
+        partitions = rows[PARTITION].to_numpy()
+        closed = np.zeros(len(rows), np.bool_)
+        for number in np.unique(partitions).tolist():
+            mine = np.flatnonzero(partitions == number)
+            come = np.maximum.accumulate(times[mine])
+            come = np.maximum(come, self._stream_times.get(number, come[0]))
+            closed[mine] = starts[mine] + windows.size + windows.grace <= come
+            self._stream_times[number] = int(come[-1])
+        self._late += int(closed.sum())
+        return rows.append_column(OUT_WINDOW, integers(starts)).filter(pa.array(~closed))
+
     def _group(self) -> None:
         if self._rows:
             rows, self._rows = pa.concat_tables(self._rows), []
-            self._partials.append(_grouped(rows, self.stage.plan.aggregates))
+            self._partials.append(_grouped(rows, self.stage))
 
 
-def together(partials: Sequence[pa.Table], aggregates: Sequence[Aggregate]) -> pa.Table:
-    """Partial aggregates of several sets of records, as one of all: each partition's key once."""
+def together(partials: Sequence[pa.Table], stage: Stage) -> pa.Table:
+    """Partial aggregates of several sets of records, as one of all: each partition's key, or window, once."""
     if len(partials) == 1:
         return partials[0]
     if not partials:
         return pa.table({})
+    aggregates = stage.plan.aggregates
     sums = [(each.name, "sum" if each.function == "count" else each.function, _AT_LEAST_ONE) for each in aggregates]
-    return _aggregated(pa.concat_tables(partials), [*sums, (TIME, "max", None)])
+    counted = [] if stage.windows is None else [(OUT_RECORDS, "sum", _AT_LEAST_ONE)]
+    return _aggregated(pa.concat_tables(partials), [*sums, (TIME, "max", None), *counted], stage)
 
 
 def fits_with(partials: pa.Table, aggregates: Sequence[Aggregate]) -> bool:
@@ -160,10 +199,10 @@ _AT_LEAST_ONE = pc.ScalarAggregateOptions(min_count=1)
 _ALL = pc.CountOptions(mode="all")
 
 
-def _grouped(rows: pa.Table, aggregates: Sequence[Aggregate]) -> pa.Table:
+def _grouped(rows: pa.Table, stage: Stage) -> pa.Table:
     rows = rows.append_column(TIME, pc.divide(rows["_timestamp"].cast(pa.int64()), 1000))
     wanted = []
-    for each in aggregates:
+    for each in stage.plan.aggregates:
         match each.function, each.argument:
             case "count", None:
                 rows = rows.append_column(each.name, rows[PARTITION])
@@ -172,16 +211,19 @@ def _grouped(rows: pa.Table, aggregates: Sequence[Aggregate]) -> pa.Table:
                 wanted.append((each.name, "count", None))
             case function, _:
                 wanted.append((each.name, function, _AT_LEAST_ONE))
-    return _aggregated(rows, [*wanted, (TIME, "max", None)])
+    if stage.windows is not None:
+        rows = rows.append_column(OUT_RECORDS, rows[PARTITION])
+        wanted.append((OUT_RECORDS, "count", _ALL))
+    return _aggregated(rows, [*wanted, (TIME, "max", None)], stage)
 
 
-def _aggregated(rows: pa.Table, wanted: Sequence[tuple[str, str, pc.FunctionOptions | None]]) -> pa.Table:
+def _aggregated(rows: pa.Table, wanted: Sequence[tuple[str, str, pc.FunctionOptions | None]], stage: Stage) -> pa.Table:
     # Called as the columns are, so that none comes twice where an aggregate has the name of another's column.
     steps = [(name, f"hash_{function}", options, name) for name, function, options in wanted]
     return acero.Declaration.from_sequence(
         [
             acero.Declaration("table_source", acero.TableSourceNodeOptions(rows)),
-            acero.Declaration("aggregate", acero.AggregateNodeOptions(steps, keys=[PARTITION, KEY])),
+            acero.Declaration("aggregate", acero.AggregateNodeOptions(steps, keys=list(stage.divided_by))),
         ]
     ).to_table(use_threads=False)
 

@@ -13,7 +13,7 @@ from streams_runtime.kafka.range_reader import shared_reader
 from streams_runtime.pipeline.pushdown.partial import Answer, Gathering, Stage, together
 from streams_runtime.pipeline.scan import Ranges, uncollected
 
-_ANSWER = "partials binary, left binary, records bigint, dropped bigint, done boolean"
+_ANSWER = "partials binary, left binary, records bigint, dropped bigint, done boolean, late bigint"
 _SCHEMA = pa.schema(
     [
         ("partials", pa.binary()),
@@ -21,6 +21,7 @@ _SCHEMA = pa.schema(
         ("records", pa.int64()),
         ("dropped", pa.int64()),
         ("done", pa.bool_()),
+        ("late", pa.int64()),
     ]
 )
 
@@ -59,6 +60,7 @@ def answered_by_workers(
         sum(row["records"] for row in rows),
         sum(row["dropped"] for row in rows),
         all(row["done"] for row in rows),
+        sum(row["late"] for row in rows),
     )
 
 
@@ -73,7 +75,7 @@ def _put_together(partials: Sequence[pa.Table], stage: Stage) -> pa.Table:
     numbers = [pc.unique(each["_partition"]).to_pylist() for each in partials]
     if len({number for each in numbers for number in each}) == sum(map(len, numbers)) and partials:
         return pa.concat_tables(partials)
-    return together(partials, stage.plan.aggregates)
+    return together(partials, stage)
 
 
 def _task(
@@ -89,7 +91,8 @@ def _task(
                     for records in shared_reader(properties).read(topic, parts[number]):
                         gathering.take(records.column)
                     answer = gathering.answer()
-                columns = (_closed(answer.partials), _closed(answer.left), answer.records, answer.dropped, answer.done)
+                counts = (answer.records, answer.dropped, answer.done, answer.late)
+                columns = (_closed(answer.partials), _closed(answer.left), *counts)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([value], field.type) for value, field in zip(columns, _SCHEMA, strict=True)],
                     schema=_SCHEMA,

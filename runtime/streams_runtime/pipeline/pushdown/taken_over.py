@@ -31,4 +31,4 @@ class TakenOver:
         aggregates = self.stage.plan.aggregates
         if len(both) > 1 and not fits_with(both[1], aggregates):
             return None
-        return together(both, aggregates).select(self.schema.names).cast(self.schema)
+        return together(both, self.stage).select(self.schema.names).cast(self.schema)
