@@ -13,13 +13,13 @@ from pyarrow import acero
 from streams_runtime.kafka.columns import integers
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.pipeline.json_read import JsonReader
-from streams_runtime.pipeline.nodes import OUT_RECORDS, OUT_WINDOW
 from streams_runtime.pipeline.pushdown.plan import Aggregate, Plan
 from streams_runtime.topology.windows import TimeWindows, Windows
 
 Column = Callable[[str], pa.Array]
 """Gives a column of RAW_SCHEMA by its name."""
-PARTITION, KEY, TIME = "_partition", "_key", "_time"
+# Names as pipeline.nodes has them, which Spark's workers, where this runs, would import with all that it needs.
+PARTITION, KEY, TIME, WINDOW, RECORDS = "_partition", "_key", "_time", "_window", "_records"
 _METADATA = {PARTITION: "partition", "_offset": "offset", "_timestamp": "timestamp"}
 _NULL = "_null"
 _WIDTH = {"long": (8, ">i8", pa.int64()), "int": (4, ">i4", pa.int32())}
@@ -44,7 +44,7 @@ class Stage:
     @property
     def divided_by(self) -> tuple[str, ...]:
         """The columns whose values have partial aggregates of their own."""
-        return (PARTITION, KEY) if self.windows is None else (PARTITION, KEY, OUT_WINDOW)
+        return (PARTITION, KEY) if self.windows is None else (PARTITION, KEY, WINDOW)
 
 
 def stage_of(plan: Plan, key_format: str, json: JsonReader | None, windows: Windows | None) -> Stage | None:
@@ -170,7 +170,7 @@ class Gathering:
             closed[mine] = starts[mine] + windows.size + windows.grace <= come
             self._stream_times[number] = int(come[-1])
         self._late += int(closed.sum())
-        return rows.append_column(OUT_WINDOW, integers(starts)).filter(pa.array(~closed))
+        return rows.append_column(WINDOW, integers(starts)).filter(pa.array(~closed))
 
     def _group(self) -> None:
         if self._rows:
@@ -186,7 +186,7 @@ def together(partials: Sequence[pa.Table], stage: Stage) -> pa.Table:
         return pa.table({})
     aggregates = stage.plan.aggregates
     sums = [(each.name, "sum" if each.function == "count" else each.function, _AT_LEAST_ONE) for each in aggregates]
-    counted = [] if stage.windows is None else [(OUT_RECORDS, "sum", _AT_LEAST_ONE)]
+    counted = [] if stage.windows is None else [(RECORDS, "sum", _AT_LEAST_ONE)]
     return _aggregated(pa.concat_tables(partials), [*sums, (TIME, "max", None), *counted], stage)
 
 
@@ -212,8 +212,8 @@ def _grouped(rows: pa.Table, stage: Stage) -> pa.Table:
             case function, _:
                 wanted.append((each.name, function, _AT_LEAST_ONE))
     if stage.windows is not None:
-        rows = rows.append_column(OUT_RECORDS, rows[PARTITION])
-        wanted.append((OUT_RECORDS, "count", _ALL))
+        rows = rows.append_column(RECORDS, rows[PARTITION])
+        wanted.append((RECORDS, "count", _ALL))
     return _aggregated(rows, [*wanted, (TIME, "max", None)], stage)
 
 

@@ -1,0 +1,25 @@
+"""What Spark's Python workers load to read: each of them, at each start, and in memory of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from streams_runtime.pipeline import nodes
+from streams_runtime.pipeline.pushdown import partial
+
+READING = {"errors", "kafka", "pipeline.json_read", "pipeline.pushdown", "pipeline.scan", "topology.windows"}
+
+
+def test_a_worker_loads_what_reading_needs_and_nothing_of_plans_and_stores() -> None:
+    script = "import sys, streams_runtime.pipeline.pushdown.scan\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = {name.removeprefix("streams_runtime.") for name in done.stdout.split() if "streams_runtime." in name}
+    packages = {"pipeline", "topology"}
+    others = {name for name in loaded - packages if not any(f"{name}.".startswith(f"{each}.") for each in READING)}
+    assert not others
+
+
+def test_the_names_that_a_worker_gives_its_columns_are_those_of_the_plans() -> None:
+    there = (nodes.OUT_KEY, nodes.OUT_TIME, nodes.OUT_WINDOW, nodes.OUT_RECORDS)
+    assert there == (partial.KEY, partial.TIME, partial.WINDOW, partial.RECORDS)
