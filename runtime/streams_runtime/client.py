@@ -17,6 +17,7 @@ from streams_runtime.kafka.group_consumer import Membership
 from streams_runtime.kafka.properties import client_properties, java_properties
 from streams_runtime.lifecycle.life import Life, Works
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
+from streams_runtime.pipeline.executor_pods import OwnPod
 from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
 from streams_runtime.query.access import OPEN, QueryGuard, check_guard
 from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, open_store
@@ -62,8 +63,10 @@ class StreamsClient:
         restore_listener: StateRestoreListener | None = None,
         queries: QueryGuard = OPEN,
         standby_listener: StandbyUpdateListener | None = None,
+        own_pod: OwnPod | None = None,
     ) -> None:
-        """Builds the plan; connects to nothing. `queries` stands before the query server, as spec.queries asks for.
+        """Builds the plan; connects to nothing. `queries` stands before the query server, as spec.queries asks for;
+        `own_pod` reads the pod that this process is in, which executors that are pods are made of.
 
         Raises:
             ConfigException: a setting that can't be used; the message names the field.
@@ -92,7 +95,7 @@ class StreamsClient:
         self._counters: dict[int, Counters] = {}
         self._topics = InternalTopicManager(self.admin)
         java = java_properties(settings.bootstrap_servers, kafka.config, once)
-        self.engine = EngineRoom(application, self.topology, self.client_properties, java)
+        self.engine = EngineRoom(application, self.topology, self.client_properties, java, own_pod)
         standby_progress = StandbyProgress(standby_listener)
         self._updaters = Updaters(
             self.client_properties,

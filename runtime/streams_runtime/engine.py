@@ -11,12 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.api.spark_checks import is_cluster
-from streams_runtime.errors import IllegalStateException, SchemaRegistryNotAvailableException, StreamsException
+from streams_runtime.api.spark_checks import is_cluster, is_kubernetes, outside_mistake
+from streams_runtime.errors import (
+    IllegalStateException,
+    InvalidApplicationException,
+    SchemaRegistryNotAvailableException,
+    StreamsException,
+)
 from streams_runtime.kafka.schema_registry import SchemaRegistry
 from streams_runtime.pipeline.avro_ids import Schemas
-from streams_runtime.pipeline.cluster import check_executors, cores_of, wait_for_executor, wait_for_master, watch
+from streams_runtime.pipeline.cluster import Cluster, check_executors, wait_for_executor, wait_for_master, watch
 from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.executor_pods import ExecutorPods, OwnPod
 from streams_runtime.pipeline.functions import with_functions
 from streams_runtime.pipeline.group_members import remove_member
 from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
@@ -31,6 +37,7 @@ from streams_runtime.pipeline.session import (
     trouble_with,
 )
 from streams_runtime.pipeline.source import RecordReader
+from streams_runtime.pipeline.standalone import Standalone
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.tasks.processor import BatchProcessor, Counters
 from streams_runtime.tasks.unreadable import ErrorPolicy
@@ -68,6 +75,23 @@ def error_policy(application: StreamsApplication) -> ErrorPolicy:
     return ErrorPolicy(declared.action, declared.dead_letter.topic if declared.dead_letter else None)
 
 
+def cluster_of(application: StreamsApplication, own_pod: OwnPod | None) -> Cluster | None:
+    """What runs the executors; None: this machine's own cores. `own_pod`: how this process reads its pod, if it is one.
+
+    Raises:
+        InvalidApplicationException: executors are to be pods, and this process is in none.
+    """
+    spark = application.spec.spark
+    if not is_cluster(spark.master):
+        return None
+    config = {name: str(value) for name, value in spark.config.items()}
+    if not is_kubernetes(spark.master):
+        return Standalone(spark.master, config)
+    if own_pod is None:
+        raise InvalidApplicationException([outside_mistake(spark.master)])
+    return ExecutorPods(spark.master, config, application.name, own_pod)
+
+
 class EngineRoom:
     """Starts Spark while the threads join the group, and stops it. Safe to use from several threads."""
 
@@ -77,13 +101,15 @@ class EngineRoom:
         topology: Topology,
         properties: Mapping[str, str],
         java_properties: Mapping[str, str],
+        own_pod: OwnPod | None = None,
     ) -> None:
         """`properties` are those of kafka.properties.client_properties, for the reading of ranges; `java_properties`
-        those for Java's client in Spark's JVM.
+        those for Java's client in Spark's JVM; `own_pod`: see `cluster_of`.
 
         Raises:
-            ConfigException: spec.kafka.schemaRegistry has a property that can't be used.
+            ConfigException: spec.kafka.schemaRegistry has a property that can't be used, or spec.spark.master a value.
         """
+        self._cluster = cluster_of(application, own_pod)
         registry = application.spec.kafka.schema_registry
         self.schemas = None if registry is None else SchemaRegistry(registry)
         self._application = application
@@ -200,12 +226,12 @@ class EngineRoom:
         if self._closing.is_set():
             raise IllegalStateException("the client was closed while Spark started")
 
-    def _have_executors(self, session: SparkSession, master: str, cores: int) -> None:
+    def _have_executors(self, session: SparkSession, cluster: Cluster) -> None:
         """Return when a cluster works for this client."""
-        wait_for_executor(session, master, self._closing)
+        wait_for_executor(session, cluster, self._closing)
         self._go_on()
-        check_executors(session, master, cores)
-        threading.Thread(target=watch, args=(session, master, self._closing), name="cluster", daemon=True).start()
+        check_executors(session, cluster)
+        threading.Thread(target=watch, args=(session, cluster, self._closing), name="cluster", daemon=True).start()
 
     def _start_workers(self, session: SparkSession) -> None:
         """Beside the compiling. What fails here fails again when there are records, and is told then."""
@@ -219,13 +245,15 @@ class EngineRoom:
             config = {name: str(value) for name, value in spark.config.items()}
             self._borrowed = is_running()
             rows = not is_foreseen(self._topology)
-            cluster = spark.master if is_cluster(spark.master) and not self._borrowed else None
+            cluster, there = None if self._borrowed else self._cluster, {}
             if cluster is not None:
                 wait_for_master(cluster, self._closing)
+                self._go_on()
+                there = cluster.settings(self._closing)
             self._go_on()
-            self._session = open_session(self._application.application_id, spark.master, config, rows)
+            self._session = open_session(self._application.application_id, spark.master, config, rows, there)
             if cluster is not None:
-                self._have_executors(self._session, cluster, cores_of(config))
+                self._have_executors(self._session, cluster)
             elif not rows:  # all others warm up by jobs of their own, which would have to wait for this one
                 self._workers = threading.Thread(target=self._start_workers, args=(self._session,), name="workers")
                 self._workers.start()

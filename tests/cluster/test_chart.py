@@ -20,6 +20,9 @@ from kube_binaries import program
 from kube_cluster import Cluster
 from waiting import eventually
 
+from streams_operator.plan.objects.access import role
+from streams_operator.plan.objects.identity import Identity
+
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[2]
@@ -273,6 +276,9 @@ def test_the_operator_can_give_pods_their_rights_and_no_more(api_server: Cluster
     eventually(
         lambda: apply_as(operator, pod_role(kube_namespace, "orders-streams", ["patch"])) == "", "the Role counts"
     )
+    executors = role(Identity("orders", kube_namespace, ""), 1, executors=True)
+    del executors["metadata"]["ownerReferences"]  # there is no resource here
+    assert apply_as(operator, [executors]) == ""
     more = apply_as(operator, pod_role(kube_namespace, "greedy", ["patch", "update"]))
     assert "attempting to grant RBAC permissions not currently held" in more
     assert "forbidden" in apply_as(operator, pod_role("default", "orders-streams", ["patch"]))

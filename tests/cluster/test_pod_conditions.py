@@ -75,7 +75,7 @@ def shop(api_server: Cluster, kube_namespace: str, tmp_path: Path) -> Shop:
     (tmp_path / "token").write_text(kubeconfig["users"][0]["user"]["token"])
     made = Shop(api_server, kube_namespace, ApiAccess(api_server.url, tmp_path / "token", tmp_path / "ca.crt"))
     identity = Identity("orders", kube_namespace, "")
-    for each in (role(identity, 1), role_binding(identity, None)):
+    for each in (role(identity, 1, executors=False), role_binding(identity, None)):
         del each["metadata"]["ownerReferences"]  # there is no resource here, and what has lost its owner is collected
         api_server.apply(each)
     made.make_pod("orders-0")

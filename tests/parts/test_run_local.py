@@ -209,6 +209,7 @@ def document(**spec):
     [
         ({}, []),
         ({"suspend": True}, ["spec.suspend"]),
+        ({"spark": {"master": "k8s://https://kubernetes.default.svc"}}, ["spec.spark.master"]),
         ({"replicas": 0}, ["spec.replicas"]),
         ({"kafka": {"secretRef": {"name": "s"}}, "suspend": True}, ["spec.kafka.secretRef", "spec.suspend"]),
     ],

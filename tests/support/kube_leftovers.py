@@ -18,6 +18,7 @@ _KINDS = (
     "poddisruptionbudgets.policy",
     "leases.coordination.k8s.io",
     "deployments.apps",
+    "limitranges",
 )
 _OURS = "streamsapplications.streamsoperator.io"
 _NO_FINALIZERS = json.dumps({"metadata": {"finalizers": None}})

@@ -1517,11 +1517,28 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "is missing",
         "name of the Secret",
     ),
-    "executor-pods": (
+    "api-server": (
         application(spark={"master": "k8s://x"}),
         "spec.spark.master",
-        "executors as pods are not there yet",
-        "spark://host:port",
+        "no address of an API server",
+        "k8s://https://kubernetes.default.svc",
+    ),
+    "executors": (
+        application(spark={"master": "k8s://https://x"}),
+        "spec.spark.config",
+        "spark.executor.instances is missing",
+        'spark.executor.instances: "2"',
+    ),
+    "executors-of-another-image": (
+        application(
+            spark={
+                "master": "k8s://https://x",
+                "config": {"spark.executor.instances": 1, "spark.kubernetes.container.image": "x"},
+            }
+        ),
+        'spec.spark.config["spark.kubernetes.container.image"]',
+        "the instance sets by itself",
+        "set spec.image",
     ),
     "master": (application(spark={"master": "spark://x"}), "spec.spark.master", "is no master", "spark://host:port"),
     "cores-of-a-cluster": (

@@ -351,3 +351,24 @@ def test_who_may_query_is_part_of_what_a_pod_is_made_from() -> None:
 
 
 GUARDED = {"queries": {"access": {"token": {"secretRef": {"name": "orders-queries"}}}}}
+
+
+def rules(spec: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = objects(spec)["Role orders-streams"]["rules"]
+    return found
+
+
+def test_the_pods_of_an_application_may_make_pods_only_where_its_executors_are_pods() -> None:
+    standalone = {"master": "spark://x:7077", "config": {"spark.cores.max": "1"}}
+    for spec in (None, {"spark": standalone}):
+        assert all("resourceNames" in rule for rule in rules(spec))
+    pods = {"master": "k8s://https://kubernetes.default.svc", "config": {"spark.executor.instances": "1"}}
+    *others, last = rules({"spark": pods})
+    assert others == rules()
+    assert last["resources"] == ["pods"]
+    assert sorted(last["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "watch"]
+
+
+def test_an_application_without_instances_has_no_rights_at_all() -> None:
+    pods = {"master": "k8s://https://kubernetes.default.svc", "config": {"spark.executor.instances": "1"}}
+    assert rules({"replicas": 0, "spark": pods}) == []

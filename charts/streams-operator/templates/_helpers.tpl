@@ -82,6 +82,10 @@ tolerations: {{- toYaml . | nindent 2 }}
 - apiGroups: [""]
   resources: [pods, configmaps]
   verbs: [get, list, watch, create, patch, delete]
+# Not used by the operator: it can only give to pods (those whose executors are pods) what it holds.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [deletecollection]
 # The rest of an application goes with its resource, by owner references.
 - apiGroups: [""]
   resources: [services, serviceaccounts, persistentvolumeclaims]

@@ -17,6 +17,7 @@ from streams_operator.plan.objects.document import document
 from streams_operator.plan.objects.network import disruption_budget, service
 from streams_operator.plan.objects.pod import pod
 from streams_runtime.api import StreamsApplication
+from streams_runtime.api.spark_checks import is_kubernetes
 
 
 def desired_parts(
@@ -28,7 +29,8 @@ def desired_parts(
     yield config_map(identity, digest, text, objects.get(("ConfigMap", names.config(identity.name, digest))))
     yield service_account(identity)
     highest = case.own[-1].ordinal if case.own else None
-    yield role(identity, max(case.replicas, 0 if highest is None else highest + 1))
+    executors = is_kubernetes(application.spec.spark.master)
+    yield role(identity, max(case.replicas, 0 if highest is None else highest + 1), executors)
     yield role_binding(identity, application.spec.template.service_account_name)
     yield service(identity)
     yield disruption_budget(identity)

@@ -45,7 +45,9 @@ class SparkSpec(Model):
         default="local[*]",
         min_length=1,
         description="Spark's master. local[*]: all cores of the instance. spark://host:port, several after commas: a"
-        " standalone cluster, whose workers need this runtime; spark.cores.max of the config is an instance's share.",
+        " standalone cluster, whose workers need this runtime; spark.cores.max of the config is an instance's share."
+        " k8s://https://kubernetes.default.svc: executors are pods beside the instance's; spark.executor.instances of"
+        " the config says how many each instance has.",
     )
     config: dict[str, Property] = Field(
         default_factory=dict, description="Spark properties; all names begin with spark."

@@ -159,6 +159,7 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
         with_secret,
         without_secrets,
     )
+    from streams_runtime.kubernetes.own_pod import OwnPod
     from streams_runtime.kubernetes.query_guard import pod_guard
     from streams_runtime.kubernetes.view import RecordsLeft
     from streams_runtime.settings import InstanceSettings
@@ -176,7 +177,8 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
     left = RecordsLeft()
     guard = pod_guard(application.spec.queries, api.pod.namespace, api.access, mounts.queries)
     try:
-        return StreamsClient(with_secret(application, secret, registry), settings, left, guard), left
+        told, own_pod = with_secret(application, secret, registry), OwnPod(api.access, api.pod)
+        return StreamsClient(told, settings, left, guard, own_pod=own_pod), left
     except InvalidApplicationException as error:
         # Without the chain: its messages may quote a secret value.
         raise without_secrets(error, secret) from None

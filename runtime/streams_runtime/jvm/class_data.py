@@ -8,8 +8,6 @@ its name, so that one that does not fit is another file. Where there is none a J
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +17,7 @@ from pathlib import Path
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.jars import broker_jars, cache_folder, only_one, spark_jars
 from streams_runtime.jvm.java import find_java, java_home
+from streams_runtime.jvm.spark_home import spark_home
 
 _UNUSED = 30 * 24 * 3600.0  # seconds
 # A JVM checks an archive itself as well, goes on without one that does not fit, and should not talk about it.
@@ -76,18 +75,7 @@ def _remove_unused(folder: Path) -> None:
 
 def spark_class_data() -> ClassData:
     """The archive of the JVM of Spark's session. Raises what `spark_jars` and `find_java` raise."""
-    return _class_data("spark", [*spark_jars(), *sorted((_spark_home() / "jars").glob("*.jar"))])
-
-
-def _spark_home() -> Path:
-    """As PySpark finds it, without importing it: that takes half a second, and a broker's start needs none of it."""
-    named = os.environ.get("SPARK_HOME")
-    if named:
-        return Path(named)
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise EnvironmentException("the package pyspark is not installed; install this project with its extra runtime")
-    return Path(found.origin).parent
+    return _class_data("spark", [*spark_jars(), *sorted((spark_home() / "jars").glob("*.jar"))])
 
 
 def broker_class_data() -> ClassData:

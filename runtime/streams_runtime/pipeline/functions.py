@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType
 
 from streams_runtime.api.spark_checks import is_cluster
 from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
-from streams_runtime.pipeline.cluster import send_modules
+from streams_runtime.pipeline.modules import send_modules
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.pipeline.user_function import RowFunction, SeriesFunction
 from streams_runtime.topology.plan import Function

@@ -8,19 +8,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from streams_runtime.api.spark_checks import is_cluster
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.class_data import spark_class_data
-from streams_runtime.jvm.jars import spark_jars
 from streams_runtime.jvm.java import find_java, java_home
-from streams_runtime.pipeline.cluster import JARS, cluster_settings
+from streams_runtime.jvm.spark_home import LOG_OPTION, first_on_class_path
 
 __all__ = [
     "SparkSession",
@@ -67,23 +64,26 @@ _PLANNING_ONLY = (
 # Rows that go through it are throughput work in a small heap, where the parallel collector takes a tenth less of
 # the processor than G1.
 _OF_ROWS = ("-XX:+UseParallelGC",)
-_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_JARS = "spark.jars"
+_NOWHERE: Mapping[str, str] = {}
 
 
 def _java_options(rows: bool) -> tuple[str, ...]:
     """Those of the driver's JVM, before the ones that the user gives (spark.driver.extraJavaOptions)."""
-    log = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
-    return (log, *(_OF_ROWS if rows else _PLANNING_ONLY), *spark_class_data().options)
+    return (LOG_OPTION, *(_OF_ROWS if rows else _PLANNING_ONLY), *spark_class_data().options)
 
 
-def spark_settings(master: str, config: Mapping[str, str], rows: bool = True) -> dict[str, str]:
+def spark_settings(
+    master: str, config: Mapping[str, str], rows: bool = True, cluster: Mapping[str, str] = _NOWHERE
+) -> dict[str, str]:
     """Spark properties of a session: what the runtime needs, and `config` (spec.spark.config) on top of it.
 
-    `rows`: whether records' rows go through Spark's JVM, which is then worth optimising.
+    `rows`: whether records' rows go through Spark's JVM, which is then worth optimising. `cluster`: what a cluster
+    needs beside that (cluster.Cluster.settings); its jars have those of `config` among them.
 
     A batch is small and its plan simple, so adaptive execution and the UI are off, and there are as many shuffle
     partitions as cores. The connectors' jars are on the JVM's own class path, as archived classes have to be
-    (jvm/class_data.py); those of the user's follow them. Raises OSError: see cluster_settings.
+    (jvm/class_data.py); those of the user's follow them.
     """
     cores = os.cpu_count() or 1
     own = {
@@ -102,12 +102,10 @@ def spark_settings(master: str, config: Mapping[str, str], rows: bool = True) ->
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.optimizer.excludedRules": ",".join(_OPTIMIZER + rule for rule in _EXCLUDED_RULES),
     }
-    jars = {_CLASS_PATH: os.pathsep.join([*map(str, spark_jars()), *filter(None, [config.get(_CLASS_PATH)])])}
-    if is_cluster(master):
-        there = cluster_settings(master, config)
-        jars[JARS] = there.pop(JARS)
-        own |= there
-    return own | dict(config) | jars
+    last = {_CLASS_PATH: first_on_class_path(filter(None, [config.get(_CLASS_PATH)]))}
+    if _JARS in cluster:
+        last[_JARS] = cluster[_JARS]
+    return {**own, **cluster, **config, **last}
 
 
 def is_running() -> bool:
@@ -116,11 +114,15 @@ def is_running() -> bool:
 
 
 def open_session(
-    name: str, master: str = "local[*]", config: Mapping[str, str] | None = None, rows: bool = True
+    name: str,
+    master: str = "local[*]",
+    config: Mapping[str, str] | None = None,
+    rows: bool = True,
+    cluster: Mapping[str, str] = _NOWHERE,
 ) -> SparkSession:
     """Start Spark in this process, or return the session that runs already; takes 5 to 10 s the first time.
 
-    `rows`: see spark_settings.
+    `rows`, `cluster`: see spark_settings.
 
     Raises:
         EnvironmentException: Java, or the connector's jars, can't be found, or Spark's JVM does not start; the message
@@ -128,18 +130,16 @@ def open_session(
     """
     os.environ["JAVA_HOME"] = str(java_home(find_java()))
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if not is_cluster(master):
+    if not cluster:
         # Without it Spark asks for the address of this machine's name, which may have none.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # It prints the whole stack of every refused expression; the mistake itself is raised, with its field.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     builder = SparkSession.builder.appName(name)
     try:
-        for key, value in spark_settings(master, config or {}, rows).items():
+        for key, value in spark_settings(master, config or {}, rows, cluster).items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
-    except OSError as failure:
-        raise EnvironmentException(f"there is no way to {master}: {failure}; look at spec.spark.master") from failure
     except Py4JError as failure:
         raise EnvironmentException(f"Spark did not start with {master}: {_first_line(failure)}") from failure
     except PySparkRuntimeError as failure:

@@ -1,4 +1,4 @@
-"""By what right a pod sets its own conditions: its account, and a role that names the application's pods alone."""
+"""By what right a pod sets its own conditions, and makes executors: its account, and a role of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from streams_operator import names
 from streams_operator.plan.objects.identity import Identity
 
 _RBAC = "rbac.authorization.k8s.io"
+_EXECUTORS: dict[str, Any] = {
+    "apiGroups": [""],
+    "resources": ["pods"],
+    "verbs": ["create", "delete", "deletecollection", "get", "list", "watch"],
+}
+"""What Spark does with pods. No right to make one can name it, and none can go by labels, so this is about all pods of
+the namespace."""
 
 
 def service_account(identity: Identity) -> dict[str, Any]:
@@ -15,12 +22,13 @@ def service_account(identity: Identity) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": identity.metadata(names.access(identity.name))}
 
 
-def role(identity: Identity, pods: int) -> dict[str, Any]:
-    """The right to read the pods 0 … `pods`-1 and to patch their status."""
+def role(identity: Identity, pods: int, executors: bool) -> dict[str, Any]:
+    """The right to read the pods 0 … `pods`-1 and to patch their status; `executors`: also to make pods."""
     named = [names.pod(identity.name, ordinal) for ordinal in range(pods)]
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "resourceNames": named, "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["pods/status"], "resourceNames": named, "verbs": ["patch"]},
+        *([_EXECUTORS] if executors else []),
     ]
     return {
         "apiVersion": f"{_RBAC}/v1",

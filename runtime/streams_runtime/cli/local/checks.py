@@ -8,6 +8,7 @@ from pathlib import Path
 from streams_runtime.api import Reading, StreamsApplication
 from streams_runtime.api.load import accepted as accepted_reading
 from streams_runtime.api.load import read_text
+from streams_runtime.api.spark_checks import is_kubernetes, outside_mistake
 from streams_runtime.builder.resolve import read_file
 from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
@@ -54,6 +55,10 @@ def local_mistakes(reading: Reading, instances: int | None) -> Iterator[Mistake]
         )
     spec = reading.document.get("spec")
     told = spec if isinstance(spec, Mapping) else {}
+    spark = told.get("spark")
+    master = str(spark.get("master")) if isinstance(spark, Mapping) else ""
+    if is_kubernetes(master):
+        yield outside_mistake(master)
     if told.get("suspend") is True:
         yield Mistake(
             "spec.suspend",
