@@ -56,6 +56,18 @@ class Cluster(Protocol):
         """
 
 
+def driver_settings(cluster: Cluster) -> dict[str, str]:
+    """What every cluster is told of this driver. Raises EnvironmentException: see `address_towards`."""
+    here = address_towards(cluster)
+    return {
+        "spark.driver.host": here,
+        "spark.driver.bindAddress": here,
+        # Otherwise it is what the executors have that have come so far.
+        "spark.default.parallelism": str(cluster.cores),
+        "spark.sql.shuffle.partitions": str(cluster.cores),
+    }
+
+
 def address_towards(cluster: Cluster) -> str:
     """This machine's address in the network that the cluster is in, by which executors reach the driver.
 

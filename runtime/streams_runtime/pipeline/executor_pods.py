@@ -13,7 +13,7 @@ import orjson
 
 from streams_runtime.api.executor_checks import CORES_EACH, INSTANCES, executor_cores, kubernetes_address
 from streams_runtime.errors import IllegalStateException
-from streams_runtime.pipeline.cluster import address_towards
+from streams_runtime.pipeline.cluster import driver_settings
 from streams_runtime.pipeline.executor_template import LABEL, Json, container_of, executor_template, name_prefix
 
 OwnPod = Callable[[str, threading.Event], Json | None]
@@ -61,13 +61,8 @@ class ExecutorPods:
         pod = self.own_pod(self.master.removeprefix("k8s://"), closing)
         if pod is None:
             raise IllegalStateException("the client was closed while it waited for the API server")
-        here = address_towards(self)
         return {
-            "spark.driver.host": here,
-            "spark.driver.bindAddress": here,
-            # Otherwise it is what the executors have that have come so far.
-            "spark.default.parallelism": str(self.cores),
-            "spark.sql.shuffle.partitions": str(self.cores),
+            **driver_settings(self),
             # As on a standalone cluster: wait_for_executor waits, which a closing client ends; Spark would for 30 s.
             "spark.scheduler.minRegisteredResourcesRatio": "0",
             # Spark's default is three since the application began, however long ago: here it is those of ten minutes.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from streams_runtime.api.spark_checks import CORES
 from streams_runtime.jvm.jars import spark_jars
-from streams_runtime.pipeline.cluster import address_towards
+from streams_runtime.pipeline.cluster import driver_settings
 
 _JARS = "spark.jars"
 _ADVICE = (
@@ -42,12 +42,7 @@ class Standalone:
 
     def settings(self, closing: threading.Event) -> dict[str, str]:  # noqa: ARG002 - nothing is waited for
         """Spark properties of a session on the cluster. Raises EnvironmentException: there is no way to it."""
-        here = address_towards(self)
         return {
-            "spark.driver.host": here,
-            "spark.driver.bindAddress": here,
-            # Otherwise it is what the executors have that have come so far.
-            "spark.default.parallelism": str(self.cores),
-            "spark.sql.shuffle.partitions": str(self.cores),
+            **driver_settings(self),
             _JARS: ",".join([*(jar.as_uri() for jar in spark_jars()), *filter(None, [self.config.get(_JARS)])]),
         }
