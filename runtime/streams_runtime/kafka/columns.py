@@ -7,7 +7,7 @@ of a message may be looked at once it is freed, so what leaves here is a copy.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,10 +70,6 @@ class Latest:
     def nbytes(self) -> int:
         """Memory that it takes."""
         return int(self.keys.nbytes + self.values.nbytes + self.timestamps.nbytes)
-
-    def taken(self, places: npt.NDArray[np.intp]) -> Latest:
-        """Some of them, in the order of `places`."""
-        return taken([self], places)
 
 
 def messages_at(addresses: Vector) -> Messages:
@@ -141,15 +137,24 @@ def merged(parts: Sequence[Latest]) -> Latest:
 
 
 def taken(parts: Sequence[Latest], places: npt.NDArray[np.intp]) -> Latest:
-    """Those at these places of all parts behind each other, in this order; the only copy that is made of them."""
-    keys, values = ([where(getattr(each, name)) for each in parts] for name in ("keys", "values"))
+    """Those at these places of all parts behind each other; the only copy that is made of them."""
+    (found,) = in_pieces(parts, places, max(1, len(places)))
+    return found
+
+
+def in_pieces(parts: Sequence[Latest], places: npt.NDArray[np.intp], size: int) -> Iterator[Latest]:
+    """The same, so many at a time, in the order of `places`; of no places one piece, which is empty."""
+    keys, values = (_lying([getattr(each, name) for each in parts]) for name in ("keys", "values"))
     times = np.concatenate([each.timestamps for each in parts])
-    return Latest(_gathered(keys, places), _gathered(values, places), times[places])
+    for start in range(0, max(1, len(places)), size):
+        piece = places[start : start + size]
+        key_bytes, value_bytes = (bytes_at(addresses[piece], lengths[piece]) for addresses, lengths in (keys, values))
+        yield Latest(key_bytes, value_bytes, times[piece])
 
 
-def _gathered(lying: Sequence[tuple[Vector, Vector]], places: npt.NDArray[np.intp]) -> pa.LargeBinaryArray:
-    addresses, lengths = (np.concatenate(each)[places] for each in zip(*lying, strict=True))
-    return bytes_at(addresses, lengths)
+def _lying(arrays: Sequence[pa.LargeBinaryArray]) -> tuple[Vector, Vector]:
+    addresses, lengths = zip(*map(where, arrays), strict=True)
+    return np.concatenate(addresses), np.concatenate(lengths)
 
 
 def where(array: pa.LargeBinaryArray) -> tuple[Vector, Vector]:
@@ -158,8 +163,7 @@ def where(array: pa.LargeBinaryArray) -> tuple[Vector, Vector]:
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     # An empty one lies nowhere, and is not null for that.
     base = content.address if content is not None and content.address else 1
-    there = np.asarray(array.is_valid().cast(pa.int8())).astype(bool) if array.null_count else True
-    return np.where(there, ends[:-1] + base, 0), np.diff(ends)
+    return np.where(array.is_valid().to_numpy(zero_copy_only=False), ends[:-1] + base, 0), np.diff(ends)
 
 
 def sorted_places(keys: pa.LargeBinaryArray) -> Vector:

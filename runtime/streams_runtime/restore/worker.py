@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from streams_runtime.heaps import keep_what_is_freed
-from streams_runtime.kafka.columns import Latest, merged, sorted_places
+from streams_runtime.kafka.columns import Latest, in_pieces, merged, sorted_places
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.latest_consumer import Fetched, LatestConsumer
 from streams_runtime.kafka.types import TopicPartition
@@ -96,9 +96,7 @@ class _Partition:
 
 def _stored(latest: Latest) -> Iterator[tuple[bytes, bytes | None]]:
     """Contents as a store holds them, sorted by key."""
-    order = sorted_places(latest.keys)
-    for start in range(0, len(order), _WRITE_RECORDS):
-        part = latest.taken(order[start : start + _WRITE_RECORDS])
+    for part in in_pieces([latest], sorted_places(latest.keys), _WRITE_RECORDS):
         values = stamped(part.timestamps, part.values)
         yield from zip(part.keys.to_pylist(), values.to_pylist(), strict=True)
 
