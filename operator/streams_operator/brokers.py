@@ -187,7 +187,8 @@ class Brokers:
 
         threading.Thread(target=body, name=f"kafka-{work.kind}-{key}", daemon=True).start()
         try:
-            return await asyncio.wait_for(future, self._overdue)
+            async with asyncio.timeout(self._overdue):
+                return await future
         except TimeoutError:
             text = (
                 f"the work ({work.kind}) at {application.spec.kafka.bootstrap_servers} has not ended in"

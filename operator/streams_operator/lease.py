@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from streams_operator.api import Api, ApiError, Conflict, NotThere
@@ -68,10 +69,21 @@ class Lease:
         """
         while self.held != held:
             self._changed.clear()
-            try:
-                await asyncio.wait_for(self._changed.wait(), min(0.5, self._renew))
-            except TimeoutError:
-                continue
+            # Not asyncio.wait_for: before Python 3.12 it loses a cancellation that comes together with the event.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(0.5, self._renew)):
+                    await self._changed.wait()
+
+    async def during(self, work: Coroutine[None, None, None]) -> None:
+        """Do `work` until this replica is no longer the leader, then cancel it; returns when it has ended.
+
+        A cancellation of the caller is never lost, at whatever moment it comes. Raises ExceptionGroup of what `work`
+        ended with.
+        """
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work)
+            await self.wait(held=False)
+            task.cancel()
 
     async def release(self) -> None:
         """Give the lease back, if it is held; another replica may take it at its next look."""

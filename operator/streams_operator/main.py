@@ -111,14 +111,10 @@ class _Parts:
             self._leading = True
             for key in self.watched.keys:
                 self._wake(key)
-            rounds = asyncio.create_task(self.wakes.run())
             try:
-                await self._lease.wait(held=False)
+                await self._lease.during(self.wakes.run())
             finally:
                 self._leading = False
-                rounds.cancel()
-                with suppress(asyncio.CancelledError):
-                    await rounds
                 # What another leader does meanwhile is not known here; all is looked at afresh.
                 for each in (self.wakes, self.brokers, self.lists, self.events, self.metrics):
                     each.clear()

@@ -177,3 +177,56 @@ def test_waiting_ends_when_the_lease_is_lost(pair, server, clock):
             await waiting
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_a_replica_told_to_end_while_it_loses_the_lease_ends(pair, clock, turns):
+    """The two cancellations, of the rounds and of the replica, meet at each turn of the event loop in turn."""
+    one, _ = pair
+    ended = []
+
+    async def rounds():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                for _ in range(4):
+                    await asyncio.sleep(0)
+            finally:
+                ended.append(True)
+
+    async def lead():
+        while True:
+            await one.wait(held=True)
+            await one.during(rounds())
+
+    async def scenario():
+        await one._step()
+        leading = asyncio.create_task(lead())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        clock.now += 60
+        one._changed.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        leading.cancel()
+        done, _ = await asyncio.wait([leading], timeout=5)
+        assert done
+        assert leading.cancelled()
+        assert ended == [True]
+
+    asyncio.run(scenario())
+
+
+def test_work_that_fails_is_told(pair):
+    one, _ = pair
+
+    async def fails():
+        raise ValueError("no")
+
+    async def scenario():
+        await one._step()
+        with pytest.raises(ExceptionGroup):
+            await one.during(fails())
+
+    asyncio.run(scenario())
