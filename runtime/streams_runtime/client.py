@@ -18,7 +18,7 @@ from streams_runtime.kafka.properties import client_properties, java_properties
 from streams_runtime.lifecycle.life import Life, Works
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
 from streams_runtime.pipeline.executor_pods import OwnPod
-from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
+from streams_runtime.pipeline.pushdown.foreseen import is_added_up
 from streams_runtime.query.access import OPEN, QueryGuard, check_guard
 from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.query.server import QueryServer
@@ -83,7 +83,7 @@ class StreamsClient:
         self.directory = StateDirectory(settings.state_dir, application.application_id, settings.instance)
         interval = processing.commit_interval.total_seconds()
         most, keys = processing.max_batch_records or BATCH_RECORDS, None
-        if processing.max_batch_records is None and is_foreseen(self.topology):
+        if processing.max_batch_records is None and is_added_up(self.topology):
             most, keys = AGGREGATED_RECORDS, AGGREGATED_KEYS
         self.limits = IntakeLimits(most, interval, read_committed=once, keys=keys)
         self.partition_counts: Mapping[str, int] = {}

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from streams_runtime.pipeline.analysis import Analysis
 from streams_runtime.pipeline.avro_ids import Schemas
@@ -17,8 +15,8 @@ from streams_runtime.pipeline.foreign_keys import OTHER, foreign_keys, results, 
 from streams_runtime.pipeline.joins import MATCH, joined
 from streams_runtime.pipeline.nodes import sink_format
 from streams_runtime.pipeline.outlets import Frames, Later, Outlet, outlets
-from streams_runtime.pipeline.pushdown.partial import stage_of
-from streams_runtime.pipeline.pushdown.plan import plan_of
+from streams_runtime.pipeline.pushdown.behind import BehindJoin
+from streams_runtime.pipeline.pushdown.candidates import Candidates
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
 from streams_runtime.pipeline.registered import RegisteredFormat, RegisteredWriter
 from streams_runtime.pipeline.stream_joins import joined_streams, side_format
@@ -37,9 +35,7 @@ from streams_runtime.topology.nodes import (
     JoinNode,
     MergeNode,
     RepartitionSinkNode,
-    RepartitionSourceNode,
     SinkNode,
-    SourceNode,
     inputs_of,
     streams_of,
 )
@@ -62,6 +58,7 @@ class Compiler:
         self._schemas = schemas
         self._traits = Traits.of(topology)
         self._known = Analysis(spark, self._traits, schemas)
+        self._candidates = Candidates(spark, self._traits, self._known)
 
     @property
     def has_functions(self) -> bool:
@@ -134,28 +131,13 @@ class Compiler:
         """Whether the first stage of a batch is more than one query."""
         return len(self._analysed_outlets(sub)) > 1
 
-    def taken_over(self, sub: SubTopology) -> TakenOver | None:
-        """What the scan does of the first stage; None: all of it is Spark's."""
-        sources = [node for node in sub.nodes if not inputs_of(node)]
-        match sources:
-            case [SourceNode() | RepartitionSourceNode() as source] if source.name in self._known.decoders:
-                decoder = self._known.decoders[source.name]
-            case _:
-                return None
-        rows = self._spark.createDataFrame([], self._known.outputs[source.name].schema)
-        match self.stream_outlets(sub, {source.name: rows}, {}):
-            case [Outlet(AggregateNode() as node, rows)] if node.name not in self._traits.told:
-                state = self._known.aggregates[node.name]
-            case _:
-                return None
-        if state.in_turn or decoder.timestamp is not None:
-            return None
-        plan = plan_of(rows.agg(*(F.expr(each.expression).alias(each.name) for each in state.columns)))
-        stage = None if plan is None else stage_of(plan, decoder.key.name, decoder.json, node.windows)
-        if stage is None:
-            return None
-        schema = to_arrow_schema(self.partial_aggregates(node, rows, Observation()).schema)
-        return TakenOver(source, node, stage, schema)
+    def taken_over(self, sub: SubTopology) -> list[TakenOver]:
+        """What the scan does of the first stage, all of it; nothing: all of it is Spark's."""
+        return self._candidates.first_stage(sub, self.needs_headers(sub))
+
+    def joins_taken_over(self, sub: SubTopology) -> dict[str, BehindJoin]:
+        """The stages behind joins with tables that need no Spark, by the joins' names."""
+        return self._candidates.behind_joins(sub)
 
     def unread_sources(self, sub: SubTopology) -> frozenset[str]:
         """Sources of which nothing is made that leaves the first stage, so that no query asks for their records."""

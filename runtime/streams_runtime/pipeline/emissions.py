@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from streams_runtime.kafka.producer import Headers
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
-from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, OUT_WINDOW, OUT_WINDOW_END, written
+from streams_runtime.pipeline.nodes import HIDDEN, OUT_KEY, OUT_TIME, OUT_VALUE, OUT_WINDOW, OUT_WINDOW_END, written
 from streams_runtime.pipeline.stage import Emission, TableRows
 from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.nodes import AggregateNode, RepartitionSinkNode, SinkNode, streams_of
@@ -53,6 +53,20 @@ class Emissions:
             table[OUT_TIME].to_pylist(),
             None if headers.null_count == len(headers) else headers_of(headers.to_pylist()),
             None if starts is None else keys,
+        )
+
+    def of_columns(self, node: SinkNode, rows: pa.Table) -> Emission:
+        """What rows come to in the node's topic, of which each has a value: their metadata, then its columns."""
+        headers = rows["_headers"]
+        values = rows.select([name for name in rows.column_names if name not in HIDDEN])
+        times = rows["_timestamp"].cast(pa.int64()).to_numpy() // 1000
+        return Emission(
+            node.topic,
+            False,
+            self.keys(node, rows["_key"]),
+            list(json_rows(values)) if self._compiler.value_format(node) == "json" else encoded(values.column(0)),
+            times.tolist(),
+            None if headers.null_count == len(headers) else headers_of(headers.to_pylist()),
         )
 
     def direct(self, sinks: Sequence[SinkNode], rows: TableRows) -> list[Emission]:

@@ -21,11 +21,12 @@ _PARSED = "_parsed_match"
 def joined(node: JoinNode, rows: DataFrame, table: Format) -> DataFrame:
     """The join's result over records with `MATCH` beside them; `table` is the format of the table's values."""
     beside = _beside(node, rows, table)
-    return beside.select(*_result(node, tuple(rows.columns)))
+    return beside.select(*result_columns(node, tuple(rows.columns)))
 
 
 @cache
-def _result(node: JoinNode, columns: tuple[str, ...]) -> list[Column]:
+def result_columns(node: JoinNode, columns: tuple[str, ...]) -> list[Column]:
+    """The columns that the join gives, of records with these and the table's as a struct under its name."""
     added = dict(node.select)
     kept = [F.col(f"`{name}`") for name in columns if name not in (MATCH, RECORD) and name not in added]
     return [*kept, *(F.expr(expression).alias(name) for name, expression in added.items())]

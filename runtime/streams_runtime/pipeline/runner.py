@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, table_r
 from streams_runtime.pipeline.observed import observed
 from streams_runtime.pipeline.outlets import Outlet
 from streams_runtime.pipeline.peeks import Seen, seen
+from streams_runtime.pipeline.pushdown.reading import Answer
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
 from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
@@ -65,7 +66,8 @@ class SubTopologyRunner:
         self._keeps_places = keeps_places(sub)
         self._parse_once = compiler.has_several_outlets(sub)
         self._unread = compiler.unread_sources(sub)
-        self._taken_over = compiler.taken_over(sub) if take_over else None
+        self._taken_over = compiler.taken_over(sub) if take_over else []
+        self._behind = compiler.joins_taken_over(sub) if take_over else {}
         self._sparks_turns = 0
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
@@ -76,7 +78,12 @@ class SubTopologyRunner:
     @property
     def is_taken_over(self) -> bool:
         """Whether the scan does the first stage, and Spark what the scan can't read."""
-        return self._taken_over is not None
+        return bool(self._taken_over)
+
+    @property
+    def joins_taken_over(self) -> Set[str]:
+        """The joins behind which no Spark is needed, unless a table holds what only Spark reads."""
+        return self._behind.keys()
 
     def run(self, batch: BatchInput) -> StageResult:
         """The first stage: everything up to the stores, and what goes to topics without passing one.
@@ -94,7 +101,7 @@ class SubTopologyRunner:
         return result
 
     def _run(self, batch: BatchInput) -> StageResult:
-        if self._taken_over is not None and not self._sparks_turns:
+        if self._taken_over and not self._sparks_turns:
             found = self._answered(self._taken_over, batch)
             if found is not None:
                 return found
@@ -103,23 +110,23 @@ class SubTopologyRunner:
             self._sparks_turns -= 1
         return self._run_by_spark(batch)
 
-    def _answered(self, over: TakenOver, batch: BatchInput) -> StageResult | None:
+    def _answered(self, over: Sequence[TakenOver], batch: BatchInput) -> StageResult | None:
         """The stage as the scan has done it, but for the records that it leaves to Spark; None: all are left to it."""
-        answer = self._reader.answer(over.source.topic, batch, over.stage)
-        if not answer.done:
-            return None
-        result, sparks = StageResult(accounts={over.source.name: Account(0, 0, None)}), None
-        if answer.left.num_rows:
-            result = self._run_by_spark(BatchInput(batch.ranges, answer.left))
-            sparks = result.keyed[0].table
-        partials = over.partials(answer, sparks)
-        if partials is None:
-            return None
-        result.accounts = {name: each.with_more(answer.records) for name, each in result.accounts.items()}
-        result.dropped += answer.dropped
-        result.late += answer.late
-        names = [column.name for column in self._compiler.aggregate(over.node.name).columns]
-        result.keyed = [keyed_of(over.node, partials, names)]
+        answers: list[Answer] = []
+        for each in over:
+            answers.append(self._reader.answer(each.source.topic, batch, each.stage))
+            if not answers[-1].done:
+                return None
+        left = pa.concat_tables(answer.left for answer in answers)
+        sparks = self._run_by_spark(BatchInput(batch.ranges, left)) if left.num_rows else None
+        result = StageResult() if sparks is None else StageResult(sparks.accounts, sparks.dropped, sparks.late)
+        for each, answer in zip(over, answers, strict=True):
+            account = result.accounts.get(each.source.name, Account(0, 0, None))
+            result.accounts[each.source.name] = account.with_more(answer.records)
+            result.dropped += answer.dropped
+            result.late += answer.late
+            if not each.put(result, answer, sparks):
+                return None
         return result
 
     def _run_by_spark(self, batch: BatchInput) -> StageResult:
@@ -170,6 +177,11 @@ class SubTopologyRunner:
         a merge: the rows of all stages that meet in it.
         """
         result = StageResult(behind=found)
+        over = self._behind.get(found.node.name)
+        rows = None if over is None else over.rows(found.rows)
+        if rows is not None:
+            result.emissions = [self.emissions.of_columns(sink, made) for sink, made in rows]
+            return result
         peeks: dict[str, Observation] = {}
         for outlet in self._compiler.outlets_behind(self._sub, found.node, found.rows, peeks):
             self._collect(outlet, result)

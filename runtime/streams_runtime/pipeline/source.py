@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.pushdown.partial import Answer, Stage
-from streams_runtime.pipeline.pushdown.scan import answered_by_workers, answered_here
+from streams_runtime.pipeline.pushdown.reading import Answer
+from streams_runtime.pipeline.pushdown.scan import AnyStage, answered_by_workers, answered_here
 from streams_runtime.pipeline.scan import Ranges, Wanted, scan
 
 ALL = Wanted()
@@ -76,13 +76,12 @@ class RecordReader:
             return self.from_records(None, wanted)
         return scan(self._spark, self._properties, topic, parts_of(ranges, self._cores), wanted)
 
-    def answer(self, topic: str, batch: BatchInput, stage: Stage) -> Answer:
+    def answer(self, topic: str, batch: BatchInput, stage: AnyStage) -> Answer:
         """What the stage makes of the batch's records of `topic`, without Spark where they were fetched already."""
         ranges = batch.ranges_of(topic)
         if batch.records is not None or not ranges:
             return answered_here(stage, batch.records_of(topic))
-        whole = stage.windows is not None  # what is late goes by all of a partition's records before it
-        parts = parts_of(ranges, self._cores, whole)
+        parts = parts_of(ranges, self._cores, stage.whole_partitions)
         return answered_by_workers(self._spark, self._properties, topic, parts, stage)
 
     def from_records(self, records: pa.Table | None, wanted: Wanted = ALL) -> DataFrame:

@@ -20,6 +20,8 @@ _TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "boolean": pa.bool_(),
 }
+_UNKNOWN = pa.null()
+"""The type of a column that is only handed on, or asked whether it is there."""
 # Numbers that never are NaN, which Spark takes for equal to itself and greater than all: JSON has none.
 _COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
     "EqualTo": operator.eq,
@@ -63,10 +65,17 @@ def attributes(leaf: Tree) -> dict[int, Typed]:
     """What the columns are that a plan begins with."""
     found = {}
     for (node,) in leaf.fields["output"]:
-        name, kind = node["name"], node["dataType"]
-        if isinstance(kind, str) and kind in _TYPES:
-            found[id_of(node)] = Typed(pc.field(name), _TYPES[kind], frozenset({name}))
+        name = node["name"]
+        found[id_of(node)] = Typed(pc.field(name), _type_of(node["dataType"]), frozenset({name}))
     return found
+
+
+def _type_of(kind: Any) -> pa.DataType:
+    if isinstance(kind, str):
+        return _TYPES.get(kind, _UNKNOWN)
+    if kind["type"] == "struct":
+        return pa.struct([(field["name"], _type_of(field["type"])) for field in kind["fields"]])
+    return _UNKNOWN
 
 
 def id_of(fields: Mapping[str, Any]) -> int:
@@ -83,6 +92,8 @@ def translated(tree: Tree, names: Names) -> Typed:
             return _literal(tree)
         case "Cast":
             return _cast(tree, translated(tree.children[0], names))
+        case "GetStructField":
+            return _member(translated(tree.children[0], names), int(tree.fields["ordinal"]))
     parts = [translated(child, names) for child in tree.children]
     made, kind = _made(tree.kind, parts)
     return Typed(made, kind, frozenset[str]().union(*(part.reads for part in parts)))
@@ -135,9 +146,15 @@ def _value(kind: str, text: str) -> object:
             return text
 
 
+def _member(value: Typed, number: int) -> Typed:
+    if not pa.types.is_struct(value.type):
+        raise NotTakenOver(f"a member of {value.type}")
+    return Typed(pc.struct_field(value.expression, [number]), value.type.field(number).type, value.reads)
+
+
 def _alike(parts: list[Typed]) -> list[pc.Expression]:
-    if len({part.type for part in parts}) > 1:
-        raise NotTakenOver("operands of several types")
+    if len({part.type for part in parts}) > 1 or parts[0].type not in _TYPES.values():
+        raise NotTakenOver("operands of several types, or of one that is compared otherwise here")
     return [part.expression for part in parts]
 
 

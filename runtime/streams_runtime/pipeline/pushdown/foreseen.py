@@ -7,10 +7,21 @@ does not optimise what it compiles.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
-from streams_runtime.pipeline.pushdown.partial import KEYS
-from streams_runtime.topology.nodes import AggregateNode, Node, SinkNode, SourceNode, TransformNode
+from streams_runtime.api.formats import REGISTERED
+from streams_runtime.pipeline.pushdown.reading import KEYS
+from streams_runtime.topology.nodes import (
+    AggregateNode,
+    JoinNode,
+    Node,
+    SinkNode,
+    SourceNode,
+    TableSourceNode,
+    TransformNode,
+    inputs_of,
+)
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.windows import TimeWindows
 
@@ -21,31 +32,69 @@ _SIMPLE = re.compile(r"(?:'[^'\\]*'|[\w\s.,()<>=!])*")
 
 
 def is_foreseen(topology: Topology) -> bool:
-    """Whether every part of it is one source of JSON, `where`s and `select`s, one aggregate by key or tumbling windows,
-    and sinks.
+    """Whether every part of it is sources of JSON and `where`s and `select`s, and either one aggregate by key or tumbling
+    windows with sinks, or one join with a table, behind which come `where`s, `select`s and sinks.
     """
-    return all(_is_simple(sub.nodes) for sub in topology.every_subtopology)
+    return all(_is_added_up(sub.nodes) or _is_joined(sub.nodes) for sub in topology.every_subtopology)
 
 
-def _is_simple(nodes: Sequence[Node]) -> bool:
+def is_added_up(topology: Topology) -> bool:
+    """Whether a scan hands on partial aggregates and nothing else, as far as that is foreseen."""
+    return all(_is_added_up(sub.nodes) for sub in topology.every_subtopology)
+
+
+def _is_added_up(nodes: Sequence[Node]) -> bool:
     aggregates = {node.name for node in nodes if isinstance(node, AggregateNode)}
     sources = [node for node in nodes if isinstance(node, SourceNode)]
-    return len(aggregates) == len(sources) == 1 and all(_fits(node, aggregates) for node in nodes)
+    return len(aggregates) == len(sources) == 1 and all(_fits_before(node, aggregates) for node in nodes)
 
 
-def _fits(node: Node, aggregates: set[str]) -> bool:
+def _fits_before(node: Node, aggregates: set[str]) -> bool:
     match node:
         case SourceNode():
-            return node.value.name == "json" and node.key.name in KEYS and node.timestamp is None
+            return _is_read(node)
         case TransformNode():
-            told = [node.where or "", *(expression for _, expression in node.select or ())]
-            return node.input not in aggregates and all(map(_is_plain, told))
+            return node.input not in aggregates and _is_plain_step(node)
         case AggregateNode() if _is_by_key(node):
             return all(each.function in _FUNCTIONS and _is_plain(each.argument or "") for each in node.aggregates)
         case SinkNode():
             return node.input in aggregates
         case _:
             return False
+
+
+def _is_joined(nodes: Sequence[Node]) -> bool:
+    kinds = Counter(type(node) for node in nodes)
+    if not kinds[SourceNode] == kinds[TableSourceNode] == kinds[JoinNode] == 1:
+        return False
+    tables = {node.name for node in nodes if isinstance(node, TableSourceNode)}
+    behind: set[str] = set()
+    for node in nodes:  # inputs come before what takes them
+        if isinstance(node, JoinNode) or not behind.isdisjoint(inputs_of(node)):
+            behind.add(node.name)
+    return all(_fits_around(node, tables, behind) for node in nodes)
+
+
+def _fits_around(node: Node, tables: set[str], behind: set[str]) -> bool:
+    match node:
+        case SourceNode() | TableSourceNode():
+            return _is_read(node)
+        case TransformNode():
+            return node.input not in tables and _is_plain_step(node)
+        case JoinNode(on=None):
+            return node.input not in behind and all(_is_plain(expression) for _, expression in node.select)
+        case SinkNode():
+            return node.input in behind and (node.value is None or node.value.name not in REGISTERED)
+        case _:
+            return False
+
+
+def _is_read(node: SourceNode | TableSourceNode) -> bool:
+    return node.value.name == "json" and node.key.name in KEYS and node.timestamp is None
+
+
+def _is_plain_step(node: TransformNode) -> bool:
+    return all(map(_is_plain, [node.where or "", *(expression for _, expression in node.select or ())]))
 
 
 def _is_by_key(node: AggregateNode) -> bool:

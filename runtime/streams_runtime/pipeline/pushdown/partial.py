@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,24 +11,15 @@ import pyarrow.compute as pc
 from pyarrow import acero
 
 from streams_runtime.kafka.columns import integers
-from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.pipeline.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.plan import Aggregate, Plan
+from streams_runtime.pipeline.pushdown.reading import KEY, KEYS, NULL, PARTITION, TIME, Answer, Column, Formats, Left
 from streams_runtime.topology.windows import TimeWindows, Windows
 
-Column = Callable[[str], pa.Array]
-"""Gives a column of RAW_SCHEMA by its name."""
-# Names as pipeline.nodes has them, which Spark's workers, where this runs, would import with all that it needs.
-PARTITION, KEY, TIME, WINDOW, RECORDS = "_partition", "_key", "_time", "_window", "_records"
-_METADATA = {PARTITION: "partition", "_offset": "offset", "_timestamp": "timestamp"}
-_NULL = "_null"
-_WIDTH = {"long": (8, ">i8", pa.int64()), "int": (4, ">i4", pa.int32())}
-KEYS = frozenset({"string", "bytes", *_WIDTH})
-"""Formats of keys that are read here."""
+WINDOW, RECORDS = "_window", "_records"
 _GROUPED = 1_000_000  # rows that are put together at a time
-_LEFT = 20_000  # records that are handed on; where there are more of them Spark had better read all by itself
 _WITHIN = 2**62  # two sums below it are together in the range of BIGINT
-READ_HERE = frozenset(_METADATA) | {KEY, _NULL}
+_READ_HERE = frozenset({PARTITION, "_offset", "_timestamp", KEY, NULL})
 """Columns of readable records beside the fields of their values that a plan may read."""
 
 
@@ -37,14 +28,31 @@ class Stage:
     """What is made of a source's records, of each key or of each of its tumbling windows. May be pickled."""
 
     plan: Plan
-    key_format: str
-    json: JsonReader
+    formats: Formats
     windows: TimeWindows | None = None
+
+    @property
+    def whole_partitions(self) -> bool:
+        """Whether a partition's records have to be read by one worker: what is late goes by all before it."""
+        return self.windows is not None
 
     @property
     def divided_by(self) -> tuple[str, ...]:
         """The columns whose values have partial aggregates of their own."""
         return (PARTITION, KEY) if self.windows is None else (PARTITION, KEY, WINDOW)
+
+    def gathering(self, most: int) -> Gathering:
+        """Where records are taken in, so many at most."""
+        # What is late for a window goes by all records before it, those that Spark reads included.
+        return Gathering(self, most, Left(0) if self.whole_partitions else Left())
+
+    def together(self, parts: Sequence[pa.Table]) -> pa.Table:
+        """One table of what was made of parts, which have no key in common unless a partition was cut."""
+        parts = [each for each in parts if each.num_columns]
+        numbers = [pc.unique(each[PARTITION]).to_pylist() for each in parts]
+        if parts and len({number for each in numbers for number in each}) == sum(map(len, numbers)):
+            return pa.concat_tables(parts)
+        return together(parts, self)
 
 
 def stage_of(plan: Plan, key_format: str, json: JsonReader | None, windows: Windows | None) -> Stage | None:
@@ -54,25 +62,9 @@ def stage_of(plan: Plan, key_format: str, json: JsonReader | None, windows: Wind
     tumbling = isinstance(windows, TimeWindows) and windows.size == windows.advance
     if windows is not None and not tumbling:
         return None
-    if json is None or key_format not in KEYS or not plan.reads <= READ_HERE | set(json.schema.names):
+    if json is None or key_format not in KEYS or not plan.reads <= _READ_HERE | set(json.schema.names):
         return None
-    return Stage(plan, key_format, json, windows if isinstance(windows, TimeWindows) else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of records: partial aggregates by partition and key, and records that are left to Spark.
-
-    `records` were read here, `dropped` of them have no key, `late` of them came after their window. Not `done`: a sum
-    may have left its range, or too many records are for Spark to read, and so all of them are left to it.
-    """
-
-    partials: pa.Table
-    left: pa.Table
-    records: int = 0
-    dropped: int = 0
-    done: bool = True
-    late: int = 0
+    return Stage(plan, Formats(key_format, json), windows if isinstance(windows, TimeWindows) else None)
 
 
 @dataclass(slots=True)
@@ -81,10 +73,9 @@ class Gathering:
 
     stage: Stage
     most: int
+    _left: Left
     _rows: list[pa.Table] = field(default_factory=list)
     _partials: list[pa.Table] = field(default_factory=list)
-    _left: list[pa.Table] = field(default_factory=list)
-    _left_count: int = 0
     _records: int = 0
     _dropped: int = 0
     _late: int = 0
@@ -94,14 +85,13 @@ class Gathering:
 
     def take(self, column: Column) -> None:
         """Take in some records. `column` is asked for the columns that are needed."""
-        fields, read = self.stage.json.read(column("value"))
-        keys, fit = _keys(column("key"), self.stage.key_format)
-        read = read if fit is None else pc.and_(read, fit)
-        here = read.true_count
-        rows = pa.table(self._columns(column, keys, fields))
-        if here < len(read):
-            self._leave(column, pc.invert(read))
-            rows = rows.filter(read)
+        read = self.stage.formats.read(column)
+        whole = read.whole
+        here = whole.true_count
+        rows = pa.table(read.columns(self.stage.plan.reads))
+        if here < len(whole):
+            self._left.take(column, pc.invert(whole))
+            rows = rows.filter(whole)
         self._records += here
         self._keep(rows)
 
@@ -110,40 +100,16 @@ class Gathering:
         self._group()
         return Answer(
             together(self._partials, self.stage),
-            pa.concat_tables(self._left) if self._left else RAW_SCHEMA.empty_table(),
+            self._left.table,
             self._records,
             self._dropped,
-            self._done,
+            self._done and not self._left.too_many,
             self._late,
         )
 
-    def _leave(self, column: Column, some: pa.BooleanArray) -> None:
-        self._left_count += some.true_count
-        # What is late for a window goes by all records before it, those that Spark reads included.
-        if self._left_count > _LEFT or self.stage.windows is not None:
-            self._left.clear()
-            self._done = False
-        else:
-            self._left.append(_raw(column).filter(some))
-
-    def _columns(self, column: Column, keys: pa.Array, fields: pa.StructArray) -> dict[str, pa.Array]:
-        found = {KEY: keys, PARTITION: column("partition"), "_timestamp": column("timestamp")}
-        for name in self.stage.plan.reads - found.keys():
-            if name == _NULL:
-                found[name] = pa.repeat(False, len(keys))
-            else:
-                found[name] = column(_METADATA[name]) if name in _METADATA else fields.field(name)
-        return found
-
     def _keep(self, rows: pa.Table) -> None:
         plan = self.stage.plan
-        steps = [acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))]
-        if plan.kept is not None:
-            steps.append(acero.Declaration("filter", acero.FilterNodeOptions(plan.kept)))
-        arguments = {each.name: each.argument for each in plan.aggregates if each.argument is not None}
-        wanted = {name: pc.field(name) for name in (PARTITION, KEY, "_timestamp")} | arguments
-        steps.append(acero.Declaration("project", acero.ProjectNodeOptions(list(wanted.values()), list(wanted))))
-        kept = acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+        kept = plan.rows.applied(rows)
         keyless = kept[KEY].null_count
         if keyless:
             self._dropped += keyless
@@ -231,25 +197,3 @@ def _aggregated(rows: pa.Table, wanted: Sequence[tuple[str, str, pc.FunctionOpti
 def _largest(column: pa.ChunkedArray) -> int:
     found = pc.min_max(column).as_py()
     return max(abs(found["min"]), abs(found["max"])) if found["min"] is not None else 0
-
-
-def _raw(column: Column) -> pa.Table:
-    return pa.table([column(each.name) for each in RAW_SCHEMA], schema=RAW_SCHEMA)
-
-
-def _keys(data: pa.Array, key_format: str) -> tuple[pa.Array, pa.BooleanArray | None]:
-    """Keys as their format has them, and which are readable; None: all are."""
-    if key_format == "bytes":
-        return data, None
-    if key_format == "string":
-        try:
-            return data.cast(pa.string()), None
-        except pa.ArrowInvalid:  # Spark takes any bytes for a string
-            return pa.nulls(len(data), pa.string()), pa.repeat(False, len(data))
-    width, big_endian, kind = _WIDTH[key_format]
-    there = data.is_valid()
-    fit = pc.fill_null(pc.equal(pc.binary_length(data), width), True)
-    numbers = pc.if_else(pc.and_(there, fit), data, pa.scalar(None, pa.binary()))
-    joined = b"".join(each or bytes(width) for each in numbers.to_pylist())
-    values = np.frombuffer(joined, big_endian).astype(kind.to_pandas_dtype())
-    return pa.array(values, kind, mask=numbers.is_null().to_numpy(zero_copy_only=False)), fit

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import acero
 from pyspark.sql import DataFrame
 
 from streams_runtime.pipeline.pushdown.catalyst import Tree, analysed, tree_of
@@ -15,6 +17,8 @@ from streams_runtime.pipeline.pushdown.expressions import Names, NotTakenOver, T
 _LEAVES = frozenset({"LogicalRDD", "LocalRelation"})
 _SUMMED = frozenset({pa.int32(), pa.int64(), pa.float64()})
 _ORDERED = frozenset({pa.int32(), pa.int64()})
+_OF_ITS_KEY = ("_partition", "_key", "_timestamp")
+_COUNTED = _SUMMED | {pa.string(), pa.bool_()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,34 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Which rows are kept (None: all), what is made of those of each key, and the columns that this reads."""
+class RowPlan:
+    """Which rows are kept (None: all), their columns by name, in order, and the columns that this reads."""
 
     kept: pc.Expression | None
-    aggregates: tuple[Aggregate, ...]
+    columns: Mapping[str, pc.Expression]
     reads: frozenset[str]
+
+    def applied(self, rows: pa.Table) -> pa.Table:
+        """The rows that this makes of others, in their order."""
+        steps = [acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))]
+        if self.kept is not None:
+            steps.append(acero.Declaration("filter", acero.FilterNodeOptions(self.kept)))
+        project = acero.ProjectNodeOptions(list(self.columns.values()), list(self.columns))
+        steps.append(acero.Declaration("project", project))
+        return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The rows that aggregates need, each with its partition, key and time, and what is made of those of each key."""
+
+    rows: RowPlan
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that it takes to tell."""
+        return self.rows.reads
 
 
 def plan_of(totals: DataFrame) -> Plan | None:
@@ -49,11 +75,42 @@ def plan_of(totals: DataFrame) -> Plan | None:
     tree = analysed(totals)
     try:
         rows = _rows(tree.children[0])
-        aggregates = [_aggregate(tree_of(nodes), rows.names) for nodes in tree.fields["aggregateExpressions"]]
+        both = [_aggregate(tree_of(nodes), rows.names) for nodes in tree.fields["aggregateExpressions"]]
     except NotTakenOver:
         return None
-    reads = rows.reads.union(*(read for _, read in aggregates))
-    return Plan(rows.kept, tuple(made for made, _ in aggregates), reads)
+    aggregates = tuple(made for made, _ in both)
+    columns = {name: pc.field(name) for name in _OF_ITS_KEY}
+    columns |= {each.name: each.argument for each in aggregates if each.argument is not None}
+    return Plan(RowPlan(rows.kept, columns, rows.reads.union(_OF_ITS_KEY, *(read for _, read in both))), aggregates)
+
+
+def row_plan_of(frame: DataFrame) -> RowPlan | None:
+    """The plan of rows that are filtered and selected from others. None: Spark has to do it."""
+    tree = analysed(frame)
+    try:
+        rows = _rows(tree)
+        given = [_given(rows.names, number) for number in _output(tree)]
+    except NotTakenOver:
+        return None
+    reads = rows.reads.union(*(each.reads for each in given))
+    return RowPlan(rows.kept, {name: each.expression for name, each in zip(frame.columns, given, strict=True)}, reads)
+
+
+def _output(plan: Tree) -> list[int]:
+    """The ids of the columns that a plan gives, in order."""
+    match plan.kind:
+        case "Project":
+            return [id_of(tree_of(nodes).fields) for nodes in plan.fields["projectList"]]
+        case "Filter":
+            return _output(plan.children[0])
+        case _:
+            return [id_of(node) for (node,) in plan.fields["output"]]
+
+
+def _given(names: Names, number: int) -> Typed:
+    if number not in names:
+        raise NotTakenOver("a column")
+    return names[number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +154,8 @@ def _aggregate(alias: Tree, names: Names) -> tuple[Aggregate, frozenset[str]]:
     if len(function.children) != 1:
         raise NotTakenOver(function.kind)
     argument = translated(function.children[0], names)
+    if argument.type not in _COUNTED:
+        raise NotTakenOver(f"an aggregate of {argument.type}")
     made = Aggregate(name, function.kind.lower(), argument.expression, argument.type)
     match function.kind:
         case "Count" if argument.constant is not None:

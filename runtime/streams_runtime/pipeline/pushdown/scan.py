@@ -1,4 +1,4 @@
-"""Spark's workers read ranges and answer with partial aggregates: what Spark gets of them is bytes, not rows."""
+"""Spark's workers read ranges and answer with what a stage makes of them: what Spark gets of it is bytes, not rows."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from streams_runtime.kafka.range_reader import shared_reader
-from streams_runtime.pipeline.pushdown.partial import Answer, Gathering, Stage, together
+from streams_runtime.pipeline.pushdown.partial import Stage
+from streams_runtime.pipeline.pushdown.reading import Answer
+from streams_runtime.pipeline.pushdown.rows import RowStage, TableStage
 from streams_runtime.pipeline.scan import Ranges, uncollected
 
-_ANSWER = "partials binary, left binary, records bigint, dropped bigint, done boolean, late bigint"
+_ANSWER = "made binary, left binary, records bigint, dropped bigint, done boolean, late bigint"
 _SCHEMA = pa.schema(
     [
-        ("partials", pa.binary()),
+        ("made", pa.binary()),
         ("left", pa.binary()),
         ("records", pa.int64()),
         ("dropped", pa.int64()),
@@ -24,6 +25,8 @@ _SCHEMA = pa.schema(
         ("late", pa.int64()),
     ]
 )
+
+AnyStage = Stage | RowStage | TableStage
 
 
 def start_workers(spark: SparkSession, workers: int) -> None:
@@ -35,15 +38,15 @@ def start_workers(spark: SparkSession, workers: int) -> None:
     spark.range(0, workers, 1, workers).mapInArrow(_nothing, _ANSWER).toArrow()
 
 
-def answered_here(stage: Stage, records: pa.Table) -> Answer:
+def answered_here(stage: AnyStage, records: pa.Table) -> Answer:
     """The answer about records that were fetched already, with RAW_SCHEMA."""
-    gathering = Gathering(stage, records.num_rows)
+    gathering = stage.gathering(records.num_rows)
     gathering.take(lambda name: records[name].combine_chunks())
     return gathering.answer()
 
 
 def answered_by_workers(
-    spark: SparkSession, properties: Mapping[str, str], topic: str, parts: Sequence[Ranges], stage: Stage
+    spark: SparkSession, properties: Mapping[str, str], topic: str, parts: Sequence[Ranges], stage: AnyStage
 ) -> Answer:
     """The answer about ranges of a topic, each part read by one task.
 
@@ -53,9 +56,8 @@ def answered_by_workers(
     task = _task(dict(properties), topic, tuple(parts), stage, most)
     found = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, _ANSWER).toArrow()
     rows = found.to_pylist()
-    partials = [_opened(row["partials"]) for row in rows]
     return Answer(
-        _put_together([each for each in partials if each.num_columns], stage),
+        stage.together([_opened(row["made"]) for row in rows]),
         pa.concat_tables(_opened(row["left"]) for row in rows),
         sum(row["records"] for row in rows),
         sum(row["dropped"] for row in rows),
@@ -70,29 +72,21 @@ def _nothing(rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     return iter(())
 
 
-def _put_together(partials: Sequence[pa.Table], stage: Stage) -> pa.Table:
-    """One table of the parts' ones, which have no key in common unless a partition was cut."""
-    numbers = [pc.unique(each["_partition"]).to_pylist() for each in partials]
-    if len({number for each in numbers for number in each}) == sum(map(len, numbers)) and partials:
-        return pa.concat_tables(partials)
-    return together(partials, stage)
-
-
 def _task(
-    properties: dict[str, str], topic: str, parts: tuple[Ranges, ...], stage: Stage, most: int
+    properties: dict[str, str], topic: str, parts: tuple[Ranges, ...], stage: AnyStage, most: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     """What a Python worker does with its row, the number of its part."""
 
     def read(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
             for number in batch.column(0).to_pylist():
-                gathering = Gathering(stage, most)
+                gathering = stage.gathering(most)
                 with uncollected():
                     for records in shared_reader(properties).read(topic, parts[number]):
                         gathering.take(records.column)
                     answer = gathering.answer()
                 counts = (answer.records, answer.dropped, answer.done, answer.late)
-                columns = (_closed(answer.partials), _closed(answer.left), *counts)
+                columns = (_closed(answer.made), _closed(answer.left), *counts)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([value], field.type) for value, field in zip(columns, _SCHEMA, strict=True)],
                     schema=_SCHEMA,

@@ -1,34 +1,87 @@
-"""A first stage that the scan takes over: records of one source into one aggregate."""
+"""What a scan takes over of a first stage: what each of its sources gives, and where that goes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from streams_runtime.pipeline.pushdown.partial import Answer, Stage, fits_with, together
-from streams_runtime.topology.nodes import AggregateNode, RepartitionSourceNode, SourceNode
+from streams_runtime.pipeline.pushdown.partial import Stage, fits_with, together
+from streams_runtime.pipeline.pushdown.reading import PARTITION, Answer
+from streams_runtime.pipeline.pushdown.rows import VALUE, RowStage, TableStage
+from streams_runtime.pipeline.stage import StageResult, ToJoin, keyed_of
+from streams_runtime.topology.nodes import (
+    AggregateNode,
+    JoinNode,
+    RepartitionSourceNode,
+    SourceNode,
+    TableSourceNode,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
-    """What the scan does of a sub-topology's first stage; `schema` is that of Spark's partial aggregates."""
+class ToAggregate:
+    """Records of a source become partial aggregates; `schema` is that of Spark's, `columns` are those of the state."""
 
     source: SourceNode | RepartitionSourceNode
     node: AggregateNode
     stage: Stage
     schema: pa.Schema
+    columns: Sequence[str]
 
-    def partials(self, answer: Answer, sparks: pa.Table | None) -> pa.Table | None:
-        """The batch's partial aggregates: those of the answer, and Spark's of the records that were left to it.
+    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None) -> bool:
+        """Add what the answer has, and Spark of the records that were left to it, to the result.
 
-        None where a sum of the two may leave its range: then Spark, which raises an error at that, does all of it.
+        False where a sum of the two may leave its range: then Spark, which raises an error at that, does all of it.
         """
-        both = [each for each in (answer.partials, sparks) if each is not None and each.num_rows]
-        if not both:
-            return self.schema.empty_table()
+        theirs = [] if sparks is None else [each.table for each in sparks.keyed if each.node is self.node]
+        both = [each for each in (answer.made, *theirs) if each.num_rows]
         both = [each.select(self.schema.names).cast(self.schema) for each in both]
-        aggregates = self.stage.plan.aggregates
-        if len(both) > 1 and not fits_with(both[1], aggregates):
-            return None
-        return together(both, self.stage).select(self.schema.names).cast(self.schema)
+        if len(both) > 1 and not fits_with(both[1], self.stage.plan.aggregates):
+            return False
+        made = together(both, self.stage).select(self.schema.names).cast(self.schema) if both else None
+        partials = self.schema.empty_table() if made is None else made
+        result.keyed.append(keyed_of(self.node, partials, list(self.columns)))
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ToTable:
+    """Records of a table's source become the table's changes."""
+
+    source: TableSourceNode
+    stage: TableStage
+
+    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None) -> bool:
+        """Add what the answer has, and Spark of the records that were left to it, to the result."""
+        theirs = [] if sparks is None else [each.table for each in sparks.keyed if each.node is self.source]
+        rows = _in_order([answer.made, *theirs], self.stage.schema)
+        names = rows.column_names
+        result.keyed.append(keyed_of(self.source, rows, names[names.index(VALUE) :]))
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ToMatch:
+    """Records of a stream go on to a join with a table."""
+
+    source: SourceNode | RepartitionSourceNode
+    node: JoinNode
+    stage: RowStage
+
+    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None) -> bool:
+        """Add what the answer has, and Spark of the records that were left to it, to the result."""
+        theirs = [] if sparks is None else [each.rows for each in sparks.joins if each.node is self.node]
+        result.joins.append(ToJoin(self.node, _in_order([answer.made, *theirs], self.stage.schema)))
+        return True
+
+
+TakenOver = ToAggregate | ToTable | ToMatch
+
+
+def _in_order(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """The rows of one topic in the order of its partitions' records."""
+    filled = [each.select(schema.names).cast(schema) for each in parts if each.num_rows]
+    rows = pa.concat_tables([schema.empty_table(), *filled])
+    return rows.sort_by([(PARTITION, "ascending"), ("_offset", "ascending")]) if len(filled) > 1 else rows

@@ -1,0 +1,144 @@
+"""What of a sub-topology is done outside of Spark's JVM: its first stage by the scan, and stages behind joins."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from streams_runtime.pipeline.analysis import Analysis
+from streams_runtime.pipeline.batch_aggregates import partial_aggregates
+from streams_runtime.pipeline.decode import RECORD
+from streams_runtime.pipeline.joins import MATCH, result_columns
+from streams_runtime.pipeline.json_read import json_reader
+from streams_runtime.pipeline.nodes import WINDOW_START, sink_format, value_columns
+from streams_runtime.pipeline.outlets import Outlet, outlets
+from streams_runtime.pipeline.pushdown.behind import BehindJoin
+from streams_runtime.pipeline.pushdown.partial import stage_of
+from streams_runtime.pipeline.pushdown.plan import RowPlan, plan_of, row_plan_of
+from streams_runtime.pipeline.pushdown.rows import row_stage_of, table_stage_of
+from streams_runtime.pipeline.pushdown.taken_over import TakenOver, ToAggregate, ToMatch, ToTable
+from streams_runtime.pipeline.traits import Traits
+from streams_runtime.topology.nodes import (
+    AggregateNode,
+    JoinNode,
+    Node,
+    RepartitionSourceNode,
+    SinkNode,
+    SourceNode,
+    TableSourceNode,
+    inputs_of,
+    streams_of,
+)
+from streams_runtime.topology.plan import SubTopology
+
+
+class Candidates:
+    """Looks through a compiled topology for what can be taken over."""
+
+    def __init__(self, spark: SparkSession, traits: Traits, known: Analysis) -> None:
+        self._spark = spark
+        self._traits = traits
+        self._known = known
+
+    def first_stage(self, sub: SubTopology, headers: bool) -> list[TakenOver]:
+        """What the scan does of each source, with `headers` if these are wanted; nothing unless it can do all."""
+        sources = [node for node in sub.nodes if not inputs_of(node)]
+        if sub.id in self._traits.forks or any(not self._is_read_as_it_is(node) for node in sources):
+            return []
+        frames = {node.name: self._nothing(self._known.outputs[node.name].schema) for node in sources}
+        found: dict[str, TakenOver] = {}
+        for outlet in outlets(self._traits, sub, frames, {}):
+            source = _only_source(outlet.node, sub)
+            over = None if source is None or source.name in found else self._of(outlet, source, headers)
+            if over is None:
+                return []
+            found[over.source.name] = over
+        return list(found.values()) if len(found) == len(sources) else []
+
+    def behind_joins(self, sub: SubTopology) -> dict[str, BehindJoin]:
+        """The stages behind joins with tables that need no Spark, by the joins' names."""
+        if sub.id in self._traits.forks:
+            return {}
+        found = {node.name: self._behind(sub, node) for node in sub.nodes if isinstance(node, JoinNode)}
+        return {name: over for name, over in found.items() if over is not None}
+
+    def _is_read_as_it_is(self, source: Node) -> bool:
+        return source.name in self._known.decoders and self._known.decoders[source.name].timestamp is None
+
+    def _of(self, outlet: Outlet, source: Node, headers: bool) -> TakenOver | None:
+        decoder = self._known.decoders[source.name]
+        match outlet.node, source:
+            case AggregateNode() as node, SourceNode() | RepartitionSourceNode():
+                return self._of_aggregate(node, outlet.rows, source)
+            case TableSourceNode() as node, _:
+                stage = table_stage_of(decoder.key.name, decoder.json, headers)
+                return None if stage is None else ToTable(node, stage)
+            case JoinNode(on=None) as node, SourceNode() | RepartitionSourceNode():
+                rows = outlet.rows.drop(RECORD)
+                plan = row_plan_of(rows)
+                if plan is None:
+                    return None
+                schema = to_arrow_schema(rows.schema)
+                match_ = row_stage_of(plan, decoder.key.name, decoder.json, not node.left, headers, schema)
+                return None if match_ is None else ToMatch(source, node, match_)
+            case _:
+                return None
+
+    def _of_aggregate(
+        self, node: AggregateNode, rows: DataFrame, source: SourceNode | RepartitionSourceNode
+    ) -> ToAggregate | None:
+        state, decoder = self._known.aggregates[node.name], self._known.decoders[source.name]
+        if node.name in self._traits.told or state.in_turn:
+            return None
+        plan = plan_of(rows.agg(*(F.expr(each.expression).alias(each.name) for each in state.columns)))
+        stage = None if plan is None else stage_of(plan, decoder.key.name, decoder.json, node.windows)
+        if stage is None:
+            return None
+        partials = partial_aggregates(self._traits, state, node, rows, Observation())
+        columns = [column.name for column in state.columns]
+        return ToAggregate(source, node, stage, to_arrow_schema(partials.schema), columns)
+
+    def _behind(self, sub: SubTopology, node: JoinNode) -> BehindJoin | None:
+        if node.on is not None:
+            return None
+        decoder, rows = self._known.decoders[node.table], self._known.outputs[node.input].drop(RECORD)
+        if decoder.json is None or node.table.lower() in {name.lower() for name in rows.columns}:
+            return None
+        table = StructField(node.table, StructType.fromDDL(decoder.value.schema or ""))
+        beside = self._nothing(StructType([*rows.schema.fields, table]))
+        joined = beside.select(*result_columns(node, tuple(rows.columns)))
+        sinks: list[tuple[SinkNode, RowPlan]] = []
+        for outlet in outlets(self._traits, sub, {node.name: joined}, {}):
+            plan = row_plan_of(outlet.rows)
+            if plan is None or not isinstance(outlet.node, SinkNode):
+                return None
+            if not self._is_written_here(outlet.node, outlet.rows):
+                return None
+            sinks.append((outlet.node, plan))
+        return BehindJoin(node.table, MATCH, decoder.json, sinks)
+
+    def _is_written_here(self, sink: SinkNode, rows: DataFrame) -> bool:
+        """Whether rows become records without Spark, of which the same can be read as of those that it writes."""
+        if WINDOW_START in rows.columns or any(
+            (sink.name, part) in self._known.registered for part in ("key", "value")
+        ):
+            return False
+        declared = sink_format(sink, rows)
+        columns = StructType([rows.schema[name] for name in value_columns(rows)])
+        return declared != "json" or json_reader(to_arrow_schema(columns)) is not None
+
+    def _nothing(self, schema: StructType) -> DataFrame:
+        return self._spark.createDataFrame([], schema)
+
+
+def _only_source(node: Node, sub: SubTopology) -> Node | None:
+    """The source whose records alone reach the node, by nodes with one input."""
+    by_name = {each.name: each for each in sub.nodes}
+    while inputs_of(node):
+        names = streams_of(node)
+        if len(names) != 1 or names[0] not in by_name:
+            return None
+        node = by_name[names[0]]
+    return node

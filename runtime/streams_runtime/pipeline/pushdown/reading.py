@@ -1,0 +1,152 @@
+"""Records as a scan reads them: keys and values by their formats, and what is left to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.pipeline.json_read import JsonReader
+
+Column = Callable[[str], pa.Array]
+"""Gives a column of RAW_SCHEMA by its name."""
+# Names as pipeline.nodes has them, which Spark's workers, where this runs, would import with all that it needs.
+PARTITION, KEY, TIME, NULL = "_partition", "_key", "_time", "_null"
+METADATA = {
+    PARTITION: "partition",
+    "_offset": "offset",
+    "_timestamp": "timestamp",
+    "_topic": "topic",
+    "_headers": "headers",
+}
+"""Columns of records that are columns of RAW_SCHEMA."""
+_WIDTH = {"long": (8, ">i8", pa.int64()), "int": (4, ">i4", pa.int32())}
+KEYS = frozenset({"string", "bytes", *_WIDTH})
+"""Formats of keys that are read here."""
+_LEFT = 20_000  # records that are handed on; where there are more of them Spark had better read all by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """What keys and values of a topic are, and whether headers are wanted. May be pickled."""
+
+    key: str
+    json: JsonReader
+    headers: bool = False
+
+    def read(self, column: Column) -> Read:
+        """Read some records."""
+        values = column("value")
+        fields, read = self.json.read(values)
+        keys, fit = _keys(column("key"), self.key)
+        return Read(column if self.headers else _without_headers(column), keys, values, fields, read, fit)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Some records: their keys, their values as they came and the fields of these, of which records these were read,
+    and which keys are what they should be (None: all).
+    """
+
+    column: Column
+    keys: pa.Array
+    values: pa.Array
+    fields: pa.StructArray
+    values_read: pa.BooleanArray
+    keys_fit: pa.BooleanArray | None
+
+    @property
+    def whole(self) -> pa.BooleanArray:
+        """Which records have a key that was read and a value that was."""
+        return self.with_fitting_keys(self.values_read)
+
+    def with_fitting_keys(self, some: pa.BooleanArray) -> pa.BooleanArray:
+        """Those of `some` whose keys are what they should be."""
+        return some if self.keys_fit is None else pc.and_(some, self.keys_fit)
+
+    def columns(self, names: Iterable[str]) -> dict[str, pa.Array]:
+        """Columns as expressions see them, of records with a value."""
+        found: dict[str, pa.Array] = {}
+        for name in names:
+            match name:
+                case "_key":
+                    found[name] = self.keys
+                case "_null":
+                    found[name] = pa.repeat(False, len(self.keys))
+                case _:
+                    found[name] = self.column(METADATA[name]) if name in METADATA else self.fields.field(name)
+        return found
+
+
+@dataclass(slots=True)
+class Left:
+    """Records that are left to Spark, unless there are too many of them."""
+
+    most: int = _LEFT
+    records: list[pa.Table] = field(default_factory=list)
+    too_many: bool = False
+    _count: int = 0
+
+    def take(self, column: Column, some: pa.BooleanArray) -> None:
+        """Take in `some` of the records that `column` gives."""
+        self._count += some.true_count
+        if self._count > self.most:
+            self.records.clear()
+            self.too_many = True
+        else:
+            raw = pa.table([column(each.name) for each in RAW_SCHEMA], schema=RAW_SCHEMA)
+            self.records.append(raw.filter(some))
+
+    @property
+    def table(self) -> pa.Table:
+        """All of them."""
+        return pa.concat_tables(self.records) if self.records else RAW_SCHEMA.empty_table()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of records: what their stage makes of them, and records that are left to Spark.
+
+    `records` were read here, `dropped` of them have no key, `late` of them came after their window. Not `done`: a sum
+    may have left its range, or too many records are for Spark to read, and so all of them are left to it.
+    """
+
+    made: pa.Table
+    left: pa.Table
+    records: int = 0
+    dropped: int = 0
+    done: bool = True
+    late: int = 0
+
+
+def _without_headers(column: Column) -> Column:
+    """Headers are not looked at, which takes a call for each record."""
+
+    def found(name: str) -> pa.Array:
+        if name == "headers":
+            return pa.nulls(len(column("partition")), RAW_SCHEMA.field(name).type)
+        return column(name)
+
+    return found
+
+
+def _keys(data: pa.Array, key_format: str) -> tuple[pa.Array, pa.BooleanArray | None]:
+    """Keys as their format has them, and which are readable; None: all are."""
+    if key_format == "bytes":
+        return data, None
+    if key_format == "string":
+        try:
+            return data.cast(pa.string()), None
+        except pa.ArrowInvalid:  # Spark takes any bytes for a string
+            return pa.nulls(len(data), pa.string()), pa.repeat(False, len(data))
+    width, big_endian, kind = _WIDTH[key_format]
+    there = data.is_valid()
+    fit = pc.fill_null(pc.equal(pc.binary_length(data), width), True)
+    numbers = pc.if_else(pc.and_(there, fit), data, pa.scalar(None, pa.binary()))
+    joined = b"".join(each or bytes(width) for each in numbers.to_pylist())
+    values = np.frombuffer(joined, big_endian).astype(kind.to_pandas_dtype())
+    return pa.array(values, kind, mask=numbers.is_null().to_numpy(zero_copy_only=False)), fit

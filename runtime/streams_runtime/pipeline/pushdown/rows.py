@@ -1,0 +1,163 @@
+"""Records that are handed on one by one: to a join, filtered and selected from, or to a table, as they came."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.pipeline.json_read import JsonReader
+from streams_runtime.pipeline.pushdown.plan import RowPlan
+from streams_runtime.pipeline.pushdown.reading import (
+    KEY,
+    KEYS,
+    METADATA,
+    NULL,
+    PARTITION,
+    TIME,
+    Answer,
+    Column,
+    Formats,
+    Left,
+)
+
+VALUE = "_value"
+_READ_HERE = frozenset({*METADATA, KEY, NULL})
+_PLACE = ("_topic", "_offset", "_timestamp")
+
+
+class _InOrder(ABC):
+    """A stage whose rows are handed on in the order of their records."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+
+    @abstractmethod
+    def made_of(self, column: Column) -> Made:
+        """What is made of some records."""
+
+    @property
+    def whole_partitions(self) -> bool:
+        """A partition may be read in parts, which come in order."""
+        return False
+
+    def gathering(self, _most: int) -> Gathering:
+        """Where records are taken in."""
+        return Gathering(self)
+
+    def together(self, parts: Sequence[pa.Table]) -> pa.Table:
+        """One table of what was made of parts, in their order."""
+        return pa.concat_tables(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class RowStage(_InOrder):
+    """What is handed on of a stream's records; `keyed`: only those with a key, the others are dropped.
+
+    May be pickled, as TableStage may.
+    """
+
+    plan: RowPlan
+    formats: Formats
+    keyed: bool
+    given: pa.Schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+        return self.given
+
+    def made_of(self, column: Column) -> Made:
+        """What is made of some records."""
+        read = self.formats.read(column)
+        whole = read.whole
+        rows = self.plan.applied(pa.table(read.columns(self.plan.reads)).filter(whole))
+        keyless = rows[KEY].null_count if self.keyed else 0
+        if keyless:
+            rows = rows.filter(pc.is_valid(rows[KEY]))
+        return Made(rows.cast(self.schema), whole, keyless)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStage(_InOrder):
+    """What a table has of its records: partition, key and value as bytes, time (ms), where each is, and headers if
+    wanted. Those without a key are there for their place only.
+    """
+
+    formats: Formats
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of what is made."""
+        own = [(PARTITION, pa.int32()), (KEY, pa.binary()), (TIME, pa.int64()), (VALUE, pa.binary())]
+        return pa.schema([*own, *((name, RAW_SCHEMA.field(METADATA[name]).type) for name in self._beside)])
+
+    def made_of(self, column: Column) -> Made:
+        """What is made of some records. A value that is not there deletes its key."""
+        read = self.formats.read(column)
+        whole = read.with_fitting_keys(pc.or_(read.values_read, read.values.is_null()))
+        keys, times = column("key"), pc.divide(column("timestamp").cast(pa.int64()), 1000)
+        beside = [column(METADATA[name]) for name in self._beside]
+        rows = pa.table([column("partition"), keys, times, read.values, *beside], schema=self.schema).filter(whole)
+        return Made(rows, whole, rows[KEY].null_count)
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return (*_PLACE, *(("_headers",) if self.formats.headers else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was made of some records, of which of them, and how many had no key that was needed."""
+
+    rows: pa.Table
+    here: pa.BooleanArray
+    dropped: int
+
+
+@dataclass(slots=True)
+class Gathering:
+    """Records on their way to an answer."""
+
+    stage: _InOrder
+    _rows: list[pa.Table] = field(default_factory=list)
+    _left: Left = field(default_factory=Left)
+    _records: int = 0
+    _dropped: int = 0
+
+    def take(self, column: Column) -> None:
+        """Take in some records. `column` is asked for the columns that are needed."""
+        made = self.stage.made_of(column)
+        here = made.here.true_count
+        if here < len(made.here):
+            self._left.take(column, pc.invert(made.here))
+        self._records += here
+        self._dropped += made.dropped
+        self._rows.append(made.rows)
+
+    def answer(self) -> Answer:
+        """What has become of all of them."""
+        rows = pa.concat_tables([self.stage.schema.empty_table(), *self._rows])
+        return Answer(rows, self._left.table, self._records, self._dropped, not self._left.too_many)
+
+
+def row_stage_of(
+    plan: RowPlan, key_format: str, json: JsonReader | None, keyed: bool, headers: bool, schema: pa.Schema
+) -> RowStage | None:
+    """A stage; None where keys or values are of a format that only Spark reads, or the plan reads something else."""
+    if json is None or key_format not in KEYS or not plan.reads <= _READ_HERE | set(json.schema.names):
+        return None
+    return RowStage(plan, Formats(key_format, json, headers), keyed, schema)
+
+
+def table_stage_of(key_format: str, json: JsonReader | None, headers: bool) -> TableStage | None:
+    """A stage; None where keys or values are of a format that only Spark reads."""
+    return None if json is None or key_format not in KEYS else TableStage(Formats(key_format, json, headers))

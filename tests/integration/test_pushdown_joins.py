@@ -1,0 +1,224 @@
+"""Joins with tables that the scan and Arrow take over, beside Spark, which does the same whole."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pipeline_bench import Bench, open_tasks
+from pipeline_kit import Pipeline, Record, source, topology_of
+
+from streams_runtime.pipeline.runner import SubTopologyRunner
+from streams_runtime.pipeline.source import RecordReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = "a BIGINT, d DOUBLE, s STRING, ok BOOLEAN, t TIMESTAMP, more STRUCT<x: INT, l: ARRAY<STRING>>"
+USERS_SCHEMA = "tier STRING, score INT, more STRUCT<x: BIGINT>"
+SELECT = {"tier": "users.tier", "a": "coalesce(a, cast(users.score as bigint))", "x": "users.more.x"}
+TAKEN_OVER: dict[str, tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "inner": (
+        "string",
+        [
+            {"name": "w", "from": "in", "where": "a >= 0 or s is null"},
+            {"name": "j", "from": "w", "join": {"table": "users", "select": SELECT}},
+        ],
+        [{"from": "j", "topic": "out", "value": {"format": "json"}}],
+    ),
+    "left": (
+        "bytes",
+        [{"name": "j", "from": "in", "join": {"table": "users", "select": SELECT, "type": "left"}}],
+        [{"from": "j", "topic": "out"}],
+    ),
+    "steps on both sides": (
+        "long",
+        [
+            {"name": "b", "from": "in", "select": {"n": "a", "at": "_timestamp", "s": "s", "far": "_offset"}},
+            {"name": "j", "from": "b", "join": {"table": "users", "select": {"u": "users", "s": "users.tier"}}},
+            {"name": "w", "from": "j", "where": "u.score > 0 and far >= 1 and s <> 'x'"},
+            {"name": "one", "from": "w", "select": {"value": "coalesce(s, '-')"}},
+        ],
+        [{"from": "w", "topic": "out"}, {"from": "one", "topic": "texts", "value": {"format": "string"}}],
+    ),
+    "another key": (
+        "int",
+        [
+            {"name": "j", "from": "in", "join": {"table": "users", "select": {"tier": "users.tier"}}},
+            {"name": "k", "from": "j", "keyBy": "tier"},
+        ],
+        [{"from": "k", "topic": "out"}],
+    ),
+}
+Both = dict[str, tuple[Pipeline, Pipeline]]
+
+
+def pipeline(
+    spark: SparkSession, key: str, steps: Any, sinks: Any, names: tuple[str, str] = ("in", "users")
+) -> Pipeline:
+    orders = source(schema=SCHEMA, key=key) | {"topic": names[0]}
+    users = source(schema=USERS_SCHEMA, key=key) | {"name": "users", "topic": names[1], "table": {"store": "users"}}
+    return Pipeline(spark, topology_of([orders, users], steps, sinks))
+
+
+def by_spark(spark: SparkSession, one: Pipeline, properties: dict[str, str] | None = None) -> Pipeline:
+    """The same, with nothing taken over."""
+    other = object.__new__(Pipeline)
+    other.topology, other.compiled, other.compiler = one.topology, one.compiled, one.compiler
+    reader = RecordReader(spark, properties or {})
+    other.runners = {
+        sub.id: SubTopologyRunner(one.compiler, reader, sub, take_over=False) for sub in one.topology.subtopologies
+    }
+    return other
+
+
+@pytest.fixture(scope="module")
+def both(spark: SparkSession) -> Both:
+    """Of each topology what runs it taken over, and what lets Spark do all of it."""
+    ours = {name: pipeline(spark, *told) for name, told in TAKEN_OVER.items()}
+    return {name: (one, by_spark(spark, one)) for name, one in ours.items()}
+
+
+def outcomes(one: Pipeline, batches: Sequence[Sequence[Record]]) -> list[Any]:
+    """All that becomes of batches: what is sent, what the table holds, and what is counted."""
+    found: list[Any] = []
+    with ExitStack() as stack:
+        bench = Bench(one, open_tasks(stack, one.topology))
+        for records in batches:
+            outcome = bench.process(*records, policy="deadLetter", topic="letters")
+            bench.store(outcome)
+            held = [list(task.key_value_store("users").scan(None, None)) for task in bench.tasks.values()]
+            sent = [each._replace(value=plain(each.topic, each.value)) for each in bench.producer.records]
+            found.append((sent, held, outcome.offsets, outcome.records, asdict(bench.counters)))
+    return found
+
+
+def plain(topic: str, value: bytes | None) -> Any:
+    """What is read of a record's value, whichever way its numbers and characters are written."""
+    return orjson.loads(value) if topic == "out" and value is not None else value
+
+
+KEYS: dict[str, list[bytes | None]] = {
+    "string": [None, b"k", b"", "ü".encode()],
+    "bytes": [None, b"k", b"", b"\xff"],
+    "long": [None, struct.pack(">q", -1), struct.pack(">q", 2**40), b"12345"],
+    "int": [None, struct.pack(">i", -1), struct.pack(">i", 2**30), b"12345678"],
+}
+texts = st.sampled_from([None, "x", "y", "", 'ü\n"\u2028\x01', 1])
+numbers = st.none() | st.integers(-3, 3) | st.sampled_from([2**40, 0.5, 2**63])
+orders = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": numbers,
+        "d": numbers | st.floats(-2, 2) | st.sampled_from([1e22, 1e-7]),
+        "s": texts,
+        "ok": st.sampled_from([None, True, "x"]),
+        "t": st.sampled_from([None, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456", "then"]),
+        "more": st.sampled_from([None, {}, {"x": 1, "l": ["a", None]}, {"l": []}, 7]),
+    },
+)
+users = st.fixed_dictionaries(
+    {},
+    optional={
+        "tier": texts,
+        "score": st.sampled_from([None, 0, 1, 2, 2**31]),
+        "more": st.sampled_from([None, {}, {"x": 3}, []]),
+    },
+)
+ODD = [b"null", b"{", b"[{}]", b'{"a": 1, "a": 2}', b'{"tier": "a", "tier": "b"}', b'\n{"a": 1, "tier": "z"}', b"\xff"]
+HEADERS = [None, [("h", b"1"), ("h", None)]]
+
+
+def records_of(keys: Sequence[bytes | None]) -> st.SearchStrategy[list[Record]]:
+    more = {"partition": st.integers(0, 1), "time": st.integers(1, 5), "headers": st.sampled_from(HEADERS)}
+    key, odd = st.sampled_from(keys), st.none() | st.sampled_from(ODD)
+    order = st.builds(Record, key, orders.map(orjson.dumps) | odd, st.just("in"), **more)
+    user = st.builds(Record, key, users.map(orjson.dumps) | odd, st.just("users"), **more)
+    return st.lists(order | user, min_size=1, max_size=14)
+
+
+@pytest.mark.parametrize("name", TAKEN_OVER)
+@given(data=st.data())
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_it_is_what_spark_makes_of_the_same_records(both: Both, name: str, data: st.DataObject) -> None:
+    records = data.draw(records_of(KEYS[TAKEN_OVER[name][0]]))
+    placed = list(on_their_places(records))
+    cut = data.draw(st.integers(0, len(placed)))
+    batches = [each for each in (placed[:cut], placed[cut:]) if each]
+    over, whole = both[name]
+    assert outcomes(over, batches) == outcomes(whole, batches)
+
+
+def on_their_places(records: Sequence[Record]) -> Iterator[Record]:
+    ends: dict[tuple[str, int], int] = {}
+    for each in records:
+        offset = ends.get((each.topic, each.partition), 0)
+        ends[each.topic, each.partition] = offset + 1
+        yield Record(each.key, each.value, each.topic, each.partition, offset, each.time, each.headers)
+
+
+@pytest.mark.parametrize("name", TAKEN_OVER)
+def test_it_is_taken_over(both: Both, name: str) -> None:
+    ours, sparks = ([*one.runners.values()] for one in both[name])
+    assert [(runner.is_taken_over, runner.joins_taken_over) for runner in ours] == [(True, {"j"})]
+    assert [(runner.is_taken_over, runner.joins_taken_over) for runner in sparks] == [(False, set())]
+
+
+JOIN: dict[str, Any] = {"name": "j", "from": "in", "join": {"table": "users", "select": {"tier": "users.tier"}}}
+OUT = [{"from": "j", "topic": "out"}]
+LEFT_TO_SPARK: dict[str, tuple[bool, set[str], list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "a function before it": (
+        False,
+        {"j"},
+        [{"name": "w", "from": "in", "where": "upper(s) = 'X'"}, JOIN | {"from": "w"}],
+        OUT,
+    ),
+    "a function of the table's columns": (
+        True,
+        set(),
+        [JOIN | {"join": {"table": "users", "select": {"t": "upper(users.tier)"}}}],
+        OUT,
+    ),
+    "a function behind it": (
+        True,
+        set(),
+        [JOIN, {"name": "w", "from": "j", "where": "upper(tier) = 'X'"}],
+        [{"from": "w", "topic": "out"}],
+    ),
+    "a sink before it": (False, {"j"}, [JOIN], [*OUT, {"from": "in", "topic": "all"}]),
+    "a peek before it": (False, {"j"}, [{"name": "p", "from": "in", "peek": {"log": "s"}}, JOIN | {"from": "p"}], OUT),
+    "a peek behind it": (
+        True,
+        set(),
+        [JOIN, {"name": "p", "from": "j", "peek": {"log": "s"}}],
+        [{"from": "p", "topic": "out"}],
+    ),
+    "an aggregate behind it": (
+        True,
+        set(),
+        [JOIN, {"name": "t", "from": "j", "aggregate": {"n": "count(*)"}, "store": "t"}],
+        OUT,
+    ),
+    "another join": (
+        True,
+        {"k"},
+        [JOIN, JOIN | {"name": "k", "from": "j", "join": {"table": "users", "select": {"x": "users.score"}}}],
+        [{"from": "k", "topic": "out"}],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LEFT_TO_SPARK)
+def test_it_is_left_to_spark(spark: SparkSession, what: str) -> None:
+    scan, joins, steps, sinks = LEFT_TO_SPARK[what]
+    (runner,) = pipeline(spark, "string", steps, sinks).runners.values()
+    assert (runner.is_taken_over, runner.joins_taken_over) == (scan, joins)
