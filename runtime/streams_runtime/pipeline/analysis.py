@@ -17,6 +17,7 @@ from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.dedupe import check_dedupe
 from streams_runtime.pipeline.foreign_keys import check_foreign_key_join
 from streams_runtime.pipeline.formats import ddl_of, format_of
+from streams_runtime.pipeline.frames import frame_of
 from streams_runtime.pipeline.global_joins import check_lookup
 from streams_runtime.pipeline.joins import check_join
 from streams_runtime.pipeline.nodes import (
@@ -190,7 +191,7 @@ class Analysis:
         nothing = empty["_time"]
         windows = None if node.windows is None else (nothing, nothing)
         table = table_rows(empty["_key"], empty["_partition"], nothing, finished, windows)
-        rows = self._spark.createDataFrame(table)
+        rows = frame_of(self._spark, table)
         return self._analysed_table(node, rows) if node.name in self._traits.told else rows
 
     def _decoder_of(self, node: Source) -> Decoder:
@@ -211,7 +212,7 @@ class Analysis:
 
     def _nothing(self, decoder: Decoder) -> DataFrame:
         """No records, as the decoder wants them."""
-        return self._spark.createDataFrame(decoder.wanted(headers=True).schema.empty_table())
+        return frame_of(self._spark, decoder.wanted(headers=True).schema.empty_table())
 
 
 def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:

@@ -12,6 +12,7 @@ from streams_runtime.pipeline.avro_ids import Schemas
 from streams_runtime.pipeline.batch_aggregates import late_rows, partial_aggregates
 from streams_runtime.pipeline.decode import Decoder
 from streams_runtime.pipeline.foreign_keys import OTHER, foreign_keys, results, rows_as_json, sent_format
+from streams_runtime.pipeline.frames import frame_of
 from streams_runtime.pipeline.joins import MATCH, joined
 from streams_runtime.pipeline.nodes import sink_format
 from streams_runtime.pipeline.outlets import Frames, Later, Outlet, outlets
@@ -177,7 +178,7 @@ class Compiler:
 
         `peeks`: as for the first stage.
         """
-        return outlets(self._traits, sub, {aggregate: self._spark.createDataFrame(rows)}, peeks)
+        return outlets(self._traits, sub, {aggregate: frame_of(self._spark, rows)}, peeks)
 
     def outlets_behind(
         self, sub: SubTopology, node: Later | ToStreamNode, rows: pa.Table, peeks: dict[str, Observation] | None = None
@@ -190,7 +191,7 @@ class Compiler:
         """
         if isinstance(node, JoinNode):
             self.learn(self._known.decoders[node.table].value, rows[MATCH])
-        frame = self._spark.createDataFrame(rows)
+        frame = frame_of(self._spark, rows)
         match node:
             case StreamJoinNode():
                 formats = (side_format(self._known.outputs[name]) for name in inputs_of(node))
@@ -205,7 +206,7 @@ class Compiler:
         """Every table's row in each snapshot, and what sinks write of it (see tables.tables_of_snapshots)."""
         self._learn_sources(part, snapshots)
         formats = {sink.name: self.value_format(sink) for sink in part.sinks}
-        return tables_of_snapshots(part, self._spark.createDataFrame(snapshots), self._known.decoders, formats)
+        return tables_of_snapshots(part, frame_of(self._spark, snapshots), self._known.decoders, formats)
 
     def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
         """What the rows of the left table name in each snapshot (see foreign_keys.foreign_keys)."""
@@ -222,7 +223,7 @@ class Compiler:
 
     def _rows(self, side: TablePart, snapshots: pa.Table, beside: Sequence[str] = ()) -> DataFrame:
         self._learn_sources(side, snapshots)
-        return rows_of_last(side, self._spark.createDataFrame(snapshots), self._known.decoders, beside)
+        return rows_of_last(side, frame_of(self._spark, snapshots), self._known.decoders, beside)
 
     def _learn_sources(self, part: TablePart, snapshots: pa.Table) -> None:
         for index, source in enumerate(part.sources):

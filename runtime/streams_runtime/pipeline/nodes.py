@@ -264,12 +264,7 @@ def table_rows(
     }
     if windows is not None:
         metadata |= {WINDOW_START: moments(windows[0]), WINDOW_END: moments(windows[1])}
-    return pa.table(metadata | {name: _in_chunks(columns[name]) for name in columns.column_names})
-
-
-def _in_chunks(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """PySpark can't take a column of lists that has no chunk at all, as one without rows may be."""
-    return column if column.num_chunks else pa.chunked_array([pa.array([], column.type)])
+    return pa.table(metadata | {name: columns[name] for name in columns.column_names})
 
 
 def moments(milliseconds: pa.Array) -> pa.Array:

@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 from streams_runtime.api.reduce_aggregates import Lambda, Reduction
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.failures import expression_failed, is_spark_failure
+from streams_runtime.pipeline.frames import frame_of
 from streams_runtime.pipeline.refusing import refusing
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.in_turn import whole
@@ -172,8 +173,7 @@ def _applied(given: Lambda, kind: str, one: str, other: str) -> str:
 
 
 def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    # PySpark can't take a column of lists that has no chunk at all, as one without rows may be.
-    return spark.createDataFrame(pa.table({name: whole(table[name]) for name in table.column_names}))
+    return frame_of(spark, pa.table({name: whole(table[name]) for name in table.column_names}))
 
 
 def _fits(spark: SparkSession, found: DataType, state: DataType) -> bool:

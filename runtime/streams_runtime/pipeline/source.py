@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.frames import frame_of
 from streams_runtime.pipeline.pushdown.reading import Answer
 from streams_runtime.pipeline.pushdown.scan import AnyStage, answered_by_workers, answered_here
 from streams_runtime.pipeline.scan import Ranges, Wanted, scan
@@ -86,9 +87,9 @@ class RecordReader:
 
     def from_records(self, records: pa.Table | None, wanted: Wanted = ALL) -> DataFrame:
         """A DataFrame of fetched records; None: of no records."""
-        # A range may have no record at all, only the marker of a transaction; a table without chunks is refused.
+        # A range may have no record at all, only the marker of a transaction.
         some = records is not None and records.num_rows > 0
-        return self._spark.createDataFrame(wanted.read(records) if some else wanted.schema.empty_table())
+        return frame_of(self._spark, wanted.read(records) if some else wanted.schema.empty_table())
 
 
 def parts_of(ranges: Sequence[OffsetRange], count: int, whole: bool = False) -> Sequence[Ranges]:

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
+from streams_runtime.pipeline.frames import frame_of
 from streams_runtime.pipeline.nodes import OUT_WINDOW
 from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.topology.windows import SessionWindows, TimeWindows
@@ -101,7 +102,7 @@ def one_by_one(rows: DataFrame, several_topics: bool) -> DataFrame:
 def those_that_missed(rows: DataFrame, several_topics: bool, found: Sequence[Missed]) -> DataFrame:
     """The records that were found to be too late when the batch met the store, each with what it missed (MISSED)."""
     columns = zip(("_partition", ORDER, MISSED), zip(*found, strict=True), _MISSED_TYPES, strict=True)
-    given = rows.sparkSession.createDataFrame(pa.table({name: pa.array(of, kind) for name, of, kind in columns}))
+    given = frame_of(rows.sparkSession, pa.table({name: pa.array(of, kind) for name, of, kind in columns}))
     return one_by_one(rows, several_topics).join(F.broadcast(given), ["_partition", ORDER])
 
 

@@ -32,7 +32,7 @@ _SIMPLE = re.compile(r"(?:'[^'\\]*'|[\w\s.,()<>=!])*")
 
 
 def is_foreseen(topology: Topology) -> bool:
-    """Whether every part of it is sources of JSON and `where`s and `select`s, and either one aggregate by key or tumbling
+    """Whether every part of it is sources of JSON, `where`s and `select`s, and either one aggregate by key or tumbling
     windows with sinks, or one join with a table, behind which come `where`s, `select`s and sinks.
     """
     return all(_is_added_up(sub.nodes) or _is_joined(sub.nodes) for sub in topology.every_subtopology)
