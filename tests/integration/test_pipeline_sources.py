@@ -15,11 +15,12 @@ from pyspark.errors import PythonException
 from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
-from streams_runtime.kafka import range_reader
+from streams_runtime.kafka import range_reader, records
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.columns import free
 from streams_runtime.kafka.group_consumer import Fetched, GroupConsumer, Membership
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.librdkafka import message_headers
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kafka.range_reader import RangeReader
@@ -367,3 +368,28 @@ def test_a_reader_that_is_left_early_frees_what_it_holds_and_reads_again(
         records.column("key")
     assert values_of(reader, topic, {0: (0, 300)}) == [b"%d" % n for n in range(300)]
     reader.close()
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_of_headers_are_asked_those_that_may_have_some(
+    admin: Admin, topic: str, compression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [None, b"", b"v", b"\x00", b"long" * 500]
+    several = [None, [("a", b"1")], [(str(number), b"") for number in range(100)]]
+    rows = [(value, headers) for value in values for headers in several] * 20
+    producer = Producer({"bootstrap.servers": admin.address, "compression.type": compression, "linger.ms": 100})
+    for value, headers in rows:
+        producer.produce(topic, value, b"k", 1, headers=headers)
+    producer.flush()
+    asked: list[int] = []
+
+    def counted(message: int) -> Any:
+        asked.append(message)
+        return message_headers(message)
+
+    monkeypatch.setattr(records, "message_headers", counted)
+    reader = RangeReader(client_properties(admin.address, {}))
+    found = [each for part in reader.read(topic, {1: (0, len(rows))}) for each in part.column("headers").to_pylist()]
+    reader.close()
+    assert [each and [(pair["key"], pair["value"]) for pair in each] for each in found] == [row[1] for row in rows]
+    assert len(asked) == sum(not value or headers is not None for value, headers in rows)

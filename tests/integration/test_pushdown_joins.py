@@ -26,6 +26,7 @@ pytestmark = pytest.mark.integration
 SCHEMA = "a BIGINT, d DOUBLE, s STRING, ok BOOLEAN, t TIMESTAMP, more STRUCT<x: INT, l: ARRAY<STRING>>"
 USERS_SCHEMA = "tier STRING, score INT, more STRUCT<x: BIGINT>"
 SELECT = {"tier": "users.tier", "a": "coalesce(a, cast(users.score as bigint))", "x": "users.more.x"}
+KNOWN = {"known": "users is not null", "all": "users"}
 TAKEN_OVER: dict[str, tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = {
     "inner": (
         "string",
@@ -37,7 +38,7 @@ TAKEN_OVER: dict[str, tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = 
     ),
     "left": (
         "bytes",
-        [{"name": "j", "from": "in", "join": {"table": "users", "select": SELECT, "type": "left"}}],
+        [{"name": "j", "from": "in", "join": {"table": "users", "select": SELECT | KNOWN, "type": "left"}}],
         [{"from": "j", "topic": "out"}],
     ),
     "steps on both sides": (
@@ -164,6 +165,18 @@ def on_their_places(records: Sequence[Record]) -> Iterator[Record]:
         offset = ends.get((each.topic, each.partition), 0)
         ends[each.topic, each.partition] = offset + 1
         yield Record(each.key, each.value, each.topic, each.partition, offset, each.time, each.headers)
+
+
+@pytest.mark.parametrize("name", TAKEN_OVER)
+def test_what_the_table_holds_and_only_spark_reads_it_reads(both: Both, name: str) -> None:
+    key = KEYS[TAKEN_OVER[name][0]][1]
+    users = [Record(key, b'\n{"tier": "z", "score": 7}', "users", time=time) for time in (1, 3)]
+    orders = [Record(key, b'{"a": 1, "s": "y"}', time=time) for time in (2, 4, 5)]
+    over, whole = both[name]
+    expected = outcomes(whole, [users, orders])
+    assert outcomes(over, [users, orders]) == expected
+    sent, *_ = expected[1]
+    assert len(sent) > 1
 
 
 @pytest.mark.parametrize("name", TAKEN_OVER)

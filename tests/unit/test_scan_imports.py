@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
 
 from streams_runtime.pipeline import nodes
 from streams_runtime.pipeline.pushdown import partial
+from streams_runtime.pipeline.scan import forget_archives
 
 READING = {"errors", "kafka", "pipeline.json_read", "pipeline.pushdown", "pipeline.scan", "topology.windows"}
 
@@ -23,3 +29,20 @@ def test_a_worker_loads_what_reading_needs_and_nothing_of_plans_and_stores() -> 
 def test_the_names_that_a_worker_gives_its_columns_are_those_of_the_plans() -> None:
     there = (nodes.OUT_KEY, nodes.OUT_TIME, nodes.OUT_WINDOW, nodes.OUT_RECORDS)
     assert there == (partial.KEY, partial.TIME, partial.WINDOW, partial.RECORDS)
+
+
+def test_an_archive_whose_directory_was_forgotten_is_read_again_where_something_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "modules.zip"
+    with ZipFile(archive, "w") as written:
+        for name in ("zipped_one", "zipped_two"):
+            written.writestr(f"{name}.py", f"NAME = {name!r}")
+    monkeypatch.syspath_prepend(str(archive))
+    found = [importlib.import_module("zipped_one").NAME]
+    assert str(archive) in sys.path_importer_cache
+    others = {path for path in sys.path_importer_cache if not path.endswith(".zip")}
+    forget_archives()
+    assert str(archive) not in sys.path_importer_cache
+    assert others <= sys.path_importer_cache.keys()
+    assert [*found, importlib.import_module("zipped_two").NAME] == ["zipped_one", "zipped_two"]

@@ -115,6 +115,23 @@ def latest_of(messages: Messages) -> Latest:
     return Latest(keys.take(integers(last)), values, timestamps_of(kept.addresses))
 
 
+def may_have_headers(messages: Messages) -> npt.NDArray[np.bool_]:
+    """Of which messages librdkafka has to be asked for headers; the others have none.
+
+    A value that is not empty lies where the broker's answer has it, or what that was compressed from. In a batch of
+    records the number of headers comes right behind it, as a varint (protocol guide, "Record"). In message sets, of
+    which there are none since Kafka 0.11, no headers are, and what is there does not matter.
+    """
+    asked: npt.NDArray[np.bool_] = messages.value_lengths <= 0
+    filled = np.flatnonzero(~asked)
+    if len(filled):
+        behind = messages.values[filled] + messages.value_lengths[filled]
+        lowest = int(behind.min())
+        memory = np.frombuffer(pa.foreign_buffer(lowest, int(behind.max()) + 1 - lowest), np.uint8)
+        asked[filled] = memory[behind - lowest] != 0
+    return asked
+
+
 def timestamps_of(addresses: Vector) -> Vector:
     """The times (ms since 1970) of the messages with these addresses.
 

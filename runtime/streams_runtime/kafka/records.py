@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from streams_runtime.kafka.columns import Messages, bytes_at, timestamps_of
+from streams_runtime.kafka.columns import Messages, bytes_at, may_have_headers, timestamps_of
 from streams_runtime.kafka.librdkafka import message_headers
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 
@@ -40,7 +42,7 @@ class Records:
             case "timestamp":
                 found = pa.array(timestamps_of(held.addresses) * 1000)
             case "headers":
-                return pa.array(list(map(message_headers, held.addresses.tolist())), _TYPES[name])
+                return _headers(held)
             case _:
                 raise KeyError(f"records have no column {name}; they have {', '.join(_TYPES)}")
         return found.cast(_TYPES[name])
@@ -54,6 +56,16 @@ class Records:
         if self._messages is None:
             raise ValueError("these records were given back when the next ones were asked for: make columns before")
         return self._messages
+
+
+def _headers(messages: Messages) -> pa.Array:
+    asked = np.flatnonzero(may_have_headers(messages))
+    if not len(asked):
+        return pa.nulls(len(messages), _TYPES["headers"])
+    found: list[Any] = [None] * len(messages)
+    for row, address in zip(asked.tolist(), messages.addresses[asked].tolist(), strict=True):
+        found[row] = message_headers(address)
+    return pa.array(found, _TYPES["headers"])
 
 
 def column(records: Records, name: str) -> pa.Array:

@@ -119,7 +119,9 @@ def _lines(values: pa.Array) -> bytes | None:
         return None
     if pc.max(sizes).as_py() > _LONG and any(map(_has_limits, values.filter(pc.greater(sizes, _LONG)).to_pylist())):
         return None
-    data: bytes = pc.binary_join(pa.ListArray.from_arrays([0, len(values)], values), b"\n")[0].as_py()
+    data: bytes = pc.binary_join(pa.ListArray.from_arrays([0, len(values)], values), pa.scalar(b"\n", values.type))[
+        0
+    ].as_py()
     gaps = len(values) - 1
     if data.count(b"\n") != gaps or data.count(b"}\n{") != gaps or data[:1] != b"{" or data[-1:] != b"}":
         return None

@@ -12,7 +12,7 @@ from streams_runtime.kafka.range_reader import shared_reader
 from streams_runtime.pipeline.pushdown.partial import Stage
 from streams_runtime.pipeline.pushdown.reading import Answer
 from streams_runtime.pipeline.pushdown.rows import RowStage, TableStage
-from streams_runtime.pipeline.scan import Ranges, uncollected
+from streams_runtime.pipeline.scan import Ranges, forget_archives, uncollected
 
 _ANSWER = "made binary, left binary, records bigint, dropped bigint, done boolean, late bigint"
 _SCHEMA = pa.schema(
@@ -78,6 +78,7 @@ def _task(
     """What a Python worker does with its row, the number of its part."""
 
     def read(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        forget_archives()
         for batch in rows:
             for number in batch.column(0).to_pylist():
                 gathering = stage.gathering(most)
