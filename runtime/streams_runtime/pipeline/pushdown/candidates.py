@@ -111,10 +111,10 @@ class Candidates:
         joined = beside.select(*result_columns(node, tuple(rows.columns)))
         sinks: list[tuple[SinkNode, RowPlan]] = []
         for outlet in outlets(self._traits, sub, {node.name: joined}, {}):
-            plan = row_plan_of(outlet.rows)
-            if plan is None or not isinstance(outlet.node, SinkNode):
+            if not isinstance(outlet.node, SinkNode) or not self._is_written_here(outlet.node, outlet.rows):
                 return None
-            if not self._is_written_here(outlet.node, outlet.rows):
+            plan = row_plan_of(outlet.rows)
+            if plan is None:
                 return None
             sinks.append((outlet.node, plan))
         return BehindJoin(node.table, MATCH, decoder.json, sinks)
