@@ -66,16 +66,16 @@ Both = dict[str, tuple[Pipeline, Pipeline]]
 def pipeline(
     spark: SparkSession, key: str, steps: Any, sinks: Any, names: tuple[str, str] = ("in", "users")
 ) -> Pipeline:
-    orders = source(schema=SCHEMA, key=key) | {"topic": names[0]}
-    users = source(schema=USERS_SCHEMA, key=key) | {"name": "users", "topic": names[1], "table": {"store": "users"}}
+    orders = source(schema=SCHEMA, key=key)
+    users = source(schema=USERS_SCHEMA, key=key) | {"name": "users", "topic": "users", "table": {"store": "users"}}
     return Pipeline(spark, topology_of([orders, users], steps, sinks))
 
 
-def by_spark(spark: SparkSession, one: Pipeline, properties: dict[str, str] | None = None) -> Pipeline:
+def by_spark(spark: SparkSession, one: Pipeline) -> Pipeline:
     """The same, with nothing taken over."""
     other = object.__new__(Pipeline)
     other.topology, other.compiled, other.compiler = one.topology, one.compiled, one.compiler
-    reader = RecordReader(spark, properties or {})
+    reader = RecordReader(spark, {})
     other.runners = {
         sub.id: SubTopologyRunner(one.compiler, reader, sub, take_over=False) for sub in one.topology.subtopologies
     }

@@ -51,7 +51,7 @@ class Emissions:
             keys if starts is None else windowed_keys(keys, starts, ends if self._in_sessions(node.input) else None),
             encoded(column) if isinstance(node, RepartitionSinkNode) else self.values(node, column),
             table[OUT_TIME].to_pylist(),
-            None if headers.null_count == len(headers) else headers_of(headers.to_pylist()),
+            _headers_in(headers),
             None if starts is None else keys,
         )
 
@@ -64,9 +64,9 @@ class Emissions:
             node.topic,
             False,
             self.keys(node, rows["_key"]),
-            list(json_rows(values)) if self._compiler.value_format(node) == "json" else encoded(values.column(0)),
+            self._values_of(node, values),
             times.tolist(),
-            None if headers.null_count == len(headers) else headers_of(headers.to_pylist()),
+            _headers_in(headers),
         )
 
     def direct(self, sinks: Sequence[SinkNode], rows: TableRows) -> list[Emission]:
@@ -86,13 +86,18 @@ class Emissions:
         return emissions
 
     def _direct_values(self, sink: SinkNode, rows: TableRows) -> Bytes:
+        if rows.json is not None and self._compiler.value_format(sink) == "json":
+            return rows.json
+        return self._values_of(sink, rows.columns)
+
+    def _values_of(self, sink: SinkNode, columns: pa.Table) -> Bytes:
         match self._compiler.value_format(sink):
             case "json":
-                return list(json_rows(rows.columns)) if rows.json is None else rows.json
+                return list(json_rows(columns))
             case "avro" | "protobuf":
-                return self.values(sink, rows.columns.to_struct_array())
+                return self.values(sink, columns.to_struct_array())
             case _:
-                return encoded(rows.columns.column(0))
+                return encoded(columns.column(0))
 
     def _in_sessions(self, name: str) -> bool:
         """Whether the rows that a node gives are sessions, whose keys have two times."""
@@ -100,6 +105,11 @@ class Emissions:
         if isinstance(node, AggregateNode):
             return isinstance(node.windows, SessionWindows)
         return any(self._in_sessions(each) for each in streams_of(node))
+
+
+def _headers_in(column: pa.ChunkedArray) -> list[Headers | None] | None:
+    """The same of the column; None where no record has any."""
+    return None if column.null_count == len(column) else headers_of(column.to_pylist())
 
 
 def headers_of(rows: Sequence[Any]) -> list[Headers | None]:

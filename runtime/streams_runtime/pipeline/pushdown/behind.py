@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams_runtime.pipeline.joins import MATCH
 from streams_runtime.pipeline.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.plan import RowPlan
 from streams_runtime.topology.nodes import SinkNode
@@ -18,23 +19,22 @@ class BehindJoin:
     """What becomes of records with what the table `table` holds beside them: the rows of each sink, by a plan."""
 
     table: str
-    match: str
     json: JsonReader
     sinks: Sequence[tuple[SinkNode, RowPlan]]
 
     def rows(self, joined: pa.Table) -> list[tuple[SinkNode, pa.Table]] | None:
         """Each sink and the rows that it gets; None where the table holds a value that only Spark reads.
 
-        `joined` has the bytes that the table holds in its column `match`.
+        `joined` has the bytes that the table holds in MATCH.
         """
-        held = joined[self.match]
+        held = joined[MATCH]
         fields = []
         for chunk in held.chunks:
             found, read = self.json.read(chunk)
             if read.true_count + chunk.null_count < len(chunk):
                 return None
             fields.append(_without_what_is_not_there(found, read))
-        beside = joined.drop_columns([self.match]).append_column(self.table, pa.chunked_array(fields, self.json.type))
+        beside = joined.drop_columns([MATCH]).append_column(self.table, pa.chunked_array(fields, self.json.type))
         return [(sink, plan.applied(beside)) for sink, plan in self.sinks]
 
 

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField, StructType
 from streams_runtime.pipeline.analysis import Analysis
 from streams_runtime.pipeline.batch_aggregates import partial_aggregates
 from streams_runtime.pipeline.decode import RECORD
-from streams_runtime.pipeline.joins import MATCH, result_columns
+from streams_runtime.pipeline.joins import result_columns
 from streams_runtime.pipeline.json_read import json_reader
 from streams_runtime.pipeline.nodes import WINDOW_START, sink_format, value_columns
 from streams_runtime.pipeline.outlets import Outlet, outlets
@@ -117,7 +117,7 @@ class Candidates:
             if plan is None:
                 return None
             sinks.append((outlet.node, plan))
-        return BehindJoin(node.table, MATCH, decoder.json, sinks)
+        return BehindJoin(node.table, decoder.json, sinks)
 
     def _is_written_here(self, sink: SinkNode, rows: DataFrame) -> bool:
         """Whether rows become records without Spark, of which the same can be read as of those that it writes."""

@@ -13,7 +13,17 @@ from pyarrow import acero
 from streams_runtime.kafka.columns import integers
 from streams_runtime.pipeline.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.plan import Aggregate, Plan
-from streams_runtime.pipeline.pushdown.reading import KEY, KEYS, NULL, PARTITION, TIME, Answer, Column, Formats, Left
+from streams_runtime.pipeline.pushdown.reading import (
+    KEY,
+    NULL,
+    PARTITION,
+    TIME,
+    Answer,
+    Column,
+    Formats,
+    Left,
+    formats_of,
+)
 from streams_runtime.topology.windows import TimeWindows, Windows
 
 WINDOW, RECORDS = "_window", "_records"
@@ -62,9 +72,10 @@ def stage_of(plan: Plan, key_format: str, json: JsonReader | None, windows: Wind
     tumbling = isinstance(windows, TimeWindows) and windows.size == windows.advance
     if windows is not None and not tumbling:
         return None
-    if json is None or key_format not in KEYS or not plan.reads <= _READ_HERE | set(json.schema.names):
+    formats = formats_of(key_format, json)
+    if formats is None or not plan.reads <= _READ_HERE | set(formats.json.schema.names):
         return None
-    return Stage(plan, Formats(key_format, json), windows if isinstance(windows, TimeWindows) else None)
+    return Stage(plan, formats, windows if isinstance(windows, TimeWindows) else None)
 
 
 @dataclass(slots=True)

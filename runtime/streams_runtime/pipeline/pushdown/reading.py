@@ -40,19 +40,25 @@ class Formats:
 
     def read(self, column: Column) -> Read:
         """Read some records."""
-        values = column("value")
+        raw_keys, values = column("key"), column("value")
         fields, read = self.json.read(values)
-        keys, fit = _keys(column("key"), self.key)
-        return Read(column if self.headers else _without_headers(column), keys, values, fields, read, fit)
+        keys, fit = _keys(raw_keys, self.key)
+        return Read(column, raw_keys, keys, values, fields, read, fit)
+
+
+def formats_of(key: str, json: JsonReader | None, headers: bool = False) -> Formats | None:
+    """The formats; None where keys or values are of one that only Spark reads."""
+    return None if json is None or key not in KEYS else Formats(key, json, headers)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Some records: their keys, their values as they came and the fields of these, of which records these were read,
-    and which keys are what they should be (None: all).
+    """Some records: their keys as they came and as they are read, their values as they came and the fields of these, of
+    which records these were read, and which keys are what they should be (None: all).
     """
 
     column: Column
+    raw_keys: pa.Array
     keys: pa.Array
     values: pa.Array
     fields: pa.StructArray
@@ -68,8 +74,8 @@ class Read:
         """Those of `some` whose keys are what they should be."""
         return some if self.keys_fit is None else pc.and_(some, self.keys_fit)
 
-    def columns(self, names: Iterable[str]) -> dict[str, pa.Array]:
-        """Columns as expressions see them, of records with a value."""
+    def columns(self, names: Iterable[str], headers: bool = False) -> dict[str, pa.Array]:
+        """Columns as expressions see them, of records with a value; without `headers` these are null."""
         found: dict[str, pa.Array] = {}
         for name in names:
             match name:
@@ -77,6 +83,8 @@ class Read:
                     found[name] = self.keys
                 case "_null":
                     found[name] = pa.repeat(False, len(self.keys))
+                case "_headers" if not headers:  # to find them may take a call for each record
+                    found[name] = pa.nulls(len(self.keys), RAW_SCHEMA.field("headers").type)
                 case _:
                     found[name] = self.column(METADATA[name]) if name in METADATA else self.fields.field(name)
         return found
@@ -121,17 +129,6 @@ class Answer:
     dropped: int = 0
     done: bool = True
     late: int = 0
-
-
-def _without_headers(column: Column) -> Column:
-    """Headers are not looked at, which takes a call for each record."""
-
-    def found(name: str) -> pa.Array:
-        if name == "headers":
-            return pa.nulls(len(column("partition")), RAW_SCHEMA.field(name).type)
-        return column(name)
-
-    return found
 
 
 def _keys(data: pa.Array, key_format: str) -> tuple[pa.Array, pa.BooleanArray | None]:

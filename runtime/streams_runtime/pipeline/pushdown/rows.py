@@ -14,7 +14,6 @@ from streams_runtime.pipeline.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.plan import RowPlan
 from streams_runtime.pipeline.pushdown.reading import (
     KEY,
-    KEYS,
     METADATA,
     NULL,
     PARTITION,
@@ -23,6 +22,7 @@ from streams_runtime.pipeline.pushdown.reading import (
     Column,
     Formats,
     Left,
+    formats_of,
 )
 
 VALUE = "_value"
@@ -79,7 +79,7 @@ class RowStage(_InOrder):
         """What is made of some records."""
         read = self.formats.read(column)
         whole = read.whole
-        rows = self.plan.applied(pa.table(read.columns(self.plan.reads)).filter(whole))
+        rows = self.plan.applied(_those(pa.table(read.columns(self.plan.reads, self.formats.headers)), whole))
         keyless = rows[KEY].null_count if self.keyed else 0
         if keyless:
             rows = rows.filter(pc.is_valid(rows[KEY]))
@@ -104,9 +104,10 @@ class TableStage(_InOrder):
         """What is made of some records. A value that is not there deletes its key."""
         read = self.formats.read(column)
         whole = read.with_fitting_keys(pc.or_(read.values_read, read.values.is_null()))
-        keys, times = column("key"), pc.divide(column("timestamp").cast(pa.int64()), 1000)
+        times = pc.divide(column("timestamp").cast(pa.int64()), 1000)
         beside = [column(METADATA[name]) for name in self._beside]
-        rows = pa.table([column("partition"), keys, times, read.values, *beside], schema=self.schema).filter(whole)
+        all_ = pa.table([column("partition"), read.raw_keys, times, read.values, *beside], schema=self.schema)
+        rows = _those(all_, whole)
         return Made(rows, whole, rows[KEY].null_count)
 
     @property
@@ -153,11 +154,18 @@ def row_stage_of(
     plan: RowPlan, key_format: str, json: JsonReader | None, keyed: bool, headers: bool, schema: pa.Schema
 ) -> RowStage | None:
     """A stage; None where keys or values are of a format that only Spark reads, or the plan reads something else."""
-    if json is None or key_format not in KEYS or not plan.reads <= _READ_HERE | set(json.schema.names):
+    formats = formats_of(key_format, json, headers)
+    if formats is None or not plan.reads <= _READ_HERE | set(formats.json.schema.names):
         return None
-    return RowStage(plan, Formats(key_format, json, headers), keyed, schema)
+    return RowStage(plan, formats, keyed, schema)
 
 
 def table_stage_of(key_format: str, json: JsonReader | None, headers: bool) -> TableStage | None:
     """A stage; None where keys or values are of a format that only Spark reads."""
-    return None if json is None or key_format not in KEYS else TableStage(Formats(key_format, json, headers))
+    formats = formats_of(key_format, json, headers)
+    return None if formats is None else TableStage(formats)
+
+
+def _those(rows: pa.Table, some: pa.BooleanArray) -> pa.Table:
+    """Some of the rows; no copy is made of all."""
+    return rows if some.true_count == len(some) else rows.filter(some)
