@@ -167,5 +167,9 @@ def table_stage_of(key_format: str, json: JsonReader | None, headers: bool) -> T
 
 
 def _those(rows: pa.Table, some: pa.BooleanArray) -> pa.Table:
-    """Some of the rows; no copy is made of all."""
-    return rows if some.true_count == len(some) else rows.filter(some)
+    """Some of the rows, as a copy, also where it is all of them.
+
+    What they lie in as they were read has more room than they take; kept until the answer, that was 400 MiB and more of
+    an instance.
+    """
+    return rows.filter(some)
