@@ -22,7 +22,9 @@ from streams_runtime.jvm.java import find_java
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.broker_config import (
     HOST,
+    ClusterNode,
     as_properties_file,
+    cluster_properties,
     logging_properties,
     server_properties,
 )
@@ -49,15 +51,19 @@ class EmbeddedBroker:
         heap: str = "512m",
         timeout: float = 120.0,
         jvm_options: Sequence[str] | None = None,
+        node: ClusterNode | None = None,
     ) -> None:
         """Does not start anything.
 
         `port` None takes a free one at the first start. `config` holds broker properties. `heap` is the JVM's
         upper limit, as -Xmx takes it. `timeout` is in seconds, for the broker to answer after its start. `jvm_options`
-        replace those by which the JVM starts with class data (class_data.py).
+        replace those by which the JVM starts with class data (class_data.py). `node` makes it one of several
+        (EmbeddedCluster), with the ports that are given there.
         """
         self._folder = BrokerFolder(data_dir)
-        self._port = port
+        self._node = node
+        self._cluster_id = new_cluster_id() if node is None else node.cluster_id
+        self._port = port if node is None else node.advertised[node.id].clients
         self._config = dict(config or {})
         self._heap = heap
         self._timeout = timeout
@@ -157,11 +163,7 @@ class EmbeddedBroker:
         folder = self._folder
         folder.acquire()
         java, classpath = find_java(), os.pathsep.join(map(str, broker_jars()))
-        if self._port is None:
-            self._port = _free_port()
-        else:
-            _require_free(self._port)
-        properties = server_properties(folder.data, self._port, _free_port(), self._config)
+        properties = self._properties()
         folder.settings.write_text(as_properties_file(properties))
         folder.logging.write_text(logging_properties(folder.logs))
         command = [
@@ -170,10 +172,23 @@ class EmbeddedBroker:
         ]
         class_data = broker_class_data().options
         if folder.needs_format():
-            _format([*command, *class_data], folder)
+            _format([*command, *class_data], folder, self._cluster_id)
         command += class_data if self._jvm_options is None else self._jvm_options
         self._process = TiedProcess([*command, "kafka.Kafka", str(folder.settings)], folder.console, folder.root)
         self._wait_until_ready(self._process)
+
+    def _properties(self) -> dict[str, str]:
+        data = self._folder.data
+        if self._node is not None:
+            for port in (self._node.ports.clients, self._node.ports.brokers, self._node.ports.controllers):
+                _require_free(port)
+            return cluster_properties(data, self._node, self._config)
+        if self._port is None:
+            self._port, controller = free_ports(2)
+        else:
+            _require_free(self._port)
+            (controller,) = free_ports(1)
+        return server_properties(data, self._port, controller, self._config)
 
     def _wait_until_ready(self, process: TiedProcess) -> None:
         end = time.monotonic() + self._timeout
@@ -184,23 +199,25 @@ class EmbeddedBroker:
                     f" within {self._timeout:g} s. Its last log lines, of"
                     f" {self._folder.log}:\n{self._folder.last_words()}"
                 )
-            if not _accepts(self.port):
+            # Not at the advertised port: what stands between need not let this process through.
+            port = self.port if self._node is None else self._node.ports.clients
+            if not _accepts(port):
                 continue
             # A broker answers only once it may lead partitions, so an answer means that it is ready.
-            admin = Admin({"bootstrap.servers": self.bootstrap_servers}, timeout=5.0)
+            admin = Admin({"bootstrap.servers": f"{HOST}:{port}"}, timeout=5.0)
             with contextlib.closing(admin), contextlib.suppress(BrokerNotAvailableException):
                 if admin.wait_for_broker(lambda _: None, lambda: process.wait(0), timeout=1.0):
                     return
         raise EnvironmentException(self.why_it_ended())
 
 
-def _format(command: list[str], folder: BrokerFolder) -> None:
+def _format(command: list[str], folder: BrokerFolder, cluster_id: str) -> None:
     """Give new storage its identity."""
     tool = [
         "kafka.tools.StorageTool",
         "format",
         "--cluster-id",
-        _cluster_id(),
+        cluster_id,
         "--config",
         str(folder.settings),
     ]
@@ -226,17 +243,21 @@ def _format(command: list[str], folder: BrokerFolder) -> None:
         )
 
 
-def _cluster_id() -> str:
+def new_cluster_id() -> str:
+    """A name for storage that is to be formatted."""
     # Kafka's ids are 22 characters of base64; one that begins with a dash would read as an option.
     while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """So many different ports of the loopback address that nobody listens at."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def _require_free(port: int) -> None:

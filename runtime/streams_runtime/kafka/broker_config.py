@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -49,6 +50,17 @@ _DEFAULTS = {
     "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
 }
 
+# Of three or more brokers one may be missing: two have each record that was acknowledged.
+_REPLICATED = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+
 _LOGGING = """\
 status = error
 appender.file.type = RollingFile
@@ -65,6 +77,57 @@ appender.file.strategy.max = 3
 rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The ports of one node of a cluster: of its clients, of the other brokers, and of the controllers."""
+
+    clients: int
+    brokers: int
+    controllers: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """One node of a cluster; each is a broker and one of the controllers.
+
+    It listens at `ports`. All nodes and clients find each node at its ports in `advertised`, by the node's id; these
+    may belong to something that stands between, such as a relay.
+    """
+
+    id: int
+    cluster_id: str
+    ports: Ports
+    advertised: Mapping[int, Ports]
+
+
+def cluster_properties(data: Path, node: ClusterNode, config: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The properties of one of several brokers: each topic lies on three of them, of which two have to have a record.
+
+    As with `server_properties`, `config` can't contradict where the node listens, writes, and finds the others.
+    """
+    found = node.advertised[node.id]
+    return {
+        **_DEFAULTS,
+        **_REPLICATED,
+        **(config or {}),
+        "node.id": str(node.id),
+        "inter.broker.listener.name": "BROKERS",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": _listeners(node.ports),
+        "advertised.listeners": _listeners(found),
+        "controller.quorum.voters": ",".join(
+            f"{number}@{HOST}:{ports.controllers}" for number, ports in sorted(node.advertised.items())
+        ),
+        "log.dirs": str(data),
+    }
+
+
+def _listeners(ports: Ports) -> str:
+    return (
+        f"PLAINTEXT://{HOST}:{ports.clients},BROKERS://{HOST}:{ports.brokers},CONTROLLER://{HOST}:{ports.controllers}"
+    )
 
 
 def server_properties(
