@@ -142,7 +142,9 @@ class Cluster:
             others = [each for each in partition.replicas if each != partition.leader]
             able = [each for each in others if each in partition.isrs]
             assert able, f"no other replica of {topic}-{number} is in sync"
-            put_first(self.bootstrap_servers, topic, number, [able[0], *(r for r in partition.replicas if r != able[0])])
+            put_first(
+                self.bootstrap_servers, topic, number, [able[0], *(r for r in partition.replicas if r != able[0])]
+            )
 
     def wait_until_in_sync(self) -> None:
         """Wait until every replica of every topic is in sync."""

@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -52,7 +52,9 @@ class Relays:
 
     def advertise(self, node: int, ports: Ports) -> Ports:
         """Where the node is found: relays before its listeners."""
-        return Ports(*(self._call(self._serve(node, port)) for port in (ports.clients, ports.brokers, ports.controllers)))
+        return Ports(
+            *(self._call(self._serve(node, port)) for port in (ports.clients, ports.brokers, ports.controllers))
+        )
 
     def set(self, state: Link, *links: tuple[int, int]) -> None:
         """Change these links, each from a source to a broker; what goes back the same way is part of it."""

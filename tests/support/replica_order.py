@@ -1,4 +1,4 @@
-"""Changes which replica of a partition is to lead it: one request that confluent_kafka does not have, and an election."""
+"""Changes which replica of a partition leads it: a request that confluent_kafka does not have, and an election."""
 
 from __future__ import annotations
 
