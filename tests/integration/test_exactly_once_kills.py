@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,13 @@ from clients import send
 from fault_points import AFTER_COMMIT, BEFORE_COMMIT, BEFORE_STORE
 from instances import Instance, write_application
 from orders import USERS, copies, expected_totals, make_order_topics, orders, topology, totals
+from orders_fed import PATIENCE, Feed, check_that_each_counted_once, holds, is_done
 from waiting import eventually
 
 from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.types import TopicPartition
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3 * 3600)]
 
-PATIENCE = 300.0  # seconds; processes start Spark, on machines that have other things to do
 SESSION = 6.0  # seconds after which the embedded broker counts a member out that says nothing
 KILLS = int(os.environ.get("STREAMSAPP_TEST_KILLS", "10"))
 
@@ -55,24 +53,6 @@ def instances(broker: Any, namespace: str, tmp_path: Path) -> Iterator[list[Inst
     yield made
     for instance in made:
         instance.stop()
-
-
-def is_done(admin: Admin, n: str, instances: list[Instance]) -> bool:
-    """Whether the group has committed all that sources and repartition topics hold."""
-    for instance in instances:
-        instance.check()
-    names = [f"{n}-orders", f"{n}-by-user-repartition"]
-    # Asked for the ends of a topic that is not there yet, librdkafka goes on believing that it is not.
-    if len(admin.describe_topics(names, config=False)) < len(names):
-        return False
-    inputs = [TopicPartition(name, number) for name in names for number in range(2)]
-    return admin.committed_offsets(n, inputs) == admin.end_offsets(inputs)
-
-
-def holds(instances: list[Instance], expected: Mapping[str, Any]) -> bool:
-    """Whether the store, over all instances, has just that."""
-    found = [instance.contents("totals") or {} for instance in instances]
-    return {key: value for each in found for key, value in each.items()} == expected
 
 
 def test_a_kill_between_any_two_steps_of_a_batch_changes_nothing_and_only_the_tail_is_restored(
@@ -112,11 +92,9 @@ def test_not_one_record_is_lost_or_counted_twice_by_kills_at_random(
     seed = random.randrange(10**6)
     print(f"seed {seed}")  # shown when the test fails
     dice = random.Random(seed)
-    fed = Feed(bootstrap, f"{n}-orders")
     for instance in instances:
         instance.start()
-    fed.start()
-    try:
+    with Feed(bootstrap, f"{n}-orders") as fed:
         for number in range(KILLS):
             target = instances[number % 2]
             if dice.random() < 0.7:
@@ -127,39 +105,10 @@ def test_not_one_record_is_lost_or_counted_twice_by_kills_at_random(
             target.start()
             if number % 5 == 4:
                 instances[1 - number % 2].freeze(SESSION + dice.uniform(0, 4))  # another may have its tasks by then
-    finally:
-        fed.stop()
-    eventually(lambda: is_done(admin, n, instances), "all is processed in the end", PATIENCE)
-    expected = expected_totals(range(fed.count))
-    eventually(partial(holds, instances, expected), "the stores are right")
-    assert copies(bootstrap, n) == Counter(range(fed.count))
-    assert totals(bootstrap, n) == expected
+    check_that_each_counted_once(admin, n, instances, fed.count)
 
 
 def is_processing(instance: Instance) -> bool:
     instance.check()
     described = instance.described()
     return described is not None and described["counters"]["batches"] > 0
-
-
-class Feed:
-    """Writes orders, some of them in each tenth of a second."""
-
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self.count = 0
-        self._bootstrap = bootstrap
-        self._topic = topic
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(0.1):
-            send(self._bootstrap, self._topic, orders(range(self.count, self.count + 20)))
-            self.count += 20

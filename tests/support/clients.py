@@ -23,10 +23,11 @@ from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState
 
 
-def make_topics(bootstrap: str, **partitions: int) -> None:
-    """Make topics; `_` in a name stands for `-`."""
+def make_topics(bootstrap: str, config: Mapping[str, str] | None = None, /, **partitions: int) -> None:
+    """Make topics, with properties where `config` has some; `_` in a name stands for `-`."""
     admin = Admin({"bootstrap.servers": bootstrap})
-    admin.create_topics([TopicSpec(name.replace("_", "-"), count) for name, count in partitions.items()])
+    names = {name.replace("_", "-"): count for name, count in partitions.items()}
+    admin.create_topics([TopicSpec(name, count, config=config or {}) for name, count in names.items()])
     admin.close()
 
 

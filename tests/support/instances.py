@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +34,48 @@ def write_application(file: Path, name: str, topology: str, **spec: Any) -> None
 class Instance:
     """One process at a time, under one name and with one state folder, as often as it is started."""
 
-    def __init__(self, application: Path, bootstrap: str, name: str, folder: Path) -> None:
+    def __init__(
+        self,
+        application: Path,
+        bootstrap: str,
+        name: str,
+        folder: Path,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`prefix` is a command that runs the one behind it; `environment` comes on top of this process's."""
         self.name = name
+        self.state = folder / name
+        """The state folder."""
         self.fault = folder / f"{name}.fault"
         """Names the point at which the process kills itself, once it is written."""
         self._endpoint = folder / f"{name}.endpoint"
         self._log = folder / f"{name}.log"
         self._command = [
+            *prefix,
             *(sys.executable, str(_FAULT_POINTS), str(self.fault), str(application)),
-            *("--bootstrap-servers", bootstrap, "--instance-id", name, "--state-dir", str(folder / name)),
+            *("--bootstrap-servers", bootstrap, "--instance-id", name, "--state-dir", str(self.state)),
             *("--endpoint-file", str(self._endpoint)),
         ]
+        self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process's id. Fails when none was started."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What all processes of this name have logged."""
+        return self._log.read_text()
 
     def start(self) -> None:
         """Start a process; returns at once."""
         self._endpoint.unlink(missing_ok=True)
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, env={**os.environ})
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, env=os.environ | self._environment)
 
     def described(self) -> Mapping[str, Any] | None:
         """What /state says; None when the process does not answer, or not yet."""
@@ -86,15 +111,28 @@ class Instance:
 
     def freeze(self, seconds: float) -> None:
         """Stand still for so long, and then go on as if nothing had happened: a zombie, if the group missed it."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        self.pause()
         time.sleep(seconds)
-        self._process.send_signal(signal.SIGCONT)
+        self.resume()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open, and nothing answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def lose_state(self) -> None:
+        """Remove the state folder, as a node does that dies with its disk; the process has to be dead."""
+        assert self._process is None or self._process.poll() is not None, f"{self.name} runs"
+        shutil.rmtree(self.state, ignore_errors=False)
 
     def stop(self) -> None:
         """SIGTERM, and what the test left running after that SIGKILL."""
         if self._process is None or self._process.poll() is not None:
             return
+        self.resume()
         self._process.terminate()
         try:
             self._process.wait(60)

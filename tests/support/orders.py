@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from clients import make_topics, read
@@ -32,9 +32,9 @@ sinks:
 """
 
 
-def make_order_topics(bootstrap: str, n: str, partitions: int = 2) -> None:
-    """The sources and sinks of `topology`."""
-    make_topics(bootstrap, **{f"{n}-orders": partitions, f"{n}-copies": 1, f"{n}-totals": partitions})
+def make_order_topics(bootstrap: str, n: str, partitions: int = 2, config: Mapping[str, str] | None = None) -> None:
+    """The sources and sinks of `topology`, with topic properties where `config` has some."""
+    make_topics(bootstrap, config, **{f"{n}-orders": partitions, f"{n}-copies": 1, f"{n}-totals": partitions})
 
 
 def orders(numbers: Iterable[int]) -> list[tuple[str, dict[str, Any]]]:
