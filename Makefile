@@ -92,6 +92,10 @@ soak: install
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py
 	@$(PYTHON) tests/benchmarks/full.py --workloads soak --optional
 
+faults: install
+	@STREAMSAPP_TEST_ROLLS=$(ROLLS) $(PYTHON) -m pytest -s tests/faults/test_brokers.py
+	@$(PYTHON) -m pytest tests/faults/long_brokers.py tests/faults/long_instances.py
+
 lint: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check
 	@$(VENV)/bin/ruff format --check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 pytestmark = pytest.mark.integration
 
@@ -54,6 +55,23 @@ def test_a_folder_that_was_given_stays_and_shows_an_orderly_stop(tmp_path):
         process.terminate()
         assert process.wait(DEADLINE) == 0
     assert (tmp_path / "data" / "kafka" / ".kafka_cleanshutdown").exists()
+
+
+def test_three_brokers_go_on_without_one_which_is_told_by_its_number(tmp_path):
+    with streamsapp_broker("--brokers", "3", "--data-dir", str(tmp_path / "data"), "--output", "json") as process:
+        facts = json.loads(process.stdout.readline())
+        admin = AdminClient({"bootstrap.servers": facts["bootstrap_servers"]})
+        assert set(admin.list_topics(timeout=DEADLINE).brokers) == {1, 2, 3}
+        os.kill(facts["pids"][1], signal.SIGKILL)
+        assert process.stderr.readline().startswith("broker 2: the embedded broker ended by itself (exit code -9)")
+        made = admin.create_topics([NewTopic("replicated", 1)])["replicated"]
+        made.result(DEADLINE)
+        process.terminate()
+        assert process.wait(DEADLINE) == 0
+    assert not [pid for pid in facts["pids"] if Path(f"/proc/{pid}").exists()]
+    with streamsapp_broker("--data-dir", str(tmp_path / "data")) as process:
+        assert process.wait(DEADLINE) == 1
+        assert "holds the data of 3 brokers. Give --brokers 3" in process.stderr.read()
 
 
 def test_a_signal_while_it_starts_stops_it_as_well(tmp_path):

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.kafka.broker_config import as_properties_file, logging_properties, server_properties
+from streams_runtime.kafka.broker_cluster import EmbeddedCluster
+from streams_runtime.kafka.broker_config import (
+    ClusterNode,
+    Ports,
+    as_properties_file,
+    cluster_properties,
+    logging_properties,
+    server_properties,
+)
 from streams_runtime.kafka.broker_folder import BrokerFolder
 
 HOLDER = """
@@ -47,6 +55,65 @@ def test_one_node_replicates_nothing_and_keeps_old_records():
     factors = {name: value for name, value in properties.items() if name.endswith(("replication.factor", "min.isr"))}
     assert set(factors.values()) == {"1"}
     assert properties["log.retention.ms"] == "-1"
+
+
+def test_each_node_of_a_cluster_listens_at_its_own_ports_and_is_found_where_it_says():
+    advertised = {1: Ports(11, 12, 13), 2: Ports(21, 22, 23), 3: Ports(31, 32, 33)}
+    properties = cluster_properties(Path("/d"), ClusterNode(2, "id", Ports(4, 5, 6), advertised))
+    listeners = "PLAINTEXT://127.0.0.1:{},BROKERS://127.0.0.1:{},CONTROLLER://127.0.0.1:{}"
+    assert properties["node.id"] == "2"
+    assert properties["listeners"] == listeners.format(4, 5, 6)
+    assert properties["advertised.listeners"] == listeners.format(21, 22, 23)
+    assert properties["controller.quorum.voters"] == "1@127.0.0.1:13,2@127.0.0.1:23,3@127.0.0.1:33"
+
+
+def test_a_cluster_replicates_three_times_and_needs_two_replicas_unless_told_otherwise():
+    node = ClusterNode(1, "id", Ports(1, 2, 3), {1: Ports(1, 2, 3)})
+    properties = cluster_properties(Path("/d"), node, {"min.insync.replicas": "3", "listeners": "elsewhere"})
+    factors = {name: value for name, value in properties.items() if name.endswith("replication.factor")}
+    assert set(factors.values()) == {"3"}
+    assert {value for name, value in properties.items() if name.endswith("min.isr")} == {"2"}
+    assert properties["min.insync.replicas"] == "3"
+    assert properties["listeners"].startswith("PLAINTEXT://127.0.0.1:1,")
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 4])
+def test_brokers_that_could_not_go_on_without_one_are_no_cluster(tmp_path, size):
+    with pytest.raises(EnvironmentException, match=rf"{size} brokers can't be a cluster.*1, 3 or 5"):
+        EmbeddedCluster(tmp_path, size)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_keeps_the_number_of_its_brokers_and_their_ids(tmp_path):
+    made = EmbeddedCluster(tmp_path, 3)
+    assert sorted(made.brokers) == [1, 2, 3]
+    with pytest.raises(EnvironmentException, match=r"holds the data of 3 brokers, and 5 are to start.*--brokers 3"):
+        EmbeddedCluster(tmp_path, 5)
+    first = (tmp_path / "cluster.json").read_bytes()
+    EmbeddedCluster(tmp_path, 3)
+    assert (tmp_path / "cluster.json").read_bytes() == first
+
+
+def test_a_single_brokers_folder_does_not_become_a_clusters(tmp_path):
+    BrokerFolder(tmp_path).data.mkdir()
+    with pytest.raises(EnvironmentException, match="holds the data of 1 broker, and 3 are to start"):
+        EmbeddedCluster(tmp_path, 3)
+    assert not (tmp_path / "cluster.json").exists()
+
+
+def test_a_clusters_folder_that_can_not_be_made_is_refused_by_name(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentException, match="file/d can't be used: not a directory"):
+        EmbeddedCluster(tmp_path / "file" / "d")
+
+
+def test_brokers_of_a_cluster_have_the_given_port_and_those_behind_it(tmp_path):
+    assert EmbeddedCluster(tmp_path, port=9092).bootstrap_servers == "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
+
+
+def test_a_cluster_is_found_where_its_advertiser_says(tmp_path):
+    found = EmbeddedCluster(tmp_path, port=9092, advertise=lambda node, ports: Ports(node, ports.brokers, 7))
+    assert found.bootstrap_servers == "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 
 
 def test_heartbeats_come_several_times_in_a_session():

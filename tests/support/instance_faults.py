@@ -61,7 +61,7 @@ def small_disk(folder: Path, mebibytes: int) -> Iterator[SmallDisk]:
 
 @contextmanager
 def short_files(pid: int, length: int) -> Iterator[None]:
-    """Files that the process writes get no longer than `length` bytes: more is refused (EFBIG). Not so its children's."""
+    """Files that the process writes get no longer than `length` bytes: more is refused (EFBIG). Its children's do."""
     with _limited(pid, resource.RLIMIT_FSIZE, length):
         yield
 

@@ -67,6 +67,11 @@ class Instance:
         return self._process.pid
 
     @property
+    def alive(self) -> bool:
+        """Whether the latest process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def log(self) -> str:
         """What all processes of this name have logged."""
         return self._log.read_text()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
+import struct
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -127,8 +129,10 @@ class Relays:
         finally:
             del self._connections[task]
             for each in (writer, back):
-                if each is not None:
-                    each.transport.abort()
+                if each is not None and self._links.get(link) is Link.REFUSED:
+                    _reset(each)
+                elif each is not None:
+                    each.close()
 
     async def _pump(self, link: tuple[int, int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK):
@@ -152,6 +156,14 @@ class Relays:
             if inode is not None and _has_socket(pid, inode):
                 return node
         return CLIENTS
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close a connection so that the other side hears of it as an error."""
+    found = writer.get_extra_info("socket")
+    with suppress(OSError):
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 def _inode(local: int, remote: int) -> str | None:

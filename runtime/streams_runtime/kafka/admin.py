@@ -203,7 +203,8 @@ class Admin:
             request = {to_confluent(partition): spec(times[partition]) for partition in asked}
             return self._answers.question(doing, self._client.list_offsets, request)
 
-        found = self._of_leaders(ask, times, doing) if times else {}
+        # A record that is found has a time; where there is none, the offset is negative.
+        found = self._of_leaders(ask, times, doing, lambda it: it.offset < 0 or it.timestamp >= 0) if times else {}
         return {partition: None if result.offset < 0 else result.offset for partition, result in found.items()}
 
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -257,7 +258,7 @@ class Admin:
             request = {to_confluent(partition): spec for partition in asked}
             return self._answers.question(doing, self._client.list_offsets, request, isolation_level=level)
 
-        found = self._of_leaders(ask, partitions, doing)
+        found = self._of_leaders(ask, partitions, doing, lambda result: result.offset >= 0)
         return {partition: result.offset for partition, result in found.items()}
 
     def _wait_until_led(self, topics: Sequence[TopicSpec]) -> None:
@@ -273,15 +274,17 @@ class Admin:
         ask: Callable[[Collection[TopicPartition]], Any],
         partitions: Collection[TopicPartition],
         doing: str,
+        answers: Callable[[Any], bool],
     ) -> dict[TopicPartition, Any]:
         """Asks the partitions' leaders; partitions that the brokers do not have are left out.
 
-        When none of them has a leader, librdkafka does not say which are absent and which are too new to
-        have one.
+        When none of them has a leader, librdkafka does not say which are absent and which are too new to have one.
+        While brokers go and come, it may give back its own question (-1 for the end, -2 for the beginning) in place of
+        an answer, and no error; `answers` knows.
         """
         end = time.monotonic() + self._timeout
         for delay in backoff(*ASK_AGAIN):
-            done = self._answers.all(ask(partitions), doing, absent=ABSENT_PARTITION | {NO_LEADERS})
+            done = self._answers.all(ask(partitions), doing, ABSENT_PARTITION | {NO_LEADERS}, answers)
             if done:
                 break
             counts = self.describe_topics({partition.topic for partition in partitions}, config=False)

@@ -101,10 +101,12 @@ class Answers:
 
         return ask
 
-    def once(self, ask: Question[K, V], doing: str) -> tuple[dict[K, V], dict[K, KafkaError]]:
+    def once(
+        self, ask: Question[K, V], doing: str, answers: Callable[[V], bool] = lambda _: True
+    ) -> tuple[dict[K, V], dict[K, KafkaError]]:
         """Asks and waits for all; the answers, and the brokers' refusals.
 
-        No answer at all and a refused login are raised.
+        What is no answer by `answers` counts as a refusal that passes. No answer at all and a refused login are raised.
         """
         done: dict[K, V] = {}
         refused: dict[K, KafkaError] = {}
@@ -114,8 +116,10 @@ class Answers:
                 failure = future.exception(timeout=self.timeout + _GRACE)
             except FutureTimeout as late:
                 raise self.translated(KafkaError(KafkaError._TIMED_OUT), doing) from late
-            if failure is None:
+            if failure is None and answers(future.result()):
                 done[key] = future.result()
+            elif failure is None:
+                refused[key] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
             elif isinstance(failure, KafkaException):
                 error = error_of(failure)
                 # Negative codes are librdkafka's own: it did not get as far as an answer.
@@ -126,14 +130,20 @@ class Answers:
                 raise failure
         return done, refused
 
-    def all(self, ask: Question[K, V], doing: str, absent: frozenset[int] = frozenset()) -> dict[K, V]:
+    def all(
+        self,
+        ask: Question[K, V],
+        doing: str,
+        absent: frozenset[int] = frozenset(),
+        answers: Callable[[V], bool] = lambda _: True,
+    ) -> dict[K, V]:
         """Asks, again while a refusal is a passing one; what is refused with a code of `absent` is left out.
 
-        Any other refusal is raised.
+        Any other refusal is raised. `answers` as in `once`.
         """
         end = time.monotonic() + self.timeout
         for delay in backoff(*ASK_AGAIN):
-            done, refused = self.once(ask, doing)
+            done, refused = self.once(ask, doing, answers)
             passing = any(error.code() in PASSING for error in refused.values())
             if not passing or time.monotonic() + delay > end:
                 break

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import orjson
 
@@ -18,6 +18,7 @@ from streams_runtime.kafka.broker_config import ClusterNode, Ports
 SIZES = (3, 5)
 """How many brokers a cluster may have: those without a majority of controllers on one side of any split are no use."""
 
+_FACTS = "cluster.json"
 _STOP_GRACE = 30.0
 _TICK = 0.1  # seconds between two looks at whether a broker has ended
 
@@ -128,40 +129,55 @@ class EmbeddedCluster:
 
 
 def size_of(data_dir: Path) -> int | None:
-    """How many brokers the folder's cluster has; None where there is none, or none yet."""
-    try:
-        return int(orjson.loads(_facts(data_dir).read_bytes())["brokers"])
-    except FileNotFoundError:
-        return None
+    """How many brokers the folder's cluster has; None where there is none, or none yet.
+
+    Raises EnvironmentException: the folder can't be read.
+    """
+    facts = _facts(data_dir)
+    return None if facts is None else int(facts["brokers"])
 
 
 def _identity(data_dir: Path, size: int) -> str:
     """The id of the folder's cluster, which begins with the first call."""
-    found = size_of(data_dir)
-    if found is None and (data_dir / "kafka").exists():
-        found = 1
-    if found not in (None, size):
+    facts = _facts(data_dir)
+    found = int(facts["brokers"]) if facts else 1 if (data_dir / "kafka").exists() else size
+    if found != size:
         raise EnvironmentException(
             f"{data_dir} holds the data of {found} broker{'s' if found != 1 else ''}, and {size} are to start on it."
             f" Give --brokers {found}, or another folder (--data-dir)"
         )
-    facts = _facts(data_dir)
-    if found is None:
+    if facts is None:
+        facts = {"cluster_id": new_cluster_id(), "brokers": size}
         try:
             data_dir.mkdir(parents=True, exist_ok=True)
-            unfinished = facts.with_suffix(".new")
-            unfinished.write_bytes(orjson.dumps({"cluster_id": new_cluster_id(), "brokers": size}))
-            unfinished.replace(facts)
+            unfinished = data_dir / f"{_FACTS}.new"
+            unfinished.write_bytes(orjson.dumps(facts))
+            unfinished.replace(data_dir / _FACTS)
         except OSError as failure:
-            raise EnvironmentException(
-                f"the brokers' data folder {data_dir} can't be used: {(failure.strerror or str(failure)).lower()}."
-                " Give one that this user can write (--data-dir)"
-            ) from failure
-    return str(orjson.loads(facts.read_bytes())["cluster_id"])
+            raise _unusable(data_dir, failure) from failure
+    return str(facts["cluster_id"])
 
 
-def _facts(data_dir: Path) -> Path:
-    return data_dir / "cluster.json"
+def _facts(data_dir: Path) -> dict[str, Any] | None:
+    """The cluster's id and how many brokers it has."""
+    try:
+        found: dict[str, Any] = orjson.loads((data_dir / _FACTS).read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as failure:
+        raise _unusable(data_dir, failure) from failure
+    except orjson.JSONDecodeError as failure:
+        raise EnvironmentException(
+            f"{data_dir / _FACTS} can't be read: {failure}. Give another folder (--data-dir)"
+        ) from failure
+    return found
+
+
+def _unusable(data_dir: Path, failure: OSError) -> EnvironmentException:
+    return EnvironmentException(
+        f"the brokers' data folder {data_dir} can't be used: {(failure.strerror or str(failure)).lower()}."
+        " Give one that this user can write (--data-dir)"
+    )
 
 
 def _listed() -> str:
