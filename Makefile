@@ -18,7 +18,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts lint format bench bench-quick profile test-e2e test-idle soak crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts lint format bench bench-quick profile test-e2e test-idle soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -28,6 +28,7 @@ help:
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
+	@echo "make faults       brokers and instances that fail, each in every way, and the longest stall of rolling restarts"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
 	@echo "make bench        speed beside Kafka Streams, quixstreams and Structured Streaming: WORKLOADS= ROUNDS= RECORDS="
@@ -92,9 +93,11 @@ soak: install
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py
 	@$(PYTHON) tests/benchmarks/full.py --workloads soak --optional
 
+# SEED: the order of the faults, which a run that fails prints.
+ROLLS := 10
 faults: install
 	@STREAMSAPP_TEST_ROLLS=$(ROLLS) $(PYTHON) -m pytest -s tests/faults/test_brokers.py
-	@$(PYTHON) -m pytest tests/faults/long_brokers.py tests/faults/long_instances.py
+	@STREAMSAPP_TEST_SEED=$(SEED) $(PYTHON) -m pytest -s tests/faults/long_brokers.py tests/faults/long_instances.py
 
 lint: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check

@@ -67,6 +67,20 @@ def is_running(instance: Instance) -> bool:
     return described is not None and described["state"] == "RUNNING"
 
 
+def committed(admin: Admin, n: str) -> int:
+    """The sum of the offsets that the group has committed in the sources, once the brokers can tell."""
+    found: dict[TopicPartition, int] = {}
+
+    def answered() -> bool:
+        with suppress(BrokerNotAvailableException):
+            found.update(admin.committed_offsets(n, [TopicPartition(f"{n}-orders", number) for number in range(2)]))
+            return True
+        return False
+
+    eventually(answered, "the brokers tell what is committed", PATIENCE)
+    return sum(found.values())
+
+
 def is_done(admin: Admin, n: str, instances: Sequence[Instance]) -> bool:
     """Whether the group has committed all that sources and repartition topics hold."""
     for instance in instances:
