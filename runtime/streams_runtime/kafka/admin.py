@@ -274,7 +274,7 @@ class Admin:
         ask: Callable[[Collection[TopicPartition]], Any],
         partitions: Collection[TopicPartition],
         doing: str,
-        answers: Callable[[Any], bool],
+        answers: Callable[[Any], bool] = lambda _: True,
     ) -> dict[TopicPartition, Any]:
         """Asks the partitions' leaders; partitions that the brokers do not have are left out.
 
