@@ -49,10 +49,12 @@ class EmbeddedBroker:
         heap: str = "512m",
         timeout: float = 120.0,
         jvm_options: Sequence[str] | None = None,
+        advertised_port: int | None = None,
     ) -> None:
         """Does not start anything.
 
-        `port` None takes a free one at the first start. `config` holds broker properties. `heap` is the JVM's
+        `port` None takes a free one at the first start; `advertised_port` is the one that clients are told, where
+        another process stands between them and the broker. `config` holds broker properties. `heap` is the JVM's
         upper limit, as -Xmx takes it. `timeout` is in seconds, for the broker to answer after its start. `jvm_options`
         replace those by which the JVM starts with class data (class_data.py).
         """
@@ -62,6 +64,7 @@ class EmbeddedBroker:
         self._heap = heap
         self._timeout = timeout
         self._jvm_options = jvm_options
+        self._advertised_port = advertised_port
         self._process: TiedProcess | None = None
 
     @property
@@ -161,7 +164,7 @@ class EmbeddedBroker:
             self._port = _free_port()
         else:
             _require_free(self._port)
-        properties = server_properties(folder.data, self._port, _free_port(), self._config)
+        properties = server_properties(folder.data, self._port, _free_port(), self._config, self._advertised_port)
         folder.settings.write_text(as_properties_file(properties))
         folder.logging.write_text(logging_properties(folder.logs))
         command = [
