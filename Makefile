@@ -18,7 +18,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts lint format bench bench-quick profile test-e2e test-idle soak crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts lint format bench bench-quick profile test-e2e test-idle soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -28,6 +28,7 @@ help:
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
+	@echo "make faults       histories in which requests, brokers and processes fail, by seeds: SEED= HOURS="
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
 	@echo "make bench        speed beside Kafka Streams, quixstreams and Structured Streaming: WORKLOADS= ROUNDS= RECORDS="
@@ -91,6 +92,12 @@ soak: install
 	@STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py
 	@$(PYTHON) tests/benchmarks/full.py --workloads soak --optional
+
+SEED := 1
+HOURS := 1
+faults: install
+	@STREAMSAPP_TEST_LATE=100 $(PYTHON) -m pytest tests/integration/test_late_requests.py
+	@$(PYTHON) tests/faults/run.py --seed $(SEED) --hours $(HOURS)
 
 lint: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check
