@@ -28,7 +28,7 @@ help:
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
-	@echo "make faults       brokers and instances that fail, each in every way, and the longest stall of rolling restarts"
+	@echo "make faults       requests, brokers and instances that fail: each in every way, and HOURS= of histories from SEED= on"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
 	@echo "make bench        speed beside Kafka Streams, quixstreams and Structured Streaming: WORKLOADS= ROUNDS= RECORDS="
@@ -93,11 +93,15 @@ soak: install
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py
 	@$(PYTHON) tests/benchmarks/full.py --workloads soak --optional
 
-# SEED: the order of the faults, which a run that fails prints.
+# SEED: the first history's, and the order of the other faults.
+SEED := 1
+HOURS := 1
 ROLLS := 10
 faults: install
+	@STREAMSAPP_TEST_LATE=100 $(PYTHON) -m pytest tests/integration/test_late_requests.py
 	@STREAMSAPP_TEST_ROLLS=$(ROLLS) $(PYTHON) -m pytest -s tests/faults/test_brokers.py
 	@STREAMSAPP_TEST_SEED=$(SEED) $(PYTHON) -m pytest -s tests/faults/long_brokers.py tests/faults/long_instances.py
+	@$(PYTHON) tests/faults/run.py --seed $(SEED) --hours $(HOURS)
 
 lint: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check

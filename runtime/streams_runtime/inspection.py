@@ -215,7 +215,7 @@ class ClientInspection:
                 thread.name,
                 thread.state,
                 thread.last_turn,
-                thread.in_batch,
+                thread.computing,
                 any(task.state is TaskState.RESTORING for task in thread.tasks.tasks.values()),
             )
             for thread in self._client.threads

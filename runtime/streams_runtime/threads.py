@@ -102,7 +102,6 @@ class StreamThread:
         self._membership = membership
         self._on_exception = on_exception
         self._stopping = StopSign()
-        self._in_batch = False
         self._assignment_came = False
         self._topics_checked = False
         self._counts: Mapping[str, int] = {}
@@ -154,9 +153,10 @@ class StreamThread:
         return self._stopping.looked_at
 
     @property
-    def in_batch(self) -> bool:
-        """Whether a batch is in work, which may keep the loop from turning for long."""
-        return self._in_batch
+    def computing(self) -> bool:
+        """Whether it waits for what Spark makes of a batch, which may keep the loop from turning for long."""
+        batches = self._batches
+        return batches is not None and batches.computing
 
     def start(self) -> None:
         """Start; returns at once."""
@@ -245,7 +245,6 @@ class StreamThread:
         self._intake = intake = Intake(consumer, application.admin, application.limits, read, inputs)
         consumer.subscribe(self._topics_read)
         while not self._stopping.is_set() and not self._join_anew:
-            self._in_batch = False
             try:
                 if self._see_to_topics():
                     continue
@@ -258,7 +257,6 @@ class StreamThread:
                 else:
                     batch = intake.next()
                     self._keep_up_with_assignment(intake)
-                    self._in_batch = True
                     batches.work_on(batch)
                     self._purge.behind(intake.positions)
             except BrokerNotAvailableException as error:

@@ -15,7 +15,8 @@ import pytest
 from pod_status_server import PodStatusServer, access_to, pod_status_server
 from waiting import eventually
 
-from streams_runtime.cli.pod_life import EXIT_LATE, Life
+from streams_runtime.cli.pod_life import Life
+from streams_runtime.cli.process import EXIT_LATE
 from streams_runtime.cli.told import words
 from streams_runtime.errors import ProducerException, ShutdownRequestedException
 from streams_runtime.kubernetes.api import PodIdentity, PodStatusApi
@@ -200,10 +201,10 @@ def test_the_end_is_known_without_an_api_server(tmp_path: Path) -> None:
 STUCK = """
 import sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from streams_runtime.cli.pod import _end
+from streams_runtime.cli.process import leave
 ThreadPoolExecutor(1).submit(threading.Event().wait)
 print("said", flush=False)
-_end({code}, {orderly})
+leave({code}, {orderly})
 """
 
 

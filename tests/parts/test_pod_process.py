@@ -16,7 +16,7 @@ import pytest
 from pod_status_server import pod_status_server
 
 from streams_runtime.cli.pod import who_am_i
-from streams_runtime.cli.pod_life import EXIT_LATE, exit_code
+from streams_runtime.cli.process import EXIT_LATE, exit_code
 from streams_runtime.cli.termination import TERMINATION_BYTES, termination_message
 from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.properties import client_properties

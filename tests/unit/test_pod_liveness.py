@@ -27,8 +27,8 @@ def test_a_loop_that_stands_still_without_a_reason_is_stuck() -> None:
     assert (stuck.seconds, stuck.allowed) == (TURN_SECONDS + 1, TURN_SECONDS)
 
 
-@pytest.mark.parametrize("reason", ["in_batch", "restoring"])
-def test_a_batch_and_a_restoration_may_take_longer(reason: str) -> None:
+@pytest.mark.parametrize("reason", ["computing", "restoring"])
+def test_a_computation_of_spark_and_a_restoration_may_take_longer(reason: str) -> None:
     assert stuck_threads([pulse(WORK_SECONDS, **{reason: True})], NOW) == ()
     assert len(stuck_threads([pulse(WORK_SECONDS + 1, **{reason: True})], NOW)) == 1
 

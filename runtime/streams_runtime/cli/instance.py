@@ -1,12 +1,13 @@
 """One streams client as a process: what `streamsapp run` starts for each replica. A pod runs cli/pod.py.
 
-Exit codes: 0 NOT_RUNNING, 70 ERROR, 64 the file can't be used; anything else is a crash. The last word goes to the
-termination file as JSON, where Kubernetes shows it as the container's termination message.
+Exit codes: 0 NOT_RUNNING, 70 ERROR, 64 the file can't be used, 75 it could not close in time; anything else is a crash.
+The last word goes to the termination file as JSON, where Kubernetes shows it as the container's termination message.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +19,9 @@ from streams_runtime.api.origins import retold
 from streams_runtime.builder.resolve import read_file
 from streams_runtime.cli.logs import LogFormat, configure_logging
 from streams_runtime.cli.process import (
+    exit_code,
     last_word,
+    leave,
     spare_what_is_loaded,
     stop_on_signals,
     take_short_turns,
@@ -30,7 +33,7 @@ from streams_runtime.errors import InvalidApplicationException, StreamsException
 from streams_runtime.heaps import share_heaps
 from streams_runtime.query.access import OPEN, QueryGuard, TokenGate
 from streams_runtime.settings import InstanceSettings
-from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, EXIT_UNUSABLE, ClientState
+from streams_runtime.states import EXIT_UNUSABLE, ClientState
 from streams_runtime.user_code import search_in
 
 _CLOSE_SECONDS = 60.0
@@ -79,17 +82,24 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     told_words = ToldFile(told_file)
     while not client.wait_for_end(timeout=0.2):
         told_words.pass_on(client)
-        if stop.is_set():
-            client.close(_CLOSE_SECONDS)
+        if stop.is_set() or client.state is ClientState.PENDING_ERROR:
             break
-    client.wait_for_end(_CLOSE_SECONDS)
+    deadline = time.monotonic() + _CLOSE_SECONDS
+    if stop.is_set() and client.state is not ClientState.PENDING_ERROR:
+        client.close(_CLOSE_SECONDS)
+    orderly = client.wait_for_end(max(deadline - time.monotonic(), 0))
     failure = _as_known(client.error, reading.origins)
     if termination_file is not None:
         write_whole(termination_file, last_word(client.state, failure, client.shutdown_requested))
     if failure is not None:
         typer.echo(f"{client.state}: {type(failure).__name__}: {told(failure)}", err=True)
-    code = {ClientState.NOT_RUNNING: EXIT_NOT_RUNNING, ClientState.ERROR: EXIT_ERROR}.get(client.state, 1)
-    raise typer.Exit(code)
+    if not orderly:
+        typer.echo(
+            f"could not close within {_CLOSE_SECONDS:g} s. The process ends all the same; what was not committed is"
+            " read again",
+            err=True,
+        )
+    leave(exit_code(client.state), orderly)
 
 
 def _as_known(error: BaseException | None, origins: Mapping[str, str]) -> BaseException | None:

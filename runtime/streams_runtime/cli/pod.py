@@ -13,12 +13,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streams_runtime.cli.logs import LogFormat, configure_logging
-from streams_runtime.cli.process import last_word, stop_on_signals, take_short_turns
+from streams_runtime.cli.process import last_word, leave, stop_on_signals, take_short_turns
 from streams_runtime.cli.termination import write_termination
 from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.heaps import share_heaps
@@ -110,7 +110,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     from streams_runtime.cli.pod_life import Life  # only here: it loads Spark's client, which takes a second
 
     closing = max(grace_seconds - _RESERVE, 1.0)
-    _end(*Life(client, left, api, stop, closing, mounts.termination, mounts.told).live())
+    leave(*Life(client, left, api, stop, closing, mounts.termination, mounts.told).live())
 
 
 def who_am_i(environment: Mapping[str, str], listen: str) -> tuple[PodIdentity, str]:
@@ -196,15 +196,6 @@ def _unusable(error: Exception, termination: Path, api: PodStatusApi | None) -> 
         reporter.start()
         reporter.finish()
     return EXIT_UNUSABLE
-
-
-def _end(code: int, orderly: bool) -> NoReturn:
-    """Leave the process. With a stuck thread Python would wait for it at its end, and the exit code would be lost."""
-    if orderly:
-        raise typer.Exit(code)
-    logging.shutdown()
-    sys.stdout.flush()
-    os._exit(code)
 
 
 if __name__ == "__main__":

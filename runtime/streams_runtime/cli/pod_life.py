@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from streams_runtime.cli.process import last_word, spare_what_is_loaded
+from streams_runtime.cli.process import exit_code, last_word, spare_what_is_loaded
 from streams_runtime.cli.termination import write_termination
 from streams_runtime.cli.told import ToldFile
 from streams_runtime.client import StreamsClient
@@ -17,10 +17,7 @@ from streams_runtime.kubernetes.api import PodStatusApi
 from streams_runtime.kubernetes.conditions import ClientView, conditions
 from streams_runtime.kubernetes.reporter import Reporter
 from streams_runtime.kubernetes.view import RecordsLeft, view_of
-from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, ClientState
-
-EXIT_LATE = 75
-"""The client did not close in time. Counts as a crash."""
+from streams_runtime.states import ClientState
 
 _LISTENER_SECONDS = 1.0
 """For the state's listener, which may be called a moment after the state is there."""
@@ -97,14 +94,3 @@ class Life:
                 " not committed is read again"
             )
             _LOGGER.error("%s", self._note)
-
-
-def exit_code(state: ClientState) -> int:
-    """The exit code for a client that ended, or had to be left, in this state.
-
-    A failure that could not free everything is a failure all the same: the process's end frees it, and it must not be
-    started again before a person has looked (KIP-696).
-    """
-    if state is ClientState.NOT_RUNNING:
-        return EXIT_NOT_RUNNING
-    return EXIT_ERROR if state in (ClientState.ERROR, ClientState.PENDING_ERROR) else EXIT_LATE

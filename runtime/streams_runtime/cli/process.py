@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import gc
+import logging
+import os
 import signal
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 import orjson
+import typer
 
 from streams_runtime.errors import told
-from streams_runtime.states import ClientState
+from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, ClientState
 
+EXIT_LATE = 75
+"""The client did not close in time. Counts as a crash."""
 SHUTDOWN_APPLICATION = "application"
 """Value of `shutdown` in the last word of a client that asks all others of its application to end."""
 _TURN = 0.0005  # seconds
@@ -49,6 +55,26 @@ def stop_on_signals() -> threading.Event:
     signal.signal(signal.SIGTERM, ask)
     signal.signal(signal.SIGINT, ask)
     return asked
+
+
+def exit_code(state: ClientState) -> int:
+    """The exit code for a client that ended, or had to be left, in this state.
+
+    A failure that could not free everything is a failure all the same: the process's end frees it, and it must not be
+    started again before a person has looked (KIP-696).
+    """
+    if state is ClientState.NOT_RUNNING:
+        return EXIT_NOT_RUNNING
+    return EXIT_ERROR if state in (ClientState.ERROR, ClientState.PENDING_ERROR) else EXIT_LATE
+
+
+def leave(code: int, orderly: bool) -> NoReturn:
+    """Leave the process. With a stuck thread Python would wait for it at its end, and the exit code would be lost."""
+    if orderly:
+        raise typer.Exit(code)
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def last_word(state: str, error: BaseException | None, shutdown_requested: bool = False) -> dict[str, str | None]:

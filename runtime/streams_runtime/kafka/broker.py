@@ -52,10 +52,12 @@ class EmbeddedBroker:
         timeout: float = 120.0,
         jvm_options: Sequence[str] | None = None,
         node: ClusterNode | None = None,
+        advertised_port: int | None = None,
     ) -> None:
         """Does not start anything.
 
-        `port` None takes a free one at the first start. `config` holds broker properties. `heap` is the JVM's
+        `port` None takes a free one at the first start; `advertised_port` is the one that clients are told, where
+        another process stands between them and the broker. `config` holds broker properties. `heap` is the JVM's
         upper limit, as -Xmx takes it. `timeout` is in seconds, for the broker to answer after its start. `jvm_options`
         replace those by which the JVM starts with class data (class_data.py). `node` makes it one of several
         (EmbeddedCluster), with the ports that are given there.
@@ -68,6 +70,7 @@ class EmbeddedBroker:
         self._heap = heap
         self._timeout = timeout
         self._jvm_options = jvm_options
+        self._advertised_port = advertised_port
         self._process: TiedProcess | None = None
 
     @property
@@ -188,7 +191,7 @@ class EmbeddedBroker:
         else:
             _require_free(self._port)
             (controller,) = free_ports(1)
-        return server_properties(data, self._port, controller, self._config)
+        return server_properties(data, self._port, controller, self._config, self._advertised_port)
 
     def _wait_until_ready(self, process: TiedProcess) -> None:
         end = time.monotonic() + self._timeout

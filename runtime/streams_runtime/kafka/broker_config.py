@@ -131,17 +131,22 @@ def _listeners(ports: Ports) -> str:
 
 
 def server_properties(
-    data: Path, port: int, controller_port: int, config: Mapping[str, str] | None = None
+    data: Path,
+    port: int,
+    controller_port: int,
+    config: Mapping[str, str] | None = None,
+    advertised_port: int | None = None,
 ) -> dict[str, str]:
     """The broker's properties: the project's own, then `config`, then where it listens and where it writes.
 
-    Those last ones follow from the other arguments, so `config` can't contradict them.
+    Clients are told `advertised_port` (None: `port`). Those last ones follow from the other arguments, so `config`
+    can't contradict them.
     """
     return {
         **_DEFAULTS,
         **(config or {}),
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{advertised_port or port}",
         "controller.quorum.voters": f"{NODE_ID}@{HOST}:{controller_port}",
         "log.dirs": str(data),
     }

@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message
 
 from streams_runtime.errors import BrokerNotAvailableException, UnreleasedInstanceIdException
+from streams_runtime.kafka.bounded import OverdueError, bounded
 from streams_runtime.kafka.foreign import (
     QuietLog,
     from_confluent,
@@ -26,6 +27,7 @@ from streams_runtime.kafka.types import TopicPartition
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
 _COMMIT_PATIENCE = 10.0  # seconds of failed commits after which a line says so
+_CLOSE_SECONDS = 30.0
 _COMPANY = 0.01  # seconds that a first record waits for more
 _WARN_AGAIN = 30.0  # seconds between two lines that say the brokers are away
 _RETRY = 0.5  # seconds between attempts to commit
@@ -79,6 +81,7 @@ class GroupConsumer:
         self.address = properties["bootstrap.servers"]
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
+        self._abandoned = False
         self._fatal: KafkaError | None = None
         self._unprocessed: list[Message] = []
         self._ends: dict[TopicPartition, int] = {}
@@ -221,8 +224,20 @@ class GroupConsumer:
         return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
-        """Leave the group as a static member: the partitions wait for this member until its session ends."""
-        self._consumer.close()
+        """Leave the group as a static member: the partitions wait for this member until its session ends.
+
+        Returns within half a minute. A consumer that librdkafka does not close is left to itself: the group misses it
+        at the end of its session.
+        """
+        try:
+            bounded(self._consumer.close, _CLOSE_SECONDS)
+        except OverdueError:
+            self._abandoned = True
+            _LOGGER.warning(
+                "the consumer %s was not closed within %g s and is left to itself",
+                self._membership.client_id,
+                _CLOSE_SECONDS,
+            )
 
     def _assigned(self, consumer: Consumer, partitions: list[Any]) -> None:
         for each in partitions:
@@ -234,6 +249,8 @@ class GroupConsumer:
         self._on_assigned(frozenset(from_confluent(each) for each in partitions))
 
     def _revoked(self, consumer: Consumer, partitions: list[Any]) -> None:
+        if self._abandoned:
+            return  # its owner has gone on
         self._on_revoked(frozenset(from_confluent(each) for each in partitions))
         consumer.incremental_unassign(partitions)
 

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice, repeat
 from operator import length_hint
 from typing import Any, TypeVar
@@ -14,9 +15,11 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams_runtime.errors import ProducerException, StreamsException
+from streams_runtime.kafka.bounded import OverdueError, bounded
 from streams_runtime.kafka.foreign import QuietLog, error_of, reason_of
 from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.kafka.reports import Failures, place
 
 T = TypeVar("T")
 Headers = list[tuple[str, str | bytes | None]]
@@ -52,8 +55,9 @@ _TICK = 0.2
 _PATIENCE = 10.0
 # Seconds that close() has to hand over the reports of what it discards.
 _CLOSE_TIMEOUT = 5.0
+# Seconds that librdkafka has to free a producer; DNS may hold its threads up for as long.
+_FREE_TIMEOUT = 15.0
 _METADATA_SECONDS = 5.0
-_FAILURES_SHOWN = 3
 # Records that are handed over in one call, in which no other thread has its turn: a millisecond's work.
 _AT_ONCE = 1000
 
@@ -77,9 +81,7 @@ class BatchProducer:
         """`properties` come from `client_properties`, `settings` from a subclass. Does not connect yet."""
         self.address = properties["bootstrap.servers"]
         self._should_stop = should_stop
-        self._failures: list[str] = []
-        self._failed = 0
-        self._failure: KafkaError | None = None
+        self._failures = Failures()
         self._waiting_since = 0.0
         self._closed = False
         self._partitions: dict[str, int] = {}
@@ -89,7 +91,6 @@ class BatchProducer:
             **_DECIDED,
             **settings,
             "client.id": client_id,
-            "on_delivery": self._note_failure,
         }
         self._producer = self._made()
 
@@ -124,6 +125,7 @@ class BatchProducer:
         else:
             places = self._places(topic, placed_by)
         self._waiting_since = time.monotonic()
+        self._should_stop()  # a sign of life: a batch may be handed over in many calls, none of which waits
         self._hand_over(topic, keys, values, times, places, headers)
         self._heard(self._producer.poll, 0)
         self._raise_failures()
@@ -173,7 +175,7 @@ class BatchProducer:
                 row = _last_taken(left, len(values))
                 error = error_of(failure)
                 reason = reason_of(error) if error else str(failure)
-                text = f"record {row} for {_place(topic, places[row])} can't be written: {reason}"
+                text = f"record {row} for {place(topic, places[row])} can't be written: {reason}"
                 raise self._judged(error, text) from failure
 
     def _places(self, topic: str, keys: Sequence[bytes | None]) -> list[int]:
@@ -198,16 +200,25 @@ class BatchProducer:
             raise self._judged(description.error, text)
 
     def _made(self) -> Producer:
-        return Producer(self._config, logger=QuietLog())
+        self._failures = Failures()
+        return Producer({**self._config, "on_delivery": self._failures.note}, logger=self._logger())
+
+    def _logger(self) -> QuietLog:
+        """Where the producer that is being made logs to."""
+        return QuietLog()
 
     def _discard(self) -> None:
-        self._producer.purge(in_queue=True, in_flight=True, blocking=True)
-        with suppress(StreamsException):
-            self._heard(self._producer.flush, _CLOSE_TIMEOUT)
-        self._free()
-
-    def _free(self) -> None:
-        self._producer.close()
+        """Free librdkafka's producer with all that it holds. One that can't be freed in time is left to itself."""
+        held = [self._producer]
+        del self._producer
+        try:
+            bounded(partial(_dispose, held), _FREE_TIMEOUT)
+        except OverdueError:
+            _LOGGER.warning(
+                "the producer %s was not freed within %g s and is left to itself; another one takes its place",
+                self._config["client.id"],
+                _FREE_TIMEOUT,
+            )
 
     def _heard(self, listen: Callable[[float], T], seconds: float) -> T:
         """Take in what librdkafka reports meanwhile; a producer that has failed for good raises here."""
@@ -229,24 +240,12 @@ class BatchProducer:
             with suppress(BufferError):
                 return self._producer.produce(*record)
 
-    def _note_failure(self, error: KafkaError | None, message: Any) -> None:
-        if error is None:
-            return
-        self._failed += 1
-        self._failure = self._failure or error
-        partition = message.partition()
-        text = f"{_place(message.topic(), -1 if partition is None else partition)}: {reason_of(error)}"
-        if len(self._failures) < _FAILURES_SHOWN and text not in self._failures:
-            self._failures.append(text)
-
     def _raise_failures(self) -> None:
-        if self._failed:
-            count, texts, error = self._failed, "; ".join(self._failures), self._failure
-            self._forget_failures()
+        found = self._failures
+        if found.count:
+            count, texts, error = found.count, "; ".join(found.texts), found.first
+            found.forget()
             raise self._judged(error, f"{count} records were not written: {texts}")
-
-    def _forget_failures(self) -> None:
-        self._failed, self._failures, self._failure = 0, [], None
 
     def _wait_or_stop(self, waiting: int) -> None:
         if self._should_stop():
@@ -266,8 +265,16 @@ class BatchProducer:
 _REMEDY = "Nothing of this batch was committed; it is read again when the cause is gone"
 
 
-def _place(topic: str, partition: int) -> str:
-    return topic if partition < 0 else f"{topic}-{partition}"
+def _dispose(held: list[Producer]) -> None:
+    """Free the producer that is held, on the thread that calls.
+
+    Its own close() would first wait for an open transaction's abort, however long the broker is away; without any
+    reference to it, librdkafka frees it as it is.
+    """
+    producer = held.pop()
+    producer.purge(in_queue=True, in_flight=True, blocking=True)
+    with suppress(KafkaException):
+        producer.flush(_CLOSE_TIMEOUT)
 
 
 def _last_taken(left: Iterator[Any], rows: int) -> int:

@@ -53,6 +53,7 @@ _PASSING = frozenset(
         KafkaError._MSG_TIMED_OUT,
         KafkaError.TRANSACTION_ABORTABLE,
         KafkaError.CONCURRENT_TRANSACTIONS,
+        KafkaError.NOT_COORDINATOR,
         KafkaError.NOT_ENOUGH_REPLICAS,
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     }
@@ -69,14 +70,29 @@ _REMEDIES: Mapping[type[StreamsException], str] = {
 }
 
 
-def judged(error: KafkaError | None, text: str, address: str) -> StreamsException:
-    """The exception for an error of a transaction, or of a record in one; `text` says what failed, and the reason."""
+_REVIVED = "the tasks are closed and revived from their changelogs"
+# Of these the brokers' answer is clear, or the remedy is the same, at the end of a transaction too.
+_CLEAR = (ProducerFencedException, TaskMigratedException, ConfigException)
+
+
+def judged(error: KafkaError | None, text: str, address: str, is_end: bool = False) -> StreamsException:
+    """The exception for an error of a transaction, or of a record in one; `text` says what failed, and the reason.
+
+    At its end (`is_end`) nothing that is not certain is taken for a batch that was not committed.
+    """
     kind = _kind(error)
+    found = kind(f"{text}. {_REMEDIES[kind]}")
     if error is not None and kind is ProducerException:
         known = translated(error, text, address)
         if isinstance(known, BrokerNotAvailableException | ConfigException):
-            return known
-    return kind(f"{text}. {_REMEDIES[kind]}")
+            found = known
+    return abandoned(text, is_end) if is_end and not isinstance(found, _CLEAR) else found
+
+
+def abandoned(text: str, is_end: bool) -> TaskMigratedException:
+    """The exception for a transaction that is left as it is; its successor's start ends it, if the brokers have not."""
+    known = "Whether it was committed is not known, so " if is_end else "It was not committed; "
+    return TaskMigratedException(f"{text}. {known}{_REVIVED}")
 
 
 def _kind(error: KafkaError | None) -> type[StreamsException]:

@@ -6,9 +6,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams_runtime.errors import (
     BrokerNotAvailableException,
@@ -16,14 +17,16 @@ from streams_runtime.errors import (
     StreamsException,
     TaskMigratedException,
 )
-from streams_runtime.kafka.foreign import error_of, reason_of
+from streams_runtime.kafka.bounded import OverdueError, bounded
+from streams_runtime.kafka.doubts import DEBUG, Doubts
+from streams_runtime.kafka.foreign import QuietLog, error_of, reason_of
 from streams_runtime.kafka.group_consumer import MemberMetadata
 from streams_runtime.kafka.group_offsets import NO_IDS, commit_request
 from streams_runtime.kafka.producer import BatchProducer, Headers
 from streams_runtime.kafka.transaction_errors import (
-    BrokerFailedException,
     StaleMemberException,
     UntoldException,
+    abandoned,
     judged,
 )
 from streams_runtime.kafka.types import TopicPartition
@@ -39,12 +42,23 @@ _PATIENCE = 10.0  # seconds of waiting after which, and then again after which, 
 _INIT_SECONDS = 5.0  # for the start of transactions; after that, the thread looks after the group meanwhile
 _ABORT_SECONDS = 5.0  # that an abort has; after that, a new producer does it when it begins
 _CLOSE_SECONDS = 2.0  # that an abort has at the end; after that, the brokers or the successor abort
+# Seconds that librdkafka has for offsets, for which it asks another coordinator after half a second. When they are over
+# the transaction has failed: that call alone can't be taken up again.
+_OFFSETS_SECONDS = 5.0
+# Seconds that one call of a step has, though librdkafka is given _TICK. Brokers that choose another coordinator take
+# some; whoever reads committed records waits meanwhile.
+_CALL_SECONDS = 10.0
 
 
 class TransactionalProducer(BatchProducer):
     """Writes batches in transactions: `begin`, `send`, `flush`, `add_offsets`, `commit`; else `abort`.
 
+    No request of one transaction can end, or change, another one, however late it arrives: where an answer was lost,
+    the next transaction has another epoch (doubts.py).
+
     One thread uses it. Each call may raise, besides what it says itself:
+        TaskMigratedException: librdkafka does not come back out of a call; it is left to itself, and `initialise` makes
+            another one. The tasks have to be revived from their changelogs.
         ProducerFencedException: close this producer and make another one. Whether the transaction was committed is
             not known, so the tasks have to be revived from their changelogs.
         BrokerNotAvailableException: abort, and process the batch again when the broker is back.
@@ -67,25 +81,43 @@ class TransactionalProducer(BatchProducer):
             client_id,
             should_stop,
             # A record that waits longer than its transaction may last is of no use.
-            {"transactional.id": transactional_id, "transaction.timeout.ms": timeout, "message.timeout.ms": timeout},
+            {
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": timeout,
+                "message.timeout.ms": timeout,
+                # Where all connections are lost librdkafka would else forget its brokers, with what it has asked them:
+                # a call would wait for ever (its issues 5456, 5511). A producer that finds no broker is made anew.
+                "metadata.recovery.strategy": "none",
+                # What Doubts reads.
+                "debug": ",".join(filter(None, (properties.get("debug"), DEBUG))),
+                "log_level": "7",
+            },
         )
         self._initialised = False
         self._open = False
         self._spent = False
+        self._overdue = False
         self._untold: StreamsException | None = None
 
     def initialise(self) -> None:
-        """Fence the predecessors with this transactional id and end their transaction; does nothing the second time.
+        """Fence the predecessors with this transactional id and end their transaction; does nothing the second time,
+        unless a request of the last transaction may still be under way.
 
         Before anything is restored: an open transaction of a predecessor ends only now, or by its time-out.
         """
+        if self._initialised and not self._spent:
+            self._heard(self._producer.poll, 0)  # lines that say so
+            if self._doubts.any:
+                _LOGGER.info("an answer to %s was lost; its next transaction has another epoch", self.transactional_id)
+                self._spent = True
         if self._spent:
             # librdkafka can mend most failures by itself, but not all, and not all of them at all times. A new one
-            # starts from what the brokers know.
+            # starts from what the brokers know, and has another epoch.
             self._discard()
-            self._producer, self._spent, self._initialised = self._made(), False, False
+            self._producer, self._spent, self._overdue, self._initialised = self._made(), False, False, False
         if not self._initialised:
             if not self._turn("starting transactions", self._producer.init_transactions, _INIT_SECONDS):
+                self._spent = True
                 raise BrokerNotAvailableException(
                     f"no answer from the broker at {self.address} to the start of transactions of"
                     f" {self.transactional_id}. Check that it runs; asking again"
@@ -95,7 +127,7 @@ class TransactionalProducer(BatchProducer):
     def begin(self) -> None:
         """Begin a transaction."""
         self.initialise()
-        self._forget_failures()
+        self._failures.forget()
         self._untold = None
         self._turn("beginning a transaction", lambda _: self._producer.begin_transaction())
         self._open = True
@@ -136,7 +168,7 @@ class TransactionalProducer(BatchProducer):
         request = commit_request(offsets, topic_ids)
         self._turn(
             f"putting the offsets of {len(request)} partitions into a transaction",
-            lambda timeout: self._producer.send_offsets_to_transaction(request, member, timeout),
+            lambda _: self._producer.send_offsets_to_transaction(request, member, _OFFSETS_SECONDS),
         )
         if self._untold is not None:
             raise ProducerException(f"{self._untold}, and it does not") from self._untold
@@ -145,17 +177,11 @@ class TransactionalProducer(BatchProducer):
         """Commit the transaction. It holds then; its markers may follow a moment later.
 
         Raises:
-            TaskMigratedException: whether it holds is not known; as for a producer that was fenced.
+            TaskMigratedException: whether it holds is not known: the brokers may have committed it, and only their
+                answer was lost, so that an abort would come too late; or they were ending it by themselves, its time
+                being over. As for a producer that was fenced.
         """
-        try:
-            self._turn("committing a transaction", self._producer.commit_transaction)
-        except (BrokerNotAvailableException, UntoldException, BrokerFailedException) as failure:
-            # The brokers may have committed it, and only their answer was lost: an abort comes too late then. Or they
-            # were ending it by themselves, its time being over: then it happens that they know no answer to a commit.
-            raise TaskMigratedException(
-                f"{failure}. Whether it was committed is not known, so the tasks are closed and revived from their"
-                " changelogs"
-            ) from failure
+        self._turn("committing a transaction", self._producer.commit_transaction, is_end=True)
         self._open = False
 
     def abort(self) -> None:
@@ -169,35 +195,58 @@ class TransactionalProducer(BatchProducer):
 
     def close(self) -> None:
         """Give up what is open and free everything. Returns within seconds; may be called twice."""
-        if self._open and not self._closed:
-            with suppress(KafkaException):
-                self._producer.abort_transaction(_CLOSE_SECONDS)
+        if self._open and not self._closed and not self._overdue:
+            abort = partial(self._producer.abort_transaction, _CLOSE_SECONDS)
+            try:
+                bounded(abort, _CALL_SECONDS)
+            except OverdueError:
+                self._overdue = True
+            except KafkaException:
+                pass
         super().close()
 
-    def _free(self) -> None:
-        # The binding's close() would first wait for an open transaction's abort, however long the broker is away.
-        del self._producer
+    def _made(self) -> Producer:
+        self._doubts = Doubts()
+        return super()._made()
 
-    def _turn(self, doing: str, step: Callable[[float], Any], seconds: float = float("inf")) -> bool:
-        """Take a step of the transaction, again while librdkafka is not through with it; False after `seconds`."""
+    def _logger(self) -> QuietLog:
+        return self._doubts
+
+    def _discard(self) -> None:
+        if self._overdue:
+            # Whoever is inside of a call may still use it: when that call comes back, it is freed.
+            del self._producer
+        else:
+            super()._discard()
+
+    def _turn(
+        self, doing: str, step: Callable[[float], Any], seconds: float = float("inf"), *, is_end: bool = False
+    ) -> bool:
+        """Take a step of the transaction, again while librdkafka is not through with it; False after `seconds`.
+
+        `is_end`: the brokers may have committed, whatever the step comes to.
+        """
         doing = f"{doing} of {self.transactional_id}"
         started = warned = time.monotonic()
         while True:
             try:
-                step(_TICK)
+                bounded(partial(step, _TICK), _CALL_SECONDS, lambda: self._stopped_since(started))
+            except OverdueError as failure:
+                self._overdue = self._spent = True
+                self._raise_if_stopped(doing, started)
+                text = (
+                    f"{doing}: librdkafka has not come back within {_CALL_SECONDS:g} s, and its producer is abandoned"
+                )
+                raise abandoned(text, is_end) from failure
             except KafkaException as failure:
                 error = error_of(failure)
                 if error is None or not error.retriable() or error.txn_requires_abort():
                     reason = reason_of(error) if error else str(failure)
-                    raise self._judged(error, f"{doing} failed: {reason}") from failure
+                    raise self._judged(error, f"{doing} failed: {reason}", is_end) from failure
             else:
                 return True
+            self._raise_if_stopped(doing, started)
             now = time.monotonic()
-            if now - started > _GRACE and self._should_stop():
-                raise ProducerException(
-                    f"stopped while {doing} waited for the broker at {self.address}; what was not committed of this"
-                    " batch is read again at the next start"
-                )
             if now - started > seconds:
                 return False
             if now - warned > _PATIENCE:
@@ -205,8 +254,19 @@ class TransactionalProducer(BatchProducer):
                 _LOGGER.warning("%s waits for the broker at %s", doing, self.address)
             self._heard(self._producer.poll, 0.01)  # librdkafka says some things at once, others after _TICK
 
-    def _judged(self, error: KafkaError | None, text: str) -> StreamsException:
-        failure = judged(error, text, self.address)
+    def _stopped_since(self, started: float) -> bool:
+        """Whether a step that began then is to be left because of a stop. Always looks, which is a sign of life."""
+        return self._should_stop() and time.monotonic() - started > _GRACE
+
+    def _raise_if_stopped(self, doing: str, started: float) -> None:
+        if self._stopped_since(started):
+            raise ProducerException(
+                f"stopped while {doing} waited for the broker at {self.address}; what was not committed of this"
+                " batch is read again at the next start"
+            )
+
+    def _judged(self, error: KafkaError | None, text: str, is_end: bool = False) -> StreamsException:
+        failure = judged(error, text, self.address, is_end)
         # The group's refusals are no failures of the producer.
-        self._spent = self._spent or type(failure) not in (StaleMemberException, TaskMigratedException)
+        self._spent = self._spent or is_end or type(failure) not in (StaleMemberException, TaskMigratedException)
         return failure

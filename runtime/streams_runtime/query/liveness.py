@@ -1,8 +1,8 @@
 """Whether an instance is alive: its threads' loops turn, or have a reason not to. What `/healthz` answers.
 
 Kubernetes kills a pod that is not alive, and everything that it had in work is done again. So only a loop that
-nothing excuses counts as stuck: a thread that waits for brokers notes a turn at every look, restoration has a thread of
-its own, and a batch may take long.
+nothing excuses counts as stuck: a thread that waits for brokers, or hands a batch's output over, notes a turn at every
+look; restoration has a thread of its own, and Spark may compute for long.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from streams_runtime.states import ThreadState
 TURN_SECONDS = 300.0
 """A loop without a turn for so long is stuck. The longest wait for an answer of the brokers is 30 s, with retries."""
 WORK_SECONDS = 900.0
-"""The same while a batch is in work or stores are restored: a batch of 500,000 records takes seconds, one on a starved
-node with a slow expression minutes."""
+"""The same while Spark computes a batch or stores are restored: a batch of 500,000 records takes seconds, one on a
+starved node with a slow expression minutes."""
 
 _JUDGED = frozenset(ThreadState) - {ThreadState.CREATED, ThreadState.DEAD}
 
@@ -30,7 +30,7 @@ class Pulse:
     thread: str
     state: ThreadState
     last_turn: float
-    in_batch: bool = False
+    computing: bool = False
     restoring: bool = False
 
 
@@ -48,7 +48,7 @@ def stuck_threads(pulses: Iterable[Pulse], now: float) -> tuple[Stuck, ...]:
     """The threads that count as stuck at `now`, on the same clock. None: the instance is alive."""
     found = []
     for pulse in pulses:
-        allowed = WORK_SECONDS if pulse.in_batch or pulse.restoring else TURN_SECONDS
+        allowed = WORK_SECONDS if pulse.computing or pulse.restoring else TURN_SECONDS
         seconds = now - pulse.last_turn
         if pulse.state in _JUDGED and seconds > allowed:
             found.append(Stuck(pulse.thread, pulse.state, seconds, allowed))

@@ -49,6 +49,8 @@ class Batches:
     stopping: threading.Event
     _in_work: list[_Part] = field(default_factory=list, init=False)
     _times_given_up: int = field(default=0, init=False)
+    computing: bool = field(default=False, init=False)
+    """Whether the thread waits for Spark. Any thread may ask."""
 
     def work_on(self, batch: BatchInput | None) -> None:
         """Let Spark begin with the batch, and complete what is in work.
@@ -86,9 +88,17 @@ class Batches:
 
     def _learn(self, parts: Sequence[_Part]) -> None:
         """Wait for what Spark makes of a batch: its keys tell how large the next one may be. Failures are met later."""
-        wait([part.result for part in parts])
+        self._wait_for_spark(parts)
         results = [part.result.result() for part in parts if part.result.exception() is None]
         self.intake.size.learn(sum(each.records for each in results), sum(each.keys for each in results))
+
+    def _wait_for_spark(self, parts: Sequence[_Part]) -> None:
+        self.computing = True
+        try:
+            wait([part.result for part in parts])
+        finally:
+            self.computing = False
+            self.stopping.is_set()  # a sign of life: the state side has its own time
 
     def _begun(self, batch: BatchInput) -> list[_Part]:
         """The batch by sub-topology, each with Spark's result to come."""
@@ -103,6 +113,7 @@ class Batches:
         """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores."""
         started = time.monotonic()
         try:
+            self._wait_for_spark([part])
             result = part.result.result()
             computed = time.monotonic()
             outcome = self._committed(part, result)
@@ -143,6 +154,7 @@ class Batches:
         """Write what is committed. A store that fails keeps no other from its updates, which nobody sends again."""
         failures = []
         for held in outcome.held:
+            self.stopping.is_set()  # a sign of life
             if held.store.is_open:
                 try:
                     held.store.write(held.updates, ends[held.store.changelog] if held.offset is None else held.offset)
