@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from clients import client, make_topics, send
-from faults import Faults
+from thread_faults import Faults
 from topic_apps import TopicApp, delete
 from waiting import eventually
 

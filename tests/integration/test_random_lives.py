@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from away import standing_still
 from clients import client, make_topics, read, send, until_done
-from faults import Faults
+from thread_faults import Faults
 from topic_apps import delete
 from waiting import eventually
 
