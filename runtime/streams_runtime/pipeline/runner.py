@@ -247,6 +247,8 @@ class SubTopologyRunner:
         direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
         result.emissions = self.emissions.direct(direct, rows) if direct else []
         if len(direct) < len(consumers):
+            if node.windows is None or not node.windows.only_final:
+                rows = rows.in_order_of_times()
             table = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
             peeks: dict[str, Observation] = {}
             for outlet in self._compiler.table_outlets(self._sub, node.name, table, peeks):
