@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -126,12 +127,12 @@ class StageResult:
 
     `arrived` are the records of sources of raw ones, by their names: bytes of key and value, time (ms), and PLACE.
     `behind` is what the stage begins with, if that is a join, a dedupe or a toStream: None where it begins with the
-    batch.
+    batch. `late`: by aggregate, how often a record was too late for a window by those before it in the batch.
     """
 
     accounts: dict[str, Account] = field(default_factory=dict)
     dropped: int = 0
-    late: int = 0
+    late: Counter[str] = field(default_factory=Counter)
     emissions: list[Emission] = field(default_factory=list)
     keyed: list[Keyed] = field(default_factory=list)
     joins: list[ToJoin] = field(default_factory=list)
