@@ -74,7 +74,8 @@ def in_fragments(
 
     A fragment is a run of a key's records, in their order, that are sure to end in one session: each at most the gap
     from the one before, and none so old that it may come too late or that a session which it would join may have
-    expired. Such a record is a fragment by itself. `since` is the stream time of each partition before the batch.
+    expired. Such a record is a fragment by itself. Where sessions are passed on once they have closed, a record that
+    may join one that has begins a fragment. `since` is the stream time of each partition before the batch.
     `alone`: each record is, where it matters which sessions were put together before it came.
     """
     timed, order = _ordered(rows, several_topics)
@@ -88,9 +89,20 @@ def in_fragments(
     timed = timed.withColumn(_PREVIOUS, F.lag(F.struct(_TIME, _ALONE)).over(of_a_key))
     previous = F.col(_PREVIOUS)
     apart = F.abs(F.col(_TIME) - previous[_TIME]) > F.lit(windows.gap)
+    if windows.only_final:
+        apart = apart | _may_join_a_closed_session(windows, previous[_TIME])
     timed = timed.withColumn(_NEW, previous.isNull() | F.col(_ALONE) | previous[_ALONE] | apart)
     numbered = F.count_if(_NEW).over(of_a_key.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return timed.withColumn(FRAGMENT, numbered)
+
+
+def _may_join_a_closed_session(windows: SessionWindows, previous: Column) -> Column:
+    """Whether a record, which the key's `previous` one lies no more than the gap away from, may join a session that has
+    closed: that of the previous record, or one that ended before both, which only a record that is older can reach.
+    """
+    time, before = F.col(_TIME), F.col(_BEFORE)
+    its_session = previous + F.lit(windows.gap + windows.grace) <= before
+    return its_session | ((time < previous) & (time + F.lit(windows.grace) <= before))
 
 
 def one_by_one(rows: DataFrame, several_topics: bool) -> DataFrame:
@@ -117,8 +129,12 @@ def fragment_columns() -> list[Column]:
 
 
 def sure_age(windows: SessionWindows) -> int:
-    """How far (ms) a record may lie behind stream time and is sure to be in time, and to meet no expired session."""
-    return min(windows.grace + windows.gap, windows.retention - windows.gap - 1)
+    """How far (ms) a record may lie behind stream time and is sure to be in time, and to meet no expired session.
+
+    Where sessions are passed on once they have closed: nor one that has.
+    """
+    passed = windows.grace + windows.gap
+    return min(passed - 1 if windows.only_final else passed, windows.retention - windows.gap - 1)
 
 
 def _ordered(rows: DataFrame, several_topics: bool) -> tuple[DataFrame, WindowSpec]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -13,58 +13,60 @@ from streams_runtime.state.store import Updates, unstamp
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key
 from streams_runtime.state.windows import SegmentedStore
-from streams_runtime.tasks.updates import Merged
-from streams_runtime.topology.windows import SessionWindows, Windows
-
-Last = tuple[int, int, bytes, int, bytes]
-"""End, start, key, latest time and state of a window that has closed."""
+from streams_runtime.tasks.updates import Closed, Merged
+from streams_runtime.topology.windows import SessionWindows, Windows, closes_after
 
 
 def closed(
     state: AggregateState, windows: Windows, new: Merged, stores: Mapping[int, AnyStore], keys: Serde
 ) -> TableRows:
     """The windows that a batch has closed, as rows for the steps behind the aggregate; partition by partition, in the
-    order of their ends. `keys` is the keys' serde; nothing of `new` is in the stores yet.
+    order in which they closed. A session that a record joined after it had closed is there twice, as it closed and as
+    what came of it. `keys` is the keys' serde; nothing of `new` is in the stores yet.
 
     Raises ProcessorStateException: a store can't be read.
     """
     partitions: list[int] = []
-    rows: list[Last] = []
+    rows: list[Closed] = []
     for partition, updates in new.updates.items():
         store = stores[partition]
         assert isinstance(store, SegmentedStore)
-        found = sorted(_closed_of(windows, store, updates))
+        turns = {key: turn for (at, key), turn in new.turns.items() if at == partition}
+        found = sorted([*_closed_of(windows, store, updates, turns), *new.closed.get(partition, ())])
         partitions += [partition] * len(found)
         rows += found
+    split = [_split(windows, data) for _, _, data, *_ in rows]
     return TableRows(
         pa.array(partitions, pa.int32()),
-        pa.chunked_array([pa.array([keys.decode(key) for _, _, key, *_ in rows], new.rows.keys.type)]),
+        pa.chunked_array([pa.array([keys.decode(key) for key, *_ in split], new.rows.keys.type)]),
         pa.array([time for *_, time, _ in rows], pa.int64()),
         state.finish(state.decode([value for *_, value in rows])),
-        pa.array([start for _, start, *_ in rows], pa.int64()),
-        pa.array([end for end, *_ in rows], pa.int64()),
+        pa.array([start for _, start, _ in split], pa.int64()),
+        pa.array([end for *_, end in split], pa.int64()),
     )
 
 
-def _closed_of(windows: Windows, store: SegmentedStore, updates: Updates) -> list[Last]:
+def _closed_of(
+    windows: Windows, store: SegmentedStore, updates: Updates, turns: Mapping[bytes, int]
+) -> Collection[Closed]:
     """The windows of a partition that this batch's stream time has closed, and the one before had not."""
-    passed = windows.grace + (windows.gap if isinstance(windows, SessionWindows) else 0)
+    passed = closes_after(windows)
     before = store.latest_timestamp
     first, last = before - passed + 1, max(before, *updates.timestamps) - passed
     found = {}
     for data, stored in _stored(windows, store, first, last) if first <= last else ():
-        key, start, end = _split(windows, data)
+        *_, end = _split(windows, data)
         if first <= end <= last:
             time, value = (end, stored) if isinstance(windows, SessionWindows) else unstamp(stored)
-            found[data] = (end, start, key, time, value)
+            found[data] = (end, 0, data, time, value)
     for data, new, time in zip(updates.keys, updates.values, updates.timestamps, strict=True):
         found.pop(data, None)
-        key, start, end = _split(windows, data)
+        *_, end = _split(windows, data)
         # In the moment in which they close sessions and sliding windows still take records: Kafka Streams passes them
         # on once more then.
         if new is not None and end <= last:
-            found[data] = (end, start, key, time, new)
-    return list(found.values())
+            found[data] = (end, turns.get(data, 0), data, time, new)
+    return found.values()
 
 
 def _stored(windows: Windows, store: SegmentedStore, first: int, last: int) -> Sequence[tuple[bytes, bytes]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,9 @@ from streams_runtime.state.window_keys import session_key
 from streams_runtime.state.windows import SessionStore
 from streams_runtime.tasks.parts import place_named, put_in_turn
 from streams_runtime.tasks.session_turns import Fragment, fragments_by_key, joined_turns, meeting, stored_sessions
-from streams_runtime.tasks.updates import Merged
+from streams_runtime.tasks.updates import Closed, Merged
 from streams_runtime.topology.nodes import AggregateNode
-from streams_runtime.topology.windows import SessionWindows
+from streams_runtime.topology.windows import SessionWindows, closes_after
 
 
 @dataclass(slots=True)
@@ -38,14 +38,25 @@ class _Session:
     start: int
     end: int
     parts: list[Turn]
+    turn: int = 0
+    """Of the record with which it closed at once; 0: it closes later."""
+    is_passed_on: bool = False
+
+    def key(self, key: bytes) -> bytes:
+        """Its key in the store."""
+        return session_key(key, self.start, self.end)
 
 
 @dataclass(slots=True)
 class _Outcome:
-    """Of all keys: what is to be written, which sessions are no more, and the stored values that parts refer to."""
+    """Of all keys: what is to be written, which sessions are no more, and the stored values that parts refer to.
+
+    `closed` are sessions as they closed, where they are to be passed on and have been joined by a record since.
+    """
 
     written: list[tuple[int, bytes, _Session]] = field(default_factory=list)
     gone: list[tuple[int, bytes, int, int]] = field(default_factory=list)
+    closed: list[tuple[int, bytes, _Session]] = field(default_factory=list)
     stored: list[bytes] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
 
@@ -73,13 +84,21 @@ def merged_sessions(state: AggregateState, keyed: Keyed, stores: Mapping[int, An
         _follow(windows, store, partition, key, fragments, outcome)
     stored = state.decode(outcome.stored)
     rows = pa.concat_tables([stored, state.of_batch(keyed.columns)])
-    parts = [_numbers(session.parts, len(outcome.stored)) for *_, session in outcome.written]
-    owners = [(partition, key) for partition, key, _ in outcome.written]
+    made = [*outcome.written, *outcome.closed]
+    parts = [_numbers(session.parts, len(outcome.stored)) for *_, session in made]
+    owners = [(partition, key) for partition, key, _ in made]
     contents = put_in_turn(
         state, rows, parts, state.join, lambda number: place_named(keyed, _row_of(keyed, owners[number]))
     )
-    updates, changed = _updates(state, outcome, contents), _rows(state, keyed, outcome, contents)
-    return Merged(updates, changed, len(outcome.missed), outcome.missed)
+    as_closed, contents = contents.slice(len(outcome.written)), contents.slice(0, len(outcome.written))
+    return Merged(
+        _updates(state, outcome, contents),
+        _rows(state, keyed, outcome, contents),
+        len(outcome.missed),
+        outcome.missed,
+        _closed(state, outcome, as_closed),
+        {(partition, each.key(key)): each.turn for partition, key, each in outcome.written if each.turn},
+    )
 
 
 def _follow(
@@ -91,9 +110,11 @@ def _follow(
     outcome: _Outcome,
 ) -> None:
     """One key's fragments, one after the other."""
-    there = []
+    there, passed = [], closes_after(windows)
     for start, end, value in stored_sessions(windows, store, key, fragments):
-        there.append(_Session(start, end, [-1 - len(outcome.stored)]))  # rows of stored states count downwards from -1
+        # Rows of stored states count downwards from -1.
+        stored = _Session(start, end, [-1 - len(outcome.stored)], is_passed_on=end <= store.latest_timestamp - passed)
+        there.append(stored)
         outcome.stored.append(value)
     known = {(each.start, each.end) for each in there}
     touched: list[_Session] = []
@@ -103,7 +124,12 @@ def _follow(
             # It is one record, as it is not sure to be in time.
             outcome.missed.append((partition, fragment.turn, [met.start]))
             continue
-        session = _Session(met.start, met.end, joined_turns([each.parts for each in met.joined], fragment.row))
+        closed = fragment.before - passed
+        if windows.only_final:
+            as_closed = [each for each in met.joined if each.end <= closed and not each.is_passed_on]
+            outcome.closed += [(partition, key, replace(each, parts=list(each.parts))) for each in as_closed]
+        parts = joined_turns([each.parts for each in met.joined], fragment.row)
+        session = _Session(met.start, met.end, parts, fragment.turn if met.end <= closed else 0)
         there = [each for each in there if each not in met.joined] + [session]
         touched = [each for each in touched if each not in met.joined] + [session]
     left = {(each.start, each.end) for each in there}
@@ -131,11 +157,19 @@ def _updates(state: AggregateState, outcome: _Outcome, contents: pa.Table) -> di
     for partition, key, start, end in outcome.gone:
         lines[partition].append((session_key(key, start, end), None, end))
     for (partition, key, session), value in zip(outcome.written, state.encode(contents), strict=True):
-        lines[partition].append((session_key(key, session.start, session.end), value, session.end))
+        lines[partition].append((session.key(key), value, session.end))
     return {
         partition: Updates([key for key, *_ in each], [value for _, value, _ in each], [time for *_, time in each])
         for partition, each in lines.items()
     }
+
+
+def _closed(state: AggregateState, outcome: _Outcome, contents: pa.Table) -> dict[int, list[Closed]]:
+    """The sessions that records joined after they had closed, as they closed."""
+    found: defaultdict[int, list[Closed]] = defaultdict(list)
+    for (partition, key, each), value in zip(outcome.closed, state.encode(contents), strict=True):
+        found[partition].append((each.end, each.turn, each.key(key), each.end, value))
+    return found
 
 
 def _rows(state: AggregateState, keyed: Keyed, outcome: _Outcome, contents: pa.Table) -> TableRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -26,18 +26,28 @@ from streams_runtime.topology.windows import TimeWindows
 _NO_TIME = (-1).to_bytes(8, "big", signed=True)
 
 
+Closed = tuple[int, int, bytes, int, bytes]
+"""A window that has closed: end, turn, key in the store, latest time and state. They are passed on in this order.
+
+The turn is 0, or the number of the record (windows.ORDER) that changed it in the very moment in which it closed.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Merged:
     """An aggregate's new contents: by partition for the stores, and as rows for the steps behind it.
 
     `late`: how often a record came too late for a window: of time windows for one that was closed before the batch, of
-    others for any. Those of the others are `missed`.
+    others for any. Those of the others are `missed`. By partition the sessions that had `closed` when a record of the
+    batch joined them. `turns`: those of new contents (by partition and key) that closed with the record itself.
     """
 
     updates: Mapping[int, Updates]
     rows: TableRows
     late: int = 0
     missed: Sequence[Missed] = ()
+    closed: Mapping[int, Sequence[Closed]] = field(default_factory=dict)
+    turns: Mapping[tuple[int, bytes], int] = field(default_factory=dict)
 
 
 def stream_times(stores: Mapping[int, AnyStore]) -> dict[int, int]:

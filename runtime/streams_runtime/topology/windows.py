@@ -49,3 +49,8 @@ class SessionWindows:
 
 
 Windows = TimeWindows | SlidingWindows | SessionWindows
+
+
+def closes_after(windows: Windows) -> int:
+    """How far (ms) stream time has to come past a window's end until it is passed on as closed."""
+    return windows.grace + (windows.gap if isinstance(windows, SessionWindows) else 0)
