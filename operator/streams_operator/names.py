@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 GROUP = "streamsoperator.io"
 PLURAL = "streamsapplications"
 
@@ -54,6 +56,13 @@ TOLD_FILE = "shutdown-application"
 def pod(application: str, ordinal: int) -> str:
     """Name of an application's pod, which is also the client's static name in the group."""
     return f"{application}-{ordinal}"
+
+
+def ordinal(pod: str, application: str) -> int | None:
+    """The pod's number, if its name is one that this application's pods have."""
+    number = pod.removeprefix(f"{application}-")
+    well_formed = number != pod and re.fullmatch(r"0|[1-9][0-9]{0,8}", number)
+    return int(number) if well_formed else None
 
 
 def claim(application: str, ordinal: int) -> str:

@@ -26,12 +26,14 @@ from streams_operator.names import (
     CONDITION_RUNNING,
     CONDITION_SHUTDOWN_REQUESTED,
     CONTAINER,
+    ordinal,
 )
 from streams_operator.plan import in_force
 from streams_operator.wake import Key
 from streams_runtime.api import read_application
+from streams_runtime.api.limits import DEEPEST
 
-_LEFT = re.compile(r"(\d+) records? left")
+_LEFT = re.compile(r"\b(\d{1,18}) records? left")  # of a pod's own words; an answer holds 64 bits
 _WAITING_IS_USUAL = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
@@ -113,24 +115,19 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
     )
 
 
-def ordinal(pod: str, application: str) -> int | None:
-    """The pod's number, if its name is one that this application's pods have."""
-    number = pod.removeprefix(f"{application}-")
-    well_formed = number != pod and number.isascii() and number.isdigit() and str(int(number)) == number
-    return int(number) if well_formed else None
-
-
 def seconds(text: str | None) -> float | None:
     """A Kubernetes time as seconds since 1970."""
     return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
-def without_nones(value: Any) -> Any:
-    """The same without the fields that are null, which say nothing."""
+def without_nones(value: Any, deepest: int = DEEPEST) -> Any:
+    """The same without the fields that are null, which say nothing; as it is below where a resource is read."""
+    if not deepest:
+        return value
     if isinstance(value, Mapping):
-        return {name: without_nones(each) for name, each in value.items() if each is not None}
+        return {name: without_nones(each, deepest - 1) for name, each in value.items() if each is not None}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [without_nones(each) for each in value]
+        return [without_nones(each, deepest - 1) for each in value]
     return value
 
 
@@ -193,4 +190,4 @@ def _is(condition: Json, value: str) -> bool:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+    return int(text) if text and re.fullmatch(r"[0-9]{1,18}", text) else 0

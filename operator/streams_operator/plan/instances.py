@@ -45,9 +45,9 @@ def instances(case: Case) -> tuple[Instance, ...]:
     pods = {pod.ordinal: pod for pod in case.own}
     wanted = set(pods)
     if case.deleted_at is None and not case.suspended:
-        known = {
-            ordinal for ordinal in range(case.replicas) if names.pod(case.identity.name, ordinal) in case.past.instances
-        }
+        # What an invalid resource has as replicas may be any number.
+        known = {names.ordinal(name, case.identity.name) for name in case.past.instances}
+        known = {each for each in known if each is not None and each < case.replicas}
         wanted |= set(range(case.replicas)) if case.application is not None else known
     return tuple(
         _present(case, pods[ordinal]) if ordinal in pods else _absent(case, ordinal)

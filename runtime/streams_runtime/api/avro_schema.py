@@ -14,6 +14,7 @@ from avro.schema import parse
 
 from streams_runtime.api.columns import Column, Columns, Type, type_named
 from streams_runtime.api.ddl import name_problems
+from streams_runtime.api.limits import DEEPEST, MOST, SHORTEN, TOO_DEEP, TOO_MANY, excess
 from streams_runtime.api.sql import Problem
 
 _PRIMITIVES = {
@@ -53,8 +54,12 @@ def parse_avro(text: str) -> AvroSchema:
     """The schema, with everything that is wrong with it."""
     try:
         document = json.loads(text)
-    except json.JSONDecodeError as error:
+    except RecursionError:
+        return _refused(Problem(TOO_DEEP, SHORTEN))
+    except ValueError as error:  # no JSON, or a number of more digits than Python reads
         return _refused(Problem(f"an Avro schema that is not JSON ({error})", _WRITE_A_RECORD))
+    if too_large := excess(document):
+        return _refused(Problem(too_large, SHORTEN))
     try:
         with warnings.catch_warnings():
             # Avro takes no notice of a logical type that does not fit its type, and neither does the pipeline.
@@ -64,6 +69,8 @@ def parse_avro(text: str) -> AvroSchema:
         return _refused(Problem(f"not an Avro schema: {error}", _WRITE_A_RECORD))
     walk = _Walk()
     ddl = walk.ddl(document, "")
+    if walk.excess is not None:
+        return _refused(Problem(f"{walk.excess}, named types written out", SHORTEN))
     columns = walk.columns_of(document) if _is_record(document) else None
     problems = [*walk.problems, *(name_problems(columns.names) if columns is not None else ())]
     return AvroSchema(document, type_named(ddl) if ddl else None, columns, tuple(problems))
@@ -110,6 +117,9 @@ class _Walk:
     named: dict[str, Any] = field(default_factory=dict)
     inside: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    excess: str | None = None
+    _depth: int = 0
+    _count: int = 0
 
     def columns_of(self, record: Mapping[str, Any]) -> Columns:
         """The fields of the outermost record, which `ddl` has walked already."""
@@ -118,7 +128,17 @@ class _Walk:
         return Columns(tuple(Column(name, type_named(ddl) if ddl else None) for name, ddl in kinds))
 
     def ddl(self, document: Any, at: str) -> str | None:
-        """The Spark type; None where there is none, which is among the problems then."""
+        """The Spark type; None where there is none, which is among the problems then, and where it is too large."""
+        self._count += 1
+        if self.excess is not None or self._depth > DEEPEST or self._count > MOST:
+            self.excess = self.excess or (TOO_MANY if self._count > MOST else TOO_DEEP)
+            return None
+        self._depth += 1
+        found = self._ddl(document, at)
+        self._depth -= 1
+        return found
+
+    def _ddl(self, document: Any, at: str) -> str | None:
         if isinstance(document, list):
             return self._union(document, at)
         if isinstance(document, str):

@@ -6,13 +6,47 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
+from yaml.constructor import ConstructorError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.scanner import ScannerError
 
+from streams_runtime.api.limits import DEEPEST, LONGEST, MOST, SHORTEN, TOO_DEEP, TOO_LONG, TOO_MANY
+from streams_runtime.api.mistakes import shown
 from streams_runtime.errors import InvalidApplicationException, Mistake
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader without dates: `2024-01-01` stays text, as it does for the API server."""
+    """The safe loader without dates: `2024-01-01` stays text, as it does for the API server.
+
+    It reads no more and no deeper than the limits; what fails in one value is an error at its place.
+    """
+
+    def __init__(self, text: str, source: str) -> None:
+        super().__init__(text)
+        self.source = source
+        self.depth = self.count = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        self.depth, self.count = self.depth + 1, self.count + 1
+        if self.depth > DEEPEST or self.count > MOST:
+            found = TOO_DEEP if self.depth > DEEPEST else TOO_MANY
+            where = _place(self.get_mark(), self.source)
+            raise InvalidApplicationException([Mistake(where, found, SHORTEN)])
+        node: Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_object(self, node: Node, deep: bool = False) -> Any:
+        try:
+            made = super().construct_object(node, deep)
+            if isinstance(made, int):
+                str(made)  # Python writes no more than 4,300 digits
+            if isinstance(made, str):
+                made.encode()  # an escape may name half of a character
+        except (ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            found = f"found a value that can't be read as {node.tag.rpartition(':')[2]}"
+            raise ConstructorError(None, None, found, node.start_mark) from error
+        return made
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -25,8 +59,11 @@ def read_document(text: str, source: str) -> dict[str, Any]:
     """The one document in `text`; `source` (a file's name) is the place that mistakes name.
 
     Raises InvalidApplicationException for a syntax error (with line and column), none or several documents,
-    something else than a mapping, a field given twice, a field name that is not text, an alias in itself.
+    something else than a mapping, a field given twice, a field name that is not text, an alias in itself, and what is
+    longer, deeper or more than the limits.
     """
+    if len(text) > LONGEST or len(text.encode(errors="replace")) > LONGEST:
+        raise InvalidApplicationException([Mistake(source, TOO_LONG, SHORTEN)])
     try:
         document = _construct(text, source)
     except yaml.MarkedYAMLError as error:
@@ -50,19 +87,27 @@ def read_document(text: str, source: str) -> dict[str, Any]:
 
 
 def _construct(text: str, source: str) -> Any:
-    loader = _Loader(text)
+    loader = _Loader(text, source)
     try:
         node = _only_document(loader, source)
-        mistakes = list(_structure_mistakes(node, source, []))
+        mistakes: dict[Mistake, None] = {}
+        for count, found in enumerate(_structure_mistakes(node, source, [])):
+            if found is not None:
+                mistakes[found] = None
+            if count >= MOST:
+                raise InvalidApplicationException([Mistake(source, f"{TOO_MANY}, aliases written out", SHORTEN)])
         if mistakes:
-            raise InvalidApplicationException(mistakes)
+            raise InvalidApplicationException(list(mistakes))
         return loader.construct_document(node)
     finally:
         loader.dispose()
 
 
 def _only_document(loader: _Loader, source: str) -> Node:
-    node = loader.get_single_node()
+    try:
+        node = loader.get_single_node()
+    except ValueError as error:  # chr() of what an escape names
+        raise ScannerError(None, None, "found an escape of no character", loader.get_mark()) from error
     if node is None:
         raise InvalidApplicationException(
             [
@@ -85,9 +130,14 @@ def _syntax_mistake(error: yaml.MarkedYAMLError, source: str) -> Mistake:
     return Mistake(where, f"not YAML: {problem}", "correct the text at this line and column")
 
 
-def _structure_mistakes(node: Node, source: str, above: list[Node]) -> Iterator[Mistake]:
+def _structure_mistakes(node: Node, source: str, above: list[Node]) -> Iterator[Mistake | None]:
+    """The mistakes in a node, and a None for each value inside, aliases written out."""
+    yield None
     if any(node is other for other in above):
         yield Mistake(_at(node, source), "an alias that contains itself", "write the value out")
+        return
+    if len(above) >= DEEPEST:
+        yield Mistake(_at(node, source), f"{TOO_DEEP}, aliases written out", SHORTEN)
         return
     above = [*above, node]
     if isinstance(node, SequenceNode):
@@ -105,7 +155,7 @@ def _key_mistakes(node: MappingNode, source: str) -> Iterator[Mistake]:
         if key.tag == "tag:yaml.org,2002:merge":
             continue
         if not isinstance(key, ScalarNode) or key.tag != "tag:yaml.org,2002:str":
-            found = repr(key.value) if isinstance(key, ScalarNode) else "a list or a mapping"
+            found = shown(key.value) if isinstance(key, ScalarNode) else "a list or a mapping"
             yield Mistake(
                 _at(key, source),
                 f"found {found} as the name of a field, which YAML does not read as text",
@@ -115,7 +165,7 @@ def _key_mistakes(node: MappingNode, source: str) -> Iterator[Mistake]:
             line = first[key.value].start_mark.line + 1
             yield Mistake(
                 _at(key, source),
-                f"the field {key.value!r} is given twice, first in line {line}",
+                f"the field {shown(key.value)} is given twice, first in line {line}",
                 "keep one of the two",
             )
         else:
@@ -123,7 +173,11 @@ def _key_mistakes(node: MappingNode, source: str) -> Iterator[Mistake]:
 
 
 def _at(node: Node, source: str) -> str:
-    return f"{source}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+    return _place(node.start_mark, source)
+
+
+def _place(mark: yaml.Mark, source: str) -> str:
+    return f"{source}:{mark.line + 1}:{mark.column + 1}"
 
 
 def _kind(value: object) -> str:

@@ -46,12 +46,19 @@ def shown(value: object) -> str:
     """`value` as it stands in the file, cut where it is long."""
     if value is None:
         return "nothing"
-    text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    text = str(value).lower() if isinstance(value, bool) else _written(value)
     if isinstance(value, Mapping):
         text = f"fields ({', '.join(map(str, value)) or 'none'})"
     elif isinstance(value, list | tuple):
         text = f"a list of {len(value)}"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _written(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no more than 4,300 digits
+        return "a number of more than 4,300 digits"
 
 
 def from_validation(error: ValidationError, model: type[Model]) -> list[Mistake]:

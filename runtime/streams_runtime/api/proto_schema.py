@@ -15,6 +15,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
 from streams_runtime.api.columns import Column, Columns, Type, type_named
 from streams_runtime.api.ddl import name_problems
+from streams_runtime.api.limits import DEEPEST, MOST, SHORTEN, TOO_DEEP, TOO_MANY
 from streams_runtime.api.mistakes import suggestion
 from streams_runtime.api.sql import Problem
 
@@ -88,6 +89,8 @@ def parse_proto(text: str, message: str | None = None) -> ProtoSchema:
     walk = _Walk(messages_by_name(files))
     full_name = f"{found.package}.{name}" if found.package else name
     columns = walk.columns(descriptor, f".{full_name}", "")
+    if walk.excess is not None:
+        return _refused(files, [Problem(f"{walk.excess}, messages written out", SHORTEN)], name, indexes)
     problems = [*walk.problems, *name_problems(tuple(column for column, _ in columns))]
     if problems:
         return _refused(files, problems, name, indexes)
@@ -113,7 +116,7 @@ def compiled(text: str) -> tuple[FileDescriptorSet, list[Problem]]:
     """What protoc makes of the text, well-known types included and before what needs them; else its mistakes."""
     with TemporaryDirectory() as folder:
         source, out = Path(folder, _FILE), Path(folder, "out")
-        source.write_text(text)
+        source.write_bytes(text.encode(errors="replace"))  # half a character, which no file holds
         # The compiler runs in a process of its own: what it says of mistakes it writes to the standard error.
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", "--include_imports"]
         done = subprocess.run(
@@ -180,9 +183,15 @@ class _Walk:
     messages: Mapping[str, DescriptorProto]
     inside: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    excess: str | None = None
+    _count: int = 0
 
     def columns(self, message: DescriptorProto, name: str, at: str) -> list[tuple[str, str]]:
-        """The fields with their Spark types; those without one are among the problems."""
+        """The fields with their Spark types; those without one are among the problems. None where it is too large."""
+        self._count += len(message.field)
+        if self.excess is not None or len(self.inside) >= DEEPEST or self._count > MOST:
+            self.excess = self.excess or (TOO_MANY if self._count > MOST else TOO_DEEP)
+            return []
         self.inside.append(name)
         found = []
         for each in message.field:

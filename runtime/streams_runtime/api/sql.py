@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+from streams_runtime.api.limits import DEEPEST, SHORTEN, TOO_DEEP
 
 _DIALECT = "spark"
 # It warns of statements that it only half understands; here these are mistakes, and reported as such.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
+# It tries a type's name before a bracket as a type first, then as a call: twice the time for each level.
+_DEEPEST_TYPES = 8
 _CLOSING = {")": "(", "]": "["}
 
 
@@ -59,6 +64,8 @@ def _parse(text: str, into: type[exp.Expr], before: str, remedy: str) -> exp.Exp
     whole = f"{before}{text}\n>" if before else text
     try:
         _check_brackets_and_commas(text, remedy)
+        if before:
+            _check_depth(text)
         tree = sqlglot.parse_one(whole, dialect=_DIALECT, into=into)
     except ParseError as error:
         raise SqlSyntaxError(Problem(_where_and_why(error, text, len(before)), remedy + _hint(error))) from error
@@ -77,10 +84,15 @@ def _parse(text: str, into: type[exp.Expr], before: str, remedy: str) -> exp.Exp
 def _check_brackets_and_commas(text: str, remedy: str) -> None:
     """What the parser forgives and Spark does not: `cast(a as int` and `f(a,,b)`."""
     opened: list[tuple[str, int]] = []
+    types: list[bool] = []
     previous, found = ",", None
     for token, start, _ in tokens_of(text):
         if token in _CLOSING.values():
             opened.append((token, start))
+            types = [*types[: len(opened) - 1], _is_type(previous)]
+            if sum(types) > _DEEPEST_TYPES:
+                deep = f"more than {_DEEPEST_TYPES} types or calls like {previous} in each other"
+                raise SqlSyntaxError(Problem(f"{deep} at {place_in(text, start)}", "split it over several steps"))
         elif token in _CLOSING and (not opened or opened.pop()[0] != _CLOSING[token]):
             found = f"{text!r} has a {token!r} too many at {place_in(text, start)}"
         if (token == "," and previous in (",", "(", "[")) or (token in _CLOSING and previous == ","):
@@ -92,6 +104,19 @@ def _check_brackets_and_commas(text: str, remedy: str) -> None:
         found = found or (f"{text!r} ends with a comma" if text.strip().endswith(",") else "is empty")
     if found:
         raise SqlSyntaxError(Problem(found, remedy))
+
+
+def _check_depth(ddl: str) -> None:
+    """Types in each other, which everything that reads them walks by calls of calls."""
+    depth = 0
+    for token, _, _ in tokens_of(ddl):
+        depth += (token == "<") - (len(token) if not token.strip(">") else 0)
+        if depth > DEEPEST:
+            raise SqlSyntaxError(Problem(TOO_DEEP, SHORTEN))
+
+
+def _is_type(word: str) -> bool:
+    return Spark.tokenizer_class.KEYWORDS.get(word.upper()) in Spark.parser_class.TYPE_TOKENS
 
 
 def _hint(error: ParseError) -> str:
