@@ -90,6 +90,7 @@ test-idle: install
 
 soak: install
 	@STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random
+	@STREAMSAPP_TEST_RESOURCES=100000 $(PYTHON) -m pytest tests/unit/test_any_resource.py
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py
 	@$(PYTHON) tests/benchmarks/full.py --workloads soak --optional
 

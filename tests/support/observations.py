@@ -81,7 +81,7 @@ def later(seen: Observed) -> Observed:
 
 def as_kept(value: Any) -> Any:
     """A value as an API server gives it back: whole numbers of 64 bits, texts in UTF-8, names that are texts."""
-    text = json.dumps(value, skipkeys=True, ensure_ascii=False).encode(errors="replace")
+    text = json.dumps(value, skipkeys=True, ensure_ascii=False, default=str).encode(errors="replace")
     return json.loads(text, parse_int=_number, parse_constant=lambda _: None)
 
 

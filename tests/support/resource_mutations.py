@@ -29,9 +29,6 @@ _AVRO = (
 )
 
 
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
 def _base(sources: list[Any], steps: list[Any], sinks: list[Any], **spec: Any) -> dict[str, Any]:
     topology = {"sources": sources, "steps": steps, "sinks": sinks}
     return resource({"topology": topology, **spec})
@@ -184,7 +181,7 @@ def mutated(seed: int) -> str | dict[str, Any]:
     if way < 0.6:
         text = json.dumps(document)
     else:
-        text = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, allow_unicode=chance.random() < 0.5)
+        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=chance.random() < 0.5)
     for _ in range(chance.choice((0, 0, 1, 2, 4))):
         text = _misspelt(chance, text)
     return text

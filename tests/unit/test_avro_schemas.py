@@ -173,3 +173,9 @@ def test_a_value_that_does_not_fit_names_its_field() -> None:
     writer.register(LocalSchemas())
     with pytest.raises(Exception, match=r"a value for the topic out does not fit its Avro schema.*Inner.x is <no>"):
         writer.encode({"a": 1, "in": {"x": "no"}})
+
+
+def test_a_writers_schema_that_is_nested_too_deeply_is_named_as_unusable() -> None:
+    schemas = LocalSchemas()
+    for text in ("[" * 50_000, '{"type":"array","items":' * 100 + '"int"' + "}" * 100, "no JSON"):
+        assert "can't be used: " in str(WriterSchemas(schemas).problem(schemas.id_of(text, text)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from proto_kit import HEAD, ORDER, proto
@@ -19,7 +20,7 @@ from streams_runtime.api.proto_schema import messages_by_name, parse_proto
 from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.proto_fill import UnfitValue, filled
 from streams_runtime.pipeline.proto_messages import UnreadableBody
-from streams_runtime.pipeline.proto_read import ProtoFormat, message_type
+from streams_runtime.pipeline.proto_read import ProtoFormat, as_written, message_type
 from streams_runtime.pipeline.proto_wire import framed
 from streams_runtime.pipeline.proto_write import proto_writer
 from streams_runtime.pipeline.proto_writers import ProtoWriters
@@ -177,6 +178,24 @@ def test_a_schema_is_taken_as_text_and_as_a_descriptor_and_asked_for_until_it_is
     assert known.learn(pa.array(data))
     assert not known.learn(pa.array(data))
     assert [known.decoded(each) for each in data] == [{"user": "ann", "amount": None, "note": ""}] * 2
+
+
+def test_a_message_inside_of_itself_is_shown_as_it_was_written() -> None:
+    schemas = LocalSchemas()
+    text = proto("Order inside = 1", "int32 depth = 2")
+    number = schemas.id_of("a", text, "PROTOBUF")
+    body = b"\x0a\x02\x10\x02\x10\x01"
+    assert as_written(framed(number, (0,)) + body, ProtoWriters(schemas)) == {
+        "inside": {"inside": None, "depth": 2},
+        "depth": 1,
+    }
+
+
+def test_a_written_descriptor_that_imports_another_file_is_named_as_unusable() -> None:
+    schemas = LocalSchemas()
+    file = FileDescriptorProto(name="a.proto", dependency=["shop/other.proto"])
+    number = schemas.id_of("a", base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
+    assert "it imports what is not Protobuf's own" in str(ProtoWriters(schemas).problem(number))
 
 
 @pytest.mark.parametrize("kind", [DateType(), DecimalType(20, 0), ArrayType(ArrayType(LongType()))])

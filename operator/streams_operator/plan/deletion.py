@@ -68,7 +68,8 @@ def _topics(case: Case, since: float, deadline: float) -> Deletion:
 
 
 def _topics_are_to_go(case: Case) -> bool:
-    internal = (case.observed.resource.get("spec") or {}).get("internalTopics")
+    spec = case.observed.resource.get("spec")
+    internal = spec.get("internalTopics") if isinstance(spec, Mapping) else None
     return isinstance(internal, Mapping) and internal.get("deletionPolicy") == "Delete"
 
 

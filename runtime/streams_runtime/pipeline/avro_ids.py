@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams_runtime.api.limits import excess
 from streams_runtime.kafka.schema_registry import FoundSchema
 
 MAGIC = b"\0"
@@ -67,5 +69,11 @@ class WriterSchemas:
             return f"the schema {id}, which it was written with, is of the type {found.kind} and not AVRO"
         if not found.alone:
             return f"the schema {id}, which it was written with, refers to other subjects, which is not there yet"
+        try:
+            wrong = excess(json.loads(found.text))
+        except (ValueError, RecursionError):
+            wrong = "it is no JSON, or nested too deeply"
+        if wrong is not None:
+            return f"the schema {id}, which it was written with, can't be used: {wrong}"
         self.known[id] = found.text
         return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -79,8 +79,12 @@ def _reader(kind: MessageType) -> tuple[type[Message], Read]:
 
 
 def _message(message: Descriptor, at: str) -> Read:
-    fields = [(each.name, _field(each, f"{at}.{each.name}" if at else each.name)) for each in message.fields]
     numbers = {each.number: each for each in message.fields}
+
+    @cache
+    def fields() -> list[tuple[str, Read]]:
+        # With the first message: one may be inside of itself.
+        return [(each.name, _field(each, f"{at}.{each.name}" if at else each.name)) for each in message.fields]
 
     def read(given: Message) -> dict[str, Any]:
         # The runtime keeps what has another type than its field among the unknown, and would give the default.
@@ -88,7 +92,7 @@ def _message(message: Descriptor, at: str) -> Read:
             if (field := numbers.get(stray.field_number)) is not None:
                 where = f"{at}.{field.name}" if at else field.name
                 raise UnreadableBody(f"of another type in the field {where}, or has a number there that its enum lacks")
-        return {name: read_field(given) for name, read_field in fields}
+        return {name: read_field(given) for name, read_field in fields()}
 
     return read
 

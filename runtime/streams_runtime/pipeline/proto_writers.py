@@ -60,7 +60,10 @@ def _file(text: str) -> WrittenFile | str:
             return problems[0].found
         own = files.file[-1]
     else:
-        files = FileDescriptorSet(file=[*_imports(own), own])
+        try:
+            files = FileDescriptorSet(file=[*_imports(own), own])
+        except KeyError as error:
+            return f"it imports what is not Protobuf's own: {error.args[0]}"
     package = f"{own.package}." if own.package else ""
     return WrittenFile(files, {indexes: f"{package}{name}" for name, (indexes, _) in messages_in(own)})
 
