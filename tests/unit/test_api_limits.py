@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from test_api_any_document import BASE
+from resource_mutations import BASES
 
 from streams_runtime.api import read_application
 from streams_runtime.api.avro_schema import parse_avro
@@ -130,6 +130,6 @@ def test_a_schema_that_is_no_text_in_utf_8_is_refused() -> None:
 
 
 def test_a_value_of_many_digits_in_a_mapping_is_shown() -> None:
-    document = copy.deepcopy(BASE)
+    document = copy.deepcopy(BASES[0])
     document["spec"]["replicas"] = 10**5_000
     assert "spec.replicas: found" in told(document)
