@@ -10,7 +10,7 @@ from operator import add
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams_runtime.state.folding import Average, DoubleSum, Folding, Spread
@@ -40,6 +40,7 @@ def shown(columns: Columns) -> str:
 
 
 @pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=40)
 @given(lists=LISTS, cut=st.integers(0, 6))
 def test_what_a_key_comes_to_does_not_depend_on_where_a_batch_ends(
     name: str, lists: list[list[float]], cut: int
@@ -49,24 +50,22 @@ def test_what_a_key_comes_to_does_not_depend_on_where_a_batch_ends(
     first = kind.merge(none, of_batch(kind, [values[:cut] for values in lists]))
     assert shown(kind.merge(first, of_batch(kind, [values[cut:] for values in lists]))) == shown(whole)
     # And with few keys, which are taken one by one.
-    assert [shown([each.slice(0, 1) for each in whole])] == [
-        shown(kind.merge(nothing(kind, 1), of_batch(kind, lists[:1])))
-    ]
+    alone = kind.merge(nothing(kind, 1), of_batch(kind, lists[:1]))
+    assert shown([each.slice(0, 1) for each in whole]) == shown(alone)
     if name == "sum":
         expected = [reduce(add, values, 0.0) if values else None for values in lists]
         assert repr(whole[0].to_pylist()) == repr(expected)
 
 
 @pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=40)
 @given(values=st.lists(DOUBLES, max_size=12), cut=st.integers(0, 12))
 def test_parts_are_added_one_after_the_other_and_told_after_each(name: str, values: list[float], cut: int) -> None:
     kind = KINDS[name]
     (stored, new) = values[:cut], values[cut:]
     begun = kind.merge(nothing(kind, 1), of_batch(kind, [stored]))
-    rows = [
-        pa.concat_arrays([*a.chunks, *b.chunks]) for a, b in zip(begun, of_batch(kind, [[v] for v in new]), strict=True)
-    ]
-    columns = [pa.chunked_array([each]) for each in rows]
+    batch = of_batch(kind, [[value] for value in new])
+    columns = [pa.chunked_array([*one.chunks, *more.chunks]) for one, more in zip(begun, batch, strict=True)]
     turns = [range(len(new) + 1)]
     whole = kind.merge(nothing(kind, 1), of_batch(kind, [values]))
     assert shown(kind.played(columns, turns, "", str)) == shown(whole)
