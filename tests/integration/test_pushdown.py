@@ -39,7 +39,7 @@ TAKEN_OVER: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "selected": (
         "int",
         [
-            {"select": {"a": "i", "i": "i", "s": "coalesce(s, '-')", "r": "upper(s)", "far": "_offset"}},
+            {"select": {"a": "i", "i": "i", "d": "d", "s": "coalesce(s, '-')", "r": "upper(s)", "far": "_offset"}},
             {"where": "s <> '-' and far >= 2"},
         ],
     ),

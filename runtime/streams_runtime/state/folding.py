@@ -23,7 +23,8 @@ from streams_runtime.state.json_columns import number_of
 from streams_runtime.state.turns import Mark, Turns
 
 _Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
-_VALUES = pa.list_(pa.float64())
+_VALUES = pa.list_view(pa.float64())
+"""A view, so that rows are put into another order without their values."""
 _FEW = 16
 """Keys of which it is quicker to take each by itself than all of them value by value."""
 N = TypeVar("N", float, _Numbers)
@@ -50,7 +51,9 @@ class Folding(InTurn):
 
     def of_batch(self, given: Columns) -> Columns:
         none = [pa.nulls(len(given[0]), self.kept.get(part, pa.float64())) for part in self.parts]
-        return [*(pa.chunked_array([each]) for each in none), in_order(given[0])[1]]
+        lists = whole(in_order(given[0])[1])
+        views = pa.ListViewArray.from_arrays(lists.offsets[:-1], pc.list_value_length(lists), lists.values)
+        return [*(pa.chunked_array([each]) for each in none), pa.chunked_array([views])]
 
     @abstractmethod
     def added(self, state: tuple[N, ...], value: N) -> tuple[N, ...]:
@@ -103,14 +106,16 @@ class Folding(InTurn):
             found.append(pa.chunked_array([column]))
         return found
 
-    def _folded(self, state: tuple[_Numbers, ...], lists: pa.ListArray) -> tuple[_Numbers, ...]:
+    def _folded(self, state: tuple[_Numbers, ...], lists: pa.ListViewArray) -> tuple[_Numbers, ...]:
         """The states with the values of each list: of all keys one value at a time, as long as there are many."""
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        order = np.argsort(-lengths, kind="stable")
+        most = int(lengths.max(initial=0))
+        # Numbers of 16 bits are sorted in a tenth of the time.
+        order = np.argsort((most - lengths).astype(np.uint16 if most < 2**16 else np.int64), kind="stable")
         left = lengths[order]
-        starts, values = lists.offsets.to_numpy()[:-1][order], lists.values.to_numpy()
+        starts, values = lists.offsets.to_numpy()[order], lists.values.to_numpy()
         found = [each[order] for each in state]
-        counts = np.searchsorted(-left, -np.arange(int(left[0]) if len(left) else 0))  # keys with more values than that
+        counts = np.searchsorted(-left, -np.arange(most))  # keys with more values than that
         done = 0
         for count in counts.tolist():
             if count < _FEW:
@@ -135,7 +140,8 @@ class Folding(InTurn):
         stored = [row if there else None for there, row in rows]
         lists = whole(columns[-1])
         is_batch: list[bool] = lists.is_valid().to_pylist()
-        bounds: list[int] = lists.offsets.to_pylist()
+        starts: list[int] = lists.offsets.to_pylist()
+        sizes: list[int] = lists.sizes.to_pylist()
         values: list[float] = lists.values.to_pylist()
         zero: State = (0.0,) * len(self.parts)
         found: list[State | None] = []
@@ -151,7 +157,7 @@ class Folding(InTurn):
                     stack.append(stored[turn])
                 else:
                     state = stack.pop() if stack else None
-                    for value in values[bounds[turn] : bounds[turn + 1]]:
+                    for value in values[starts[turn] : starts[turn] + sizes[turn]]:
                         state = self.added(state or zero, value)
                     stack.append(state)
                     if each:

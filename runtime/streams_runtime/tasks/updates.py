@@ -72,7 +72,7 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
     old_times = np.frombuffer(b"".join(_NO_TIME if each is None else each[:8] for each in stored), ">i8")
     times = np.maximum(old_times.astype(np.int64), keyed.timestamps.take(order).to_numpy())
     old = state.decode([None if each is None else each[8:] for each in stored])
-    batch = state.of_batch(keyed.columns.take(order))
+    batch = state.of_batch(keyed.columns).take(order)
     new = state.merge(old, batch)
     if not state.merges_in_columns:
         turns = [(row, len(old) + row) for row in range(len(old))]
