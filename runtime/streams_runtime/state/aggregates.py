@@ -2,6 +2,7 @@
 
 Each aggregate keeps one or a few *state columns* (aggregate_kinds), which `of_batch` makes of what Spark gives for a
 batch; `merge` adds the batch to what the store has, column by column, and `finish` turns state into what a user sees.
+Doubles are added one by one, in record order (folding): they come as lists of what there is to add.
 In a store and its changelog a key's state is one JSON object; an aggregate that keeps more than what is seen is an
 object in it, such as avg's {"sum": …, "count": …}.
 """
