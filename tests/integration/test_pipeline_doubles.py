@@ -27,6 +27,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "sliding": {"aggregate": ADDED, "window": {"sliding": {"timeDifference": "10s", "grace": GRACE}}},
     "sessions": {"aggregate": ADDED, "window": {"session": {"gap": "3s", "grace": GRACE}}},
     "elements": {"from": "each", "aggregate": {"total": "sum(e)"}},
+    "changes": {"aggregate": {"total": "sum(d)"}},
 }
 APART = [0.1, 0.2, 0.3, 0.7, 1e16, 1.0, -1e16, 3.3, 0.1, 1e-9, 2.2, 0.6, 1e8, 0.3, -0.4, 0.1]
 RECORDS = [(f"{'ab'[at % 3 % 2]}", value, (at * 7919) % 23) for at, value in enumerate(APART)]
@@ -45,8 +46,9 @@ def driver(spark: SparkSession) -> Iterator[TopologyTestDriver]:
     ]
     steps: list[dict[str, Any]] = [{"name": "each", "from": "in", "flatMap": {"explode": "more", "as": "e"}}]
     steps += [{"name": name, "from": "in", "store": name} | step for name, step in STEPS.items()]
-    sinks = [{"from": name, "topic": f"{name}-out"} for name in STEPS]
-    with TopologyTestDriver(document(sources, steps, sinks)) as made:
+    steps.append({"name": "told", "from": "changes", "toStream": {}})
+    sinks = [{"from": "told" if name == "changes" else name, "topic": f"{name}-out"} for name in STEPS]
+    with TopologyTestDriver(document(sources, steps, sinks, processing={"onDeserializationError": "continue"})) as made:
         yield made
 
 
@@ -90,6 +92,7 @@ def test_doubles_are_added_record_by_record_in_every_window_wherever_batches_beg
     for key in "ab":
         mine = [value for each, value, _ in RECORDS if each == key]
         assert whole["by-key"][key]["total"] == reduce(add, mine, 0.0)
+        assert whole["changes"][key] == {"total": whole["by-key"][key]["total"]}
         assert whole["by-key"][key]["mean"] == reduce(add, mine, 0.0) / len(mine)
         elements = [number for value in mine for number in (value, 0.1)]
         assert whole["elements"][key]["total"] == reduce(add, elements, 0.0)
@@ -100,3 +103,26 @@ def test_doubles_are_added_record_by_record_in_every_window_wherever_batches_beg
             inside = [v for k, v, second in RECORDS if k == key and 0 <= second - start.total_seconds() < length]
             assert (value["total"] or 0.0) == reduce(add, inside, 0.0)
     assert len(whole["sliding"]) > 20
+
+
+def test_what_json_has_no_number_for_is_left_out_where_it_comes_and_text_where_it_is_computed(
+    driver: TopologyTestDriver,
+) -> None:
+    before = driver.counters.deserialization_errors
+    topic, sums = driver.input_topic("in"), driver.output_topic("by-key-out")
+    at = START + timedelta(days=1)
+    sums.read_all()
+    with driver.batch():
+        for value in (b'{"d":NaN}', b'{"d":-Infinity}', b'{"d":1e400}', b'{"d":1.5}'):
+            topic.pipe("good", value, timestamp=at)
+        topic.pipe("huge", {"d": 1.7e308}, timestamp=at)
+    with driver.batch():
+        topic.pipe("huge", {"d": 1.7e308}, timestamp=at)
+        topic.pipe("good", {"d": 1.5}, timestamp=at)
+    assert driver.counters.deserialization_errors - before == 3
+    with driver.batch():
+        topic.pipe("huge", {"d": 1.0}, timestamp=at)
+    rows = sums.read_latest_by_key()
+    assert rows["good"] == {"total": 3.0, "mean": 1.5, "spread": 0.0}
+    assert rows["huge"] == {"total": "Infinity", "mean": "Infinity", "spread": "Infinity"}
+    assert driver.store("by-key").get("huge") == rows["huge"]
