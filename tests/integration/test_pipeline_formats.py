@@ -121,6 +121,13 @@ JSON: list[tuple[bytes | None, Any]] = [
     (b'{"a":"1"}', BROKEN),
     (b'{"a":true}', BROKEN),
     (b'{"d":"much"}', BROKEN),
+    # What is no number of JSON, and what is too large for its column; a column that is not declared may be as large.
+    *((b'{"d":%s}' % each, BROKEN) for each in (b"NaN", b"Infinity", b"-Infinity", b'"NaN"', b'"Infinity"')),
+    *((b'{"d":%s}' % each, BROKEN) for each in (b"1e400", b"-1e400", b"9" * 400)),
+    (b'{"z":NaN}', BROKEN),
+    (b'{"z":1e400}', {}),
+    (b'{"d":-1.7976931348623157e308}', {"d": -1.7976931348623157e308}),
+    (b'{"d":1e-400}', {"d": 0.0}),
     # A column of text takes whatever stands there, as it stands there.
     (b'{"s":5}', {"s": "5"}),
     (b'{"s":{"x": 1}}', {"s": '{"x":1}'}),
@@ -170,6 +177,23 @@ def test_json_is_read_by_its_schema_or_is_broken(spark: SparkSession) -> None:
         if not same(f, e)
     ]
     assert differences == []
+
+
+def test_a_number_that_is_too_large_is_found_wherever_it_stands(spark: SparkSession) -> None:
+    schema = "f FLOAT, l ARRAY<DOUBLE>, m MAP<STRING, STRUCT<x: DOUBLE>>, i INT"
+    good = b'{"f":3e38,"l":[1,null,2.5],"m":{"k":{"x":1e308},"n":null}}'
+    data = [good, b"{}", b'{"f":4e38}', b'{"l":[1,1e309]}', b'{"m":{"k":{"x":-1e309}}}', b'{"l":[NaN]}', b'{"f":"NaN"}']
+    found = decoded(spark, Decoder(Format("bytes"), Format("json", schema)), data)
+    assert found[1:] == [{"f": None, "l": None, "m": None, "i": None}, *([BROKEN] * 5)]
+    assert found[0]["l"] == [1.0, None, 2.5]
+
+
+def test_what_the_application_writes_for_itself_has_texts_for_what_json_has_no_numbers_for(spark: SparkSession) -> None:
+    own = Decoder(Format("bytes"), Format("json", "d DOUBLE"), strict=False)
+    data = [b'{"d":"NaN"}', b'{"d":"Infinity"}', b'{"d":"-Infinity"}', b'{"d":1.5}']
+    found = [row["d"] for row in decoded(spark, own, data)]
+    assert math.isnan(found[0])
+    assert found[1:] == [math.inf, -math.inf, 1.5]
 
 
 ODD: list[bytes | None] = [

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.integration
 
 SCHEMA = "a BIGINT, i INT, d DOUBLE, s STRING, ok BOOLEAN"
 ALL = {"n": "count(*)", "known": "count(s)", "total": "sum(a)", "low": "min(a)", "high": "max(i)", "mean": "avg(i)"}
+ALL |= {"sum": "sum(d)", "spread": "stddev(d)"}
 TAKEN_OVER: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "comparisons": ("string", [{"where": "a >= 0 and not (s = 'x' or s is null)"}]),
     "unknown": ("string", [{"where": "not (ok and s in ('x', 'y')) or not (i <=> a)"}]),
@@ -38,7 +39,7 @@ TAKEN_OVER: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "selected": (
         "int",
         [
-            {"select": {"a": "i", "i": "i", "s": "coalesce(s, '-')", "r": "upper(s)", "far": "_offset"}},
+            {"select": {"a": "i", "i": "i", "d": "d", "s": "coalesce(s, '-')", "r": "upper(s)", "far": "_offset"}},
             {"where": "s <> '-' and far >= 2"},
         ],
     ),
@@ -115,7 +116,12 @@ def told(result: StageResult) -> Any:
     if keyed.within is not None:
         for name in keyed.within.column_names:
             table = table.append_column(name, keyed.within[name])
-    rows = list(zip(encoded(keyed.keys), table.to_pylist(), strict=True))
+    # Spark collects values in any order.
+    made = [
+        {name: sorted(each, key=repr) if isinstance(each, list) else each for name, each in row.items()}
+        for row in table.to_pylist()
+    ]
+    rows = list(zip(encoded(keyed.keys), made, strict=True))
     assert len({(row["_partition"], key, row.get("_window")) for key, row in rows}) == len(rows)
     return sorted(rows, key=repr), table.schema.types, result.dropped, result.accounts, result.late
 

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.errors import ProcessorStateException, StreamsException
+from streams_runtime.errors import ProcessorStateException
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.distinct import LOG_REGISTERS
+from streams_runtime.state.json_columns import json_rows
 from streams_runtime.state.percentile import ERROR, MOST_BUCKETS, buckets_of, values_of
 from streams_runtime.topology.nodes import Aggregate
 
@@ -124,11 +125,12 @@ def test_a_percentile_is_stored_as_buckets_with_counts_that_others_can_read() ->
     assert percentile("0.5").finish_value(value) == {"p": pytest.approx(1, rel=ERROR)}
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_percentile_of_what_json_does_not_have_is_an_error_that_names_its_field(number: float) -> None:
-    state = percentile("0.5")
-    with pytest.raises(StreamsException, match=r"aggregate\.p: the aggregate became NaN or infinite"):
-        state.encode(state.of_batch(values_given([1.0], [2.0, number])))
+@pytest.mark.parametrize(("part", "text"), [("0.3", "-Infinity"), ("0.6", "Infinity"), ("1", "NaN")])
+def test_what_json_has_no_number_for_has_its_place_among_the_values(part: str, text: str) -> None:
+    state = percentile(part)
+    (value,) = stored(state, [values_given([math.nan, -math.inf]), values_given([math.inf])])
+    assert state.finish_value(value) == {"p": text}
+    assert json_rows(state.finish(state.decode([value]))) == [orjson.dumps({"p": text})]
 
 
 def distinct() -> AggregateState:

@@ -17,8 +17,8 @@ from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.nodes import OUT_RECORDS
 from streams_runtime.pipeline.stage import Keyed
-from streams_runtime.pipeline.windows import ORDER
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.in_turn import ORDER
 from streams_runtime.state.window_keys import LATEST, split_window_key
 from streams_runtime.state.windows import WindowStore
 from streams_runtime.tasks import sliding

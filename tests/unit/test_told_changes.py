@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from streams_runtime.pipeline.decode import TURN
 from streams_runtime.pipeline.nodes import OUT_VALUE
 from streams_runtime.pipeline.stage import Keyed
-from streams_runtime.pipeline.windows import ORDER
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.in_turn import ORDER
 from streams_runtime.state.store import stamp
 from streams_runtime.tasks.places import places_among
 from streams_runtime.tasks.told import merged_one_by_one

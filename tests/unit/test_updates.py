@@ -31,6 +31,8 @@ AGGREGATES = tuple(
 NODE = AggregateNode("totals", "by-user", AGGREGATES, "totals", "steps[0]")
 TABLE = TableSourceNode("users", "users", Format("string"), Format("json", "a INT"), None, "users", "sources[0]")
 
+LISTED = pa.list_(pa.struct([("at", pa.int64()), ("record", pa.float64())]))
+
 Row = tuple[int, str, int, int]  # partition, key, x, time
 
 
@@ -48,7 +50,7 @@ def stores(folder: Path) -> Iterator[dict[int, KeyValueStore]]:
 
 def aggregate_state() -> AggregateState:
     state = AggregateState(AGGREGATES)
-    kinds = {"mean.sum": pa.float64()}
+    kinds = {"mean.found": LISTED}
     state.bind(pa.schema([(column.name, kinds.get(column.name, pa.int64())) for column in state.columns]))
     return state
 
@@ -67,8 +69,13 @@ def keyed(rows: Sequence[Row]) -> Keyed:
         "n": pa.array(columns[2], pa.int64()),
         "total": pa.array(columns[3], pa.int64()),
         "most": pa.array(columns[4], pa.int64()),
-        "mean.sum": pa.array([float(each) for each in columns[3]], pa.float64()),
-        "mean.count": pa.array(columns[2], pa.int64()),
+        "mean.found": pa.array(
+            [
+                [{"at": at, "record": float(x)} for at, (*_, x, _) in enumerate(groups[partition, key])]
+                for partition, key, *_ in partials
+            ],
+            LISTED,
+        ),
     }
     return Keyed(
         NODE,

@@ -27,6 +27,8 @@ _PLAIN = ("count", "sum", "min", "max", "avg", "first", "last", *_SPREADS, "appr
 FUNCTIONS = (*_PLAIN, *PARAMETERS, PYTHON, REDUCE)
 ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON, REDUCE})
 """Those whose result depends on the order of the records."""
+ADDED = frozenset({"sum", "avg", *_SPREADS})
+"""Those of which the order of the records decides how doubles are rounded."""
 _CHOICE = (
     "use count(*), or count, sum, min, max, avg, first, last, variance, stddev or approx_count_distinct of an"
     f" expression, or {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}, or {REDUCE_EXAMPLE}"

@@ -24,6 +24,7 @@ from streams_runtime.pipeline.nodes import (
     check_aggregates,
     check_select,
     sink_format,
+    sums_of_doubles,
     table_rows,
     value_columns,
     written,
@@ -179,8 +180,8 @@ class Analysis:
         merges = isinstance(node.windows, SessionWindows)
         if mistakes := user_class_mistakes(node.aggregates, merges):
             raise InvalidApplicationException(mistakes)
-        state = AggregateState(node.aggregates, merges)
         rows = self.outputs[node.input]
+        state = AggregateState(node.aggregates, merges, sums_of_doubles(node.aggregates, rows))
         check_aggregates(state, rows)
         self.aggregates[node.name] = state
         schema = to_arrow_schema(partial_aggregates(self._traits, state, node, rows, Observation()).schema)
@@ -200,7 +201,7 @@ class Analysis:
         if isinstance(node, RepartitionSourceNode):
             origin = self.outputs[node.origin]
             columns = StructType([origin.schema[name] for name in value_columns(origin)])
-            return Decoder(self.key_format(node.origin), Format("json", ddl_of(columns)))
+            return Decoder(self.key_format(node.origin), Format("json", ddl_of(columns)), strict=False)
         path = f"{node.path}.timestamp"
         key, value = self._read(node.key), self._read(node.value)
         return Decoder(key, value, node.timestamp, path, isinstance(node, TableSourceNode))

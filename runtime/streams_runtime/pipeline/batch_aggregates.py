@@ -12,7 +12,6 @@ from streams_runtime.pipeline.told import change_by_change
 from streams_runtime.pipeline.traits import Traits
 from streams_runtime.pipeline.windows import (
     FRAGMENT,
-    ORDER,
     Missed,
     fragment_columns,
     in_fragments,
@@ -20,8 +19,10 @@ from streams_runtime.pipeline.windows import (
     missed,
     one_by_one,
     those_that_missed,
+    with_order,
 )
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.in_turn import ORDER
 from streams_runtime.topology.nodes import AggregateNode
 from streams_runtime.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 
@@ -41,6 +42,8 @@ def partial_aggregates(
     several = traits.several_topics(node)
     if node.name in traits.told:
         return change_by_change(state, rows, node.path, several, node.windows, late)
+    if state.lists_in_order and isinstance(node.windows, TimeWindows | None):
+        rows = with_order(rows, several)
     match node.windows:
         case None:
             return partials(state, rows, node.path)

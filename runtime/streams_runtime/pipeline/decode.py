@@ -46,7 +46,8 @@ class Decoder:
     """How the records of one topic are read.
 
     `timestamp` is the expression that replaces a record's timestamp, declared at the field `timestamp_path`;
-    `keep_record` keeps the record's own bytes beside its columns.
+    `keep_record` keeps the record's own bytes beside its columns. `strict`: their JSON has finite numbers only; what
+    the application writes for itself has texts for others (formats.parsed).
     """
 
     key: Format
@@ -54,6 +55,7 @@ class Decoder:
     timestamp: str | None = None
     timestamp_path: str = ""
     keep_record: bool = False
+    strict: bool = True
     _made: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Columns that are made once, by what they are."""
 
@@ -125,13 +127,13 @@ class Decoder:
         """Key and value parsed, and what is made of them and of the rest of a record, but for the value's columns."""
         key, value = F.col("key"), F.col("value")
         parsed_key, parsed_value = F.col(_PARSED_KEY), F.col(_PARSED_VALUE)
-        unfit, missing = is_broken(value, parsed_value, self.value), is_null(value, self.value)
-        parsed_here = parsed(value, self.value)
+        unfit, missing = is_broken(value, parsed_value, self.value, self.strict), is_null(value, self.value)
+        parsed_here = parsed(value, self.value, self.strict)
         if self.json is not None:
             left = ~F.col(READ)
             unfit, missing, parsed_here = left & unfit, left & missing, F.when(left, parsed_here)
-        broken = is_broken(key, parsed_key, self.key) | unfit
-        return {_PARSED_KEY: parsed(key, self.key), _PARSED_VALUE: parsed_here}, [
+        broken = is_broken(key, parsed_key, self.key, self.strict) | unfit
+        return {_PARSED_KEY: parsed(key, self.key, self.strict), _PARSED_VALUE: parsed_here}, [
             content(parsed_key, self.key).alias("_key"),
             F.col("timestamp").alias("_timestamp"),
             F.col("topic").alias("_topic"),

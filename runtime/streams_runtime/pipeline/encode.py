@@ -8,6 +8,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from streams_runtime.state.json_columns import with_texts
+
 Bytes = list[bytes | None]
 _BIG_ENDIAN = {pa.int64(): ">i8", pa.int32(): ">i4", pa.float64(): ">f8"}
 
@@ -26,7 +28,7 @@ def encoded(column: pa.ChunkedArray | pa.Array) -> Bytes:
     if kind in _BIG_ENDIAN:
         return _numbers(column, _BIG_ENDIAN[kind])
     if pa.types.is_struct(kind):
-        return [None if row is None else orjson.dumps(row) for row in column.to_pylist()]
+        return [None if row is None else orjson.dumps(with_texts(row)) for row in column.to_pylist()]
     raise AssertionError(f"no format for {kind}: the compiler lets no such column through")
 
 

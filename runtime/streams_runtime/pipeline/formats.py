@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import operator
+from functools import reduce
+from typing import cast
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     DataType,
     DoubleType,
+    FloatType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructType,
 )
@@ -27,32 +35,42 @@ _JSON_WRITE = {
 _UNREADABLE = "_unreadable"
 # Single quotes are no JSON; Spark would take them, and what reads the same topic beside it would not.
 _JSON_READ = {"columnNameOfCorruptRecord": _UNREADABLE, "mode": "PERMISSIVE", "allowSingleQuotes": "false"}
+# NaN and infinity are no numbers of JSON (RFC 8259, section 6), and neither are texts.
+_STRICT = {"allowNonNumericNumbers": "false"}
 _WIDTH = {"long": 8, "int": 4, "double": 8}
 
 
-def parsed(data: Column, format: Format) -> Column:
+def parsed(data: Column, format: Format, strict: bool = False) -> Column:
     """`data` (bytes) as the format has it; of json and avro a struct with one field more, for what can't be read.
 
     Parsing is dear: give the result a projection of its own, so that Spark does it once for all that is asked of it
-    (`is_broken`, `content`).
+    (`is_broken`, `content`). `strict`: a column of numbers takes no NaN and no infinity, which the application's own
+    JSON has as texts (`write_json`).
     """
     if isinstance(format, RegisteredFormat):
         return format.parsed(data)
     if format.name == "json":
-        return F.from_json(data.cast("string"), f"{format.schema}, `{_UNREADABLE}` STRING", _JSON_READ)
+        options = _JSON_READ | (_STRICT if strict else {})
+        return F.from_json(data.cast("string"), f"{format.schema}, `{_UNREADABLE}` STRING", options)
     width = _WIDTH.get(format.name)
     readable = _read_primitive(data, format.name)
     return readable if width is None else F.when(F.length(data) == width, readable)
 
 
-def is_broken(data: Column, parsed: Column, format: Format) -> Column:
-    """Whether `data` can't be read; null bytes can, and so can the JSON document `null`."""
+def is_broken(data: Column, parsed: Column, format: Format, strict: bool = False) -> Column:
+    """Whether `data` can't be read; null bytes can, and so can the JSON document `null`.
+
+    `strict`: as for `parsed`; then a number that is too large for its column can't be read either.
+    """
     if isinstance(format, RegisteredFormat):
         return format.is_unreadable(data, parsed)
     if format.name == "json":
         # Spark reads an array with one object in it as that object.
         is_array = F.startswith(F.ltrim(data.cast("string")), F.lit("["))
         unfit = parsed.isNull() | parsed[_UNREADABLE].isNotNull() | is_array
+        if strict:
+            infinite = _has_infinite(parsed, StructType.fromDDL(format.schema or ""))
+            unfit = unfit if infinite is None else unfit | infinite
         return ~is_null(data, format) & unfit
     width = _WIDTH.get(format.name)
     return F.lit(False) if width is None else data.isNotNull() & (F.length(data) != width)
@@ -74,7 +92,7 @@ def content(parsed: Column, format: Format) -> Column:
 
 
 def write_json(columns: list[Column]) -> Column:
-    """Columns as one JSON object, null fields included."""
+    """Columns as one JSON object, null fields included; NaN and infinities as texts (state.json_columns)."""
     return F.to_json(F.struct(*columns), _JSON_WRITE)
 
 
@@ -131,3 +149,27 @@ def _read_primitive(data: Column, name: str) -> Column:
 def _signed(data: Column) -> Column:
     """Up to 8 big-endian bytes as a BIGINT; conv's negative base reads 8 bytes as two's complement."""
     return F.conv(F.hex(data), 16, -10).cast("bigint")
+
+
+def _has_infinite(value: Column, kind: DataType) -> Column | None:
+    """Whether a number in it is infinite, which Spark makes of one that is too large; None: it has no such numbers."""
+    match kind:
+        case FloatType() | DoubleType():
+            return F.coalesce(F.abs(value) == F.lit(math.inf), F.lit(False))
+        case StructType():
+            found = [_has_infinite(value[field.name], field.dataType) for field in kind.fields]
+            several = [each for each in found if each is not None]
+            return reduce(operator.or_, several) if several else None
+        case ArrayType():
+            return _has_infinite_element(value, kind.elementType)
+        case MapType():
+            return _has_infinite_element(F.map_values(value), kind.valueType)
+        case _:
+            return None
+
+
+def _has_infinite_element(values: Column, kind: DataType) -> Column | None:
+    if _has_infinite(F.lit(None), kind) is None:
+        return None
+    found = F.exists(values, lambda each: cast(Column, _has_infinite(each, kind)))
+    return F.coalesce(found, F.lit(False))

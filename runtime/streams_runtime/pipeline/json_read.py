@@ -89,7 +89,7 @@ class JsonReader:
     def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.Array | None:
         found = column.combine_chunks()
         if field.type != _TIME:
-            return found
+            return None if _has_infinite(found) else found
         if pc.all(pc.match_substring_regex(found, _TIME_TEXT)).as_py() is False:
             return None
         return pc.utf8_rtrim(found, "Z").cast(pa.timestamp("us")).cast(_TIME)
@@ -107,6 +107,15 @@ def _is_exact(kind: pa.DataType) -> bool:
     if pa.types.is_list(kind):
         return _is_exact(kind.value_type)
     return kind in _EXACT
+
+
+def _has_infinite(column: pa.Array) -> bool:
+    """Whether a number is infinite: Arrow makes that of one with too many digits."""
+    if pa.types.is_struct(column.type):
+        return any(_has_infinite(column.field(number)) for number in range(column.type.num_fields))
+    if pa.types.is_list(column.type):
+        return _has_infinite(column.values)
+    return pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
 
 
 def _lines(values: pa.Array) -> bytes | None:

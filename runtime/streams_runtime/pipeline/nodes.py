@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType
 
 from streams_runtime.api.formats import OF_COLUMNS
 from streams_runtime.errors import InvalidApplicationException, Mistake
@@ -17,7 +19,9 @@ from streams_runtime.pipeline.global_joins import LOOKUP
 from streams_runtime.pipeline.refusing import arguments_refused, columns_refused, refusing
 from streams_runtime.pipeline.stream_nodes import ELEMENT, WAY, alike, of_a_stream
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.in_turn import ORDER
 from streams_runtime.topology.nodes import (
+    Aggregate,
     AggregateNode,
     JoinNode,
     KeyByNode,
@@ -136,6 +140,18 @@ def partials(
         return grouped.agg(*columns, latest, *records, *more)
 
 
+def sums_of_doubles(aggregates: Iterable[Aggregate], rows: DataFrame) -> frozenset[str]:
+    """The columns that are sums of type DOUBLE; not those that `check_aggregates` refuses."""
+    found = set()
+    for each in aggregates:
+        if each.function == "sum":
+            with suppress(InvalidApplicationException), refusing(each.path):
+                (total,) = rows.agg(F.expr(f"sum({each.argument})")).schema
+                if isinstance(total.dataType, DoubleType):
+                    found.add(each.column)
+    return frozenset(found)
+
+
 def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
     """Analyse each aggregate by itself, so that a mistake is reported at its own field.
 
@@ -143,6 +159,7 @@ def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
         InvalidApplicationException: the aggregates that Spark's analysis refuses, all of them.
     """
     mistakes = {each.path: each for each in arguments_refused(state.declared, rows)}
+    rows = rows.withColumn(ORDER, F.lit(0))
     for column in state.columns:
         if column.path in mistakes:
             continue

@@ -68,4 +68,4 @@ def decoder_of_rows(rows: DataFrame) -> Decoder:
         NotSupportedException: keys have no format for their type.
     """
     columns = StructType([rows.schema[name] for name in value_columns(rows)])
-    return Decoder(format_of(rows.schema["_key"].dataType), Format("json", ddl_of(columns)))
+    return Decoder(format_of(rows.schema["_key"].dataType), Format("json", ddl_of(columns)), strict=False)

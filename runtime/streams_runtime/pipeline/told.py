@@ -8,8 +8,9 @@ from pyspark.sql import functions as F
 from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC
 from streams_runtime.pipeline.nodes import OUT_WINDOW, partials
 from streams_runtime.pipeline.to_table import PLACE, further
-from streams_runtime.pipeline.windows import FRAGMENT, ORDER, fragment_columns, in_fragments, in_windows, one_by_one
+from streams_runtime.pipeline.windows import FRAGMENT, fragment_columns, in_fragments, in_windows, one_by_one
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.in_turn import ORDER
 from streams_runtime.topology.windows import SessionWindows, TimeWindows, Windows
 
 

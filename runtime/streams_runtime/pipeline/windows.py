@@ -19,6 +19,7 @@ from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
 from streams_runtime.pipeline.frames import frame_of
 from streams_runtime.pipeline.nodes import OUT_WINDOW
 from streams_runtime.pipeline.stream_nodes import ELEMENT
+from streams_runtime.state.in_turn import ORDER
 from streams_runtime.topology.windows import SessionWindows, TimeWindows
 
 MISSED = "_missed"
@@ -26,7 +27,6 @@ Missed = tuple[int, int, Sequence[int]]
 """A record that came too late: partition, number in its order (ORDER), and the starts (ms) of the windows it missed."""
 
 FRAGMENT = "_fragment"
-ORDER = "_record_order"
 FRAGMENT_COLUMNS = ("_fragment_start", "_fragment_end", ORDER, "_stream_time_before")
 _START, _END, _, _BEFORE = FRAGMENT_COLUMNS
 _TIME, _STREAM_TIME, _SOURCE_TIME = "_window_time", "_stream_time", "_source_time"
@@ -111,6 +111,12 @@ def one_by_one(rows: DataFrame, several_topics: bool) -> DataFrame:
     return timed.withColumn(ORDER, F.row_number().over(order))
 
 
+def with_order(rows: DataFrame, several_topics: bool) -> DataFrame:
+    """Each record with a number that is larger than those before it in its partition (ORDER)."""
+    by_offset = not several_topics and not {ELEMENT, FROM_TOPIC} & {*rows.columns}
+    return rows.withColumn(ORDER, F.col("_offset")) if by_offset else one_by_one(rows, several_topics)
+
+
 def those_that_missed(rows: DataFrame, several_topics: bool, found: Sequence[Missed]) -> DataFrame:
     """The records that were found to be too late when the batch met the store, each with what it missed (MISSED)."""
     columns = zip(("_partition", ORDER, MISSED), zip(*found, strict=True), _MISSED_TYPES, strict=True)
@@ -142,7 +148,7 @@ def _ordered(rows: DataFrame, several_topics: bool) -> tuple[DataFrame, WindowSp
     timed = rows.withColumn(_TIME, F.unix_millis("_timestamp"))
     partition = Window.partitionBy("_partition")
     within = ["_offset", *([ELEMENT] if ELEMENT in rows.columns else [])]
-    if not several_topics:
+    if not several_topics and FROM_TOPIC not in rows.columns:
         return timed, partition.orderBy(*within)
     of_a_topic = Window.partitionBy("_partition", "_topic").orderBy("_offset")
     turn = F.unix_millis(TURN) if TURN in rows.columns else F.col(_TIME)

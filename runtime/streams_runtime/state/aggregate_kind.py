@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Columns = Sequence[pa.ChunkedArray]
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -57,10 +56,6 @@ class Kind(ABC):
         """Whether a part of this type can be kept."""
         return can_be_kept(kind)
 
-    def unfit(self, parts: Columns) -> bool:
-        """Whether JSON can't hold the parts: a number is NaN or infinite."""
-        return any(has_unfit(part) for part in parts)
-
     def finish(self, parts: Columns) -> pa.ChunkedArray:
         """What a user sees of the parts."""
         return parts[0]
@@ -71,15 +66,6 @@ class Kind(ABC):
         Raises ValueError: it is not what the kind keeps.
         """
         raise NotImplementedError
-
-
-def has_unfit(column: pa.ChunkedArray) -> bool:
-    """Whether a number of the column is NaN or infinite."""
-    if pa.types.is_list(column.type):
-        return has_unfit(pc.list_flatten(column))
-    if pa.types.is_struct(column.type):
-        return any(has_unfit(pc.struct_field(column, [number])) for number in range(column.type.num_fields))
-    return pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
 
 
 def can_be_kept(kind: pa.DataType) -> bool:

@@ -2,13 +2,14 @@
 
 Each aggregate keeps one or a few *state columns* (aggregate_kinds), which `of_batch` makes of what Spark gives for a
 batch; `merge` adds the batch to what the store has, column by column, and `finish` turns state into what a user sees.
+Doubles are added one by one, in record order (folding): they come as lists of what there is to add.
 In a store and its changelog a key's state is one JSON object; an aggregate that keeps more than what is seen is an
 object in it, such as avg's {"sum": …, "count": …}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +26,9 @@ from streams_runtime.errors import (
 )
 from streams_runtime.state.aggregate_kind import Columns, Kind
 from streams_runtime.state.aggregate_kinds import KINDS, kind_of
+from streams_runtime.state.folding import Folding
 from streams_runtime.state.in_turn import InTurn, Named
-from streams_runtime.state.json_columns import from_json, json_type, rows_as_json, to_json
+from streams_runtime.state.json_columns import from_json, json_type, rows_as_json, rows_of_json, to_json, with_texts
 from streams_runtime.state.reducing import Reducing
 from streams_runtime.state.turns import Turns
 from streams_runtime.topology.nodes import Aggregate
@@ -34,11 +36,15 @@ from streams_runtime.topology.nodes import Aggregate
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
-    """What Spark gives for state: a column's name, the SQL that computes it for a batch, and the field it is of."""
+    """What Spark gives for state: a column's name, the SQL that computes it for a batch, and the field it is of.
+
+    `listed`: the SQL of the values that it lists in their order, if that is what it does.
+    """
 
     name: str
     expression: str
     path: str
+    listed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +82,16 @@ def _names(name: str, parts: Sequence[str]) -> list[str]:
     return [f"{name}.{part}" if part else name for part in parts]
 
 
-def _aggregate(declared: Aggregate, merges: bool) -> _Aggregate:
-    kind = kind_of(declared, merges)
+def _aggregate(declared: Aggregate, merges: bool, of_doubles: bool) -> _Aggregate:
+    kind = kind_of(declared, merges, of_doubles)
     if kind is None:
         raise NotSupportedException(
             f"{declared.path}: the aggregate {declared.function} is not there yet; use {', '.join(KINDS)}"
         )
     name, expressions = declared.column, kind.expressions(declared.argument)
     names = _names(name, kind.given or kind.parts)
-    columns = (StateColumn(*each, declared.path) for each in zip(names, expressions, strict=True))
+    listed = kind.listed(declared.argument) if isinstance(kind, Folding) else None
+    columns = (StateColumn(*each, declared.path, listed) for each in zip(names, expressions, strict=True))
     return _Aggregate(name, kind, declared, tuple(columns))
 
 
@@ -95,12 +102,15 @@ class AggregateState:
     `bind` them before merging.
     """
 
-    def __init__(self, aggregates: Sequence[Aggregate], merges: bool = False) -> None:
-        """`merges`: states with records of their own are put together, as those of sessions.
+    def __init__(
+        self, aggregates: Sequence[Aggregate], merges: bool = False, of_doubles: Container[str] = frozenset()
+    ) -> None:
+        """`merges`: states with records of their own are put together, as those of sessions; `of_doubles`: columns that
+        are sums of doubles.
 
         Raises ConfigException: a class in Python is not there, or lacks something.
         """
-        self._aggregates = tuple(_aggregate(each, merges) for each in aggregates)
+        self._aggregates = tuple(_aggregate(each, merges, each.column in of_doubles) for each in aggregates)
         self.columns = tuple(column for aggregate in self._aggregates for column in aggregate.columns)
         self._schema: pa.Schema | None = None
 
@@ -111,8 +121,20 @@ class AggregateState:
 
     @property
     def in_turn(self) -> bool:
-        """Whether records have to be taken one after the other (`played`): there is a class in Python, or a reduce."""
+        """Whether the order of records matters, so that they are taken one after the other where a state is made of
+        several parts (`played`): there is a class in Python, a reduce, or something that adds doubles.
+        """
         return any(isinstance(aggregate.kind, InTurn) for aggregate in self._aggregates)
+
+    @property
+    def merges_in_columns(self) -> bool:
+        """Whether `merge` alone adds a batch to what the store has."""
+        return all(each.kind.merges_in_columns for each in self._aggregates if isinstance(each.kind, InTurn))
+
+    @property
+    def lists_in_order(self) -> bool:
+        """Whether what Spark gives is in the order of in_turn.ORDER."""
+        return any(column.listed is not None for column in self.columns)
 
     def bind(self, schema: pa.Schema) -> None:
         """Fix the types of the state columns, by those of what Spark gives.
@@ -206,17 +228,7 @@ class AggregateState:
         return pa.table(columns, names=self._bound().names)
 
     def encode(self, state: pa.Table) -> list[bytes]:
-        """State as stored: one JSON object a row.
-
-        Raises:
-            StreamsException: a column became NaN or infinite, which JSON can't hold.
-        """
-        for aggregate in self._aggregates:
-            if aggregate.kind.unfit(aggregate.of(state)):
-                raise StreamsException(
-                    f"{aggregate.declared.path}: the aggregate became NaN or infinite, which JSON can't hold; leave"
-                    " such values out with a where"
-                )
+        """State as stored: one JSON object a row."""
         kept = state.select([name for each in self._aggregates for name in each.kept_names])
         return rows_as_json(self._nested(pl.from_arrow(kept)))  # type: ignore[arg-type]
 
@@ -230,8 +242,8 @@ class AggregateState:
         try:
             text = pl.Series("state", values, dtype=pl.Binary).cast(pl.String)
             self._check_columns(text)
-            decoded = text.str.json_decode(pl.Struct(self._stored_types(schema))).struct.unnest()
-        except pl.exceptions.PolarsError as error:
+            decoded = rows_of_json(text, pl.Struct(self._stored_types(schema))).struct.unnest()
+        except (pl.exceptions.PolarsError, TypeError) as error:
             raise ProcessorStateException(
                 f"a stored value of the aggregate {self._path} can't be read ({error}). Its columns were changed, or"
                 " the changelog was written by something else: give the store a new name"
@@ -281,7 +293,7 @@ class AggregateState:
         for aggregate in self._aggregates:
             found = state.get(aggregate.name)
             if aggregate.parts:
-                found = self._finished(aggregate, found) if isinstance(found, Mapping) else None
+                found = with_texts(self._finished(aggregate, found)) if isinstance(found, Mapping) else None
             seen[aggregate.name] = found
         return seen
 

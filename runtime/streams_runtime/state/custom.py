@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from streams_runtime.api.kept_types import KEPT
 from streams_runtime.errors import UserCodeException
-from streams_runtime.state.aggregate_kind import Columns, has_unfit
+from streams_runtime.state.aggregate_kind import Columns
 from streams_runtime.state.in_turn import InTurn, Named, in_order, nothing_of, whole
 from streams_runtime.state.python_values import as_arrow
 from streams_runtime.state.turns import Mark, Turns, rows_of
@@ -103,9 +103,6 @@ class Custom(InTurn):
         if self._has_result:
             parts.append(play.column("result", results, columns[1].type))
         return [*parts, *nothing_of(columns[-3:], len(states))]
-
-    def unfit(self, parts: Columns) -> bool:
-        return any(has_unfit(each) for each in parts[: len(self.parts)])
 
     def finish(self, parts: Columns) -> pa.ChunkedArray:
         return parts[len(self.parts) - 1]

@@ -9,18 +9,24 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams_runtime.state.aggregate_kind import Columns, Kind, can_be_kept
 from streams_runtime.state.turns import Turns
 
+ORDER = "_record_order"
+"""The column of a batch's rows that puts the records of a partition in their order."""
 Named = Callable[[int], str]
 """Key and partition of the sequence of this number, for messages."""
 
 
 class InTurn(Kind):
     """An aggregate function of that sort."""
+
+    merges_in_columns: bool = False
+    """Whether `merge` adds a batch's records to a stored state, so that only several parts need to be `played`."""
 
     def keeps(self, kind: pa.DataType) -> bool:
         return _can_be_declared(kind)
@@ -48,6 +54,8 @@ class InTurn(Kind):
 def in_order(found: pa.ChunkedArray) -> Columns:
     """The lists of structs of an offset (`at`) and a record, in the order of offsets: those, and the records."""
     lists = whole(found)
+    if _is_in_order(lists):
+        return [pa.chunked_array([_like(lists, lists.values.field(name))]) for name in ("at", "record")]
     places = pc.list_parent_indices(lists)
     records = pc.list_flatten(lists)
     # Spark's own sort does not take records with every type of column.
@@ -59,6 +67,16 @@ def in_order(found: pa.ChunkedArray) -> Columns:
     ends = pc.cumulative_sum(pc.list_value_length(lists).cast(pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     return [pa.chunked_array([pa.ListArray.from_arrays(offsets, records.field(name))]) for name in ("at", "record")]
+
+
+def _is_in_order(lists: pa.ListArray) -> bool:
+    at = lists.values.field("at").to_numpy()
+    falls = np.flatnonzero(np.diff(at) <= 0) + 1
+    return not lists.null_count and bool(np.isin(falls, lists.offsets.to_numpy()).all())
+
+
+def _like(lists: pa.ListArray, values: pa.Array) -> pa.ListArray:
+    return pa.ListArray.from_arrays(lists.offsets, values)
 
 
 def nothing_of(columns: Columns, rows: int) -> Columns:

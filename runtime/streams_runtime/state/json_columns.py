@@ -1,15 +1,24 @@
-"""Columns as JSON has them, and back: times as text in ISO 8601, bytes in base64, structs as objects."""
+"""Columns as JSON has them, and back: times as text in ISO 8601, bytes in base64, structs as objects.
+
+JSON has no NaN and no infinities (RFC 8259, section 6). They are the texts "NaN", "Infinity" and "-Infinity", as Spark,
+Jackson and Protobuf write them.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 import polars as pl
 import pyarrow as pa
 
 from streams_runtime.state.aggregate_kind import FLOATS, INTEGERS
 
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.6fZ"
+_TEXTS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+_ANY_TEXT = r'"(?:NaN|-?Infinity)"'
 
 
 def json_rows(table: pa.Table) -> list[bytes]:
@@ -20,9 +29,69 @@ def json_rows(table: pa.Table) -> list[bytes]:
 def rows_as_json(frame: pl.DataFrame) -> list[bytes]:
     """The same of a frame."""
     columns = [to_json(pl.col(name), kind).alias(name) for name, kind in frame.schema.items()]
-    encoded = frame.select(pl.struct(columns).struct.json_encode().cast(pl.Binary)).to_series()
-    rows: list[bytes] = encoded.to_list()
+    made = frame.select(columns)
+    rows: list[bytes] = made.select(pl.struct(pl.all()).struct.json_encode().cast(pl.Binary)).to_series().to_list()
+    odd = [_has_no_number(pl.col(name), kind) for name, kind in made.schema.items() if _has_floats(kind)]
+    if odd:
+        for row in made.select(pl.any_horizontal(odd).fill_null(False).arg_true()).to_series().to_list():
+            rows[row] = orjson.dumps(with_texts(made.row(row, named=True)))
     return rows
+
+
+def rows_of_json(values: pl.Series, kind: pl.Struct) -> pl.Series:
+    """Objects that were written so, under the types of `json_type`; null for null. Raises polars.PolarsError."""
+    try:
+        return values.str.json_decode(kind)
+    except pl.exceptions.PolarsError:
+        odd = values.str.contains(_ANY_TEXT).fill_null(False)
+        if not odd.any():
+            raise
+        rows = [_with_numbers(orjson.loads(each), kind) for each in values.filter(odd)]
+        both = pl.concat([values.filter(~odd).str.json_decode(kind), pl.Series(values.name, rows, kind)])
+        return both.gather(pl.concat([(~odd).arg_true(), odd.arg_true()]).arg_sort())
+
+
+def with_texts(value: Any) -> Any:
+    """A value with the texts in place of NaN and infinities."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {name: with_texts(each) for name, each in value.items()}
+    return [with_texts(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def number_of(value: Any) -> Any:
+    """A number that stood in JSON, where it may be one of the texts."""
+    return _TEXTS.get(value, value) if isinstance(value, str) else value
+
+
+def _with_numbers(value: Any, kind: Any) -> Any:
+    """What was read of JSON with numbers in place of the texts, where a number is due."""
+    if isinstance(kind, pl.Struct) and isinstance(value, Mapping):
+        return {each.name: _with_numbers(value.get(each.name), each.dtype) for each in kind.fields}
+    if isinstance(kind, pl.List) and isinstance(value, Sequence):
+        return [_with_numbers(each, kind.inner) for each in value]
+    return number_of(value) if kind == pl.Float64 else value
+
+
+def _has_floats(kind: Any) -> bool:
+    if isinstance(kind, pl.Struct):
+        return any(_has_floats(each.dtype) for each in kind.fields)
+    return _has_floats(kind.inner) if isinstance(kind, pl.List) else kind.is_float()
+
+
+def _has_no_number(column: pl.Expr, kind: Any) -> pl.Expr:
+    """Whether NaN or an infinity is in it."""
+    if isinstance(kind, pl.Struct):
+        fields = [
+            _has_no_number(column.struct.field(each.name), each.dtype)
+            for each in kind.fields
+            if _has_floats(each.dtype)
+        ]
+        return pl.any_horizontal(fields)
+    if isinstance(kind, pl.List):
+        return column.list.eval(_has_no_number(pl.element(), kind.inner)).list.any()
+    return ~column.is_finite()
 
 
 def to_json(column: pl.Expr, kind: pl.DataType) -> pl.Expr:

@@ -28,7 +28,7 @@ _LOG_GROWTH = math.log(_GROWTH)
 # Bucket 0 is zero. A positive number is in one with a positive number, a negative one in one with a negative number,
 # and buckets are in the order of their values: logarithms of doubles lie within 37,300 steps of that of 1.
 _ONE = 40_000
-_NOT_FINITE = 1_000_000
+_INFINITE, _NAN = 1_000_000, 1_000_001  # NaN is larger than all, as in Spark
 _BUCKETS, _COUNTS = pa.list_(pa.int32()), pa.list_(pa.int64())
 _Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
 _Ids = np.ndarray[tuple[int], np.dtype[np.int32]]
@@ -56,10 +56,6 @@ class Percentile(Kind):
         both = pl.concat([elements(dict(zip(self.parts, each, strict=True))) for each in (old, new)])
         return _counted(both, len(old[0]))
 
-    def unfit(self, parts: Columns) -> bool:
-        largest = elements({"buckets": parts[0]})["buckets"].max()
-        return largest == _NOT_FINITE
-
     def finish(self, parts: Columns) -> pa.ChunkedArray:
         found = elements(dict(zip(self.parts, parts, strict=True)))
         up_to, count = pl.col("counts").cum_sum().over(ROW), pl.col("counts").sum().over(ROW)
@@ -86,8 +82,8 @@ def buckets_of(values: _Numbers) -> _Ids:
     sizes = np.abs(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.copysign(_ONE + np.ceil(np.log(sizes) / _LOG_GROWTH), values)
-    found = np.where(sizes == 0, 0, np.where(np.isfinite(values), found, _NOT_FINITE))
-    return found.astype(np.int32)
+    found = np.where(np.isinf(values), np.copysign(_INFINITE, values), np.where(sizes == 0, 0, found))
+    return np.where(np.isnan(values), _NAN, found).astype(np.int32)
 
 
 def values_of(buckets: _Ids) -> _Numbers:
@@ -95,7 +91,8 @@ def values_of(buckets: _Ids) -> _Numbers:
     steps = np.abs(buckets).astype(np.float64) - _ONE
     with np.errstate(over="ignore"):
         sizes = np.minimum(np.exp((steps - 1) * _LOG_GROWTH) * (2 * _GROWTH / (_GROWTH + 1)), np.finfo(np.float64).max)
-    found: _Numbers = np.where(buckets == 0, 0.0, np.copysign(sizes, buckets))
+    sizes = np.where(np.abs(buckets) == _INFINITE, np.inf, sizes)
+    found: _Numbers = np.where(buckets == 0, 0.0, np.where(buckets == _NAN, np.nan, np.copysign(sizes, buckets)))
     return found
 
 

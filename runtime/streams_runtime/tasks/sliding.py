@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.stage import Keyed, TableRows
-from streams_runtime.pipeline.windows import ORDER, Missed
+from streams_runtime.pipeline.windows import Missed
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.in_turn import ORDER
 from streams_runtime.state.store import Updates, unstamp
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import split_window_key, window_key

@@ -15,8 +15,9 @@ from streams_runtime.pipeline.nodes import OUT_VALUE, moments
 from streams_runtime.pipeline.stage import Keyed
 from streams_runtime.pipeline.stream_nodes import ELEMENT
 from streams_runtime.pipeline.to_table import PLACE
-from streams_runtime.pipeline.windows import ORDER, Missed
+from streams_runtime.pipeline.windows import Missed
 from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.state.in_turn import ORDER
 from streams_runtime.state.shown import seen
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore

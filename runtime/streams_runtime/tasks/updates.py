@@ -82,9 +82,9 @@ def merged(state: AggregateState, keyed: Keyed, stores: Mapping[int, AnyStore]) 
     old_times = np.frombuffer(b"".join(_NO_TIME if each is None else each[:8] for each in stored), ">i8")
     times = np.maximum(old_times.astype(np.int64), keyed.timestamps.take(order).to_numpy())
     old = state.decode([None if each is None else each[8:] for each in stored])
-    batch = state.of_batch(keyed.columns.take(order))
+    batch = state.of_batch(keyed.columns).take(order)
     new = state.merge(old, batch)
-    if state.in_turn:
+    if not state.merges_in_columns:
         turns = [(row, len(old) + row) for row in range(len(old))]
         places: Sequence[int] = order.to_pylist()
         new = state.played(pa.concat_tables([old, batch]), turns, new, lambda row: place_named(keyed, places[row]))

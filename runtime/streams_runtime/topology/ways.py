@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streams_runtime.api.aggregates import ADDED
 from streams_runtime.topology.nodes import AggregateNode, JoinNode, MergeNode, streams_of
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import gathering, stages_of
@@ -34,7 +35,7 @@ def keeps_places(sub: SubTopology) -> bool:
     told = told_aggregates(sub)
     for node in sub.nodes:
         asks = isinstance(node, ToTableNode) or (isinstance(node, JoinNode) and node.on is None)
-        asks = asks or (isinstance(node, AggregateNode) and node.name in told)
+        asks = asks or (isinstance(node, AggregateNode) and (node.name in told or _adds(node)))
         if asks and _behind_streams_that_meet(sub, node.name):
             return True
         if isinstance(node, StreamJoinNode) and (stages[node.input] is not None or _right_first(sub, node)):
@@ -107,6 +108,10 @@ def _meetings(sub: SubTopology, name: str) -> frozenset[str]:
             found.add(here)
         waiting += [node.name for node in sub.nodes if here in streams_of(node)]
     return frozenset(found)
+
+
+def _adds(node: AggregateNode) -> bool:
+    return any(each.function in ADDED for each in node.aggregates)
 
 
 def _behind_streams_that_meet(sub: SubTopology, name: str) -> bool:

@@ -90,9 +90,11 @@ class Candidates:
         self, node: AggregateNode, rows: DataFrame, source: SourceNode | RepartitionSourceNode
     ) -> ToAggregate | None:
         state, decoder = self._known.aggregates[node.name], self._known.decoders[source.name]
-        if node.name in self._traits.told or state.in_turn:
+        if node.name in self._traits.told or not state.merges_in_columns:
             return None
-        plan = plan_of(rows.agg(*(F.expr(each.expression).alias(each.name) for each in state.columns)))
+        listed = {each.name: f"sum({each.listed})" for each in state.columns if each.listed is not None}
+        asked = (F.expr(listed.get(each.name, each.expression)).alias(each.name) for each in state.columns)
+        plan = plan_of(rows.agg(*asked), listed)
         stage = None if plan is None else stage_of(plan, decoder.key.name, decoder.json, node.windows)
         if stage is None:
             return None

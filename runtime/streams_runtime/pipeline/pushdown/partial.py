@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from pyarrow import acero
 
 from streams_runtime.kafka.columns import integers
 from streams_runtime.pipeline.json_read import JsonReader
-from streams_runtime.pipeline.pushdown.plan import Aggregate, Plan
+from streams_runtime.pipeline.pushdown.plan import LISTED, Aggregate, Plan
 from streams_runtime.pipeline.pushdown.reading import (
     KEY,
     NULL,
@@ -27,6 +27,7 @@ from streams_runtime.pipeline.pushdown.reading import (
 from streams_runtime.topology.windows import TimeWindows, Windows
 
 WINDOW, RECORDS = "_window", "_records"
+_ROWS = "_rows"
 _GROUPED = 1_000_000  # rows that are put together at a time
 _WITHIN = 2**62  # two sums below it are together in the range of BIGINT
 _READ_HERE = frozenset({PARTITION, "_offset", "_timestamp", KEY, NULL})
@@ -162,9 +163,15 @@ def together(partials: Sequence[pa.Table], stage: Stage) -> pa.Table:
     if not partials:
         return pa.table({})
     aggregates = stage.plan.aggregates
-    sums = [(each.name, "sum" if each.function == "count" else each.function, _AT_LEAST_ONE) for each in aggregates]
+    sums = [
+        (each.name, "sum" if each.function == "count" else each.function, _AT_LEAST_ONE)
+        for each in aggregates
+        if each.function != "list"
+    ]
     counted = [] if stage.windows is None else [(RECORDS, "sum", _AT_LEAST_ONE)]
-    return _aggregated(pa.concat_tables(partials), [*sums, (TIME, "max", None), *counted], stage)
+    rows = pa.concat_tables(partials)
+    made = _aggregated(rows, [*sums, (TIME, "max", None), *counted], stage)
+    return _with_lists(made, {name: _joined(rows[name], made[_ROWS]) for name in _listed(stage)})
 
 
 def fits_with(partials: pa.Table, aggregates: Sequence[Aggregate]) -> bool:
@@ -186,15 +193,21 @@ def _grouped(rows: pa.Table, stage: Stage) -> pa.Table:
                 wanted.append((each.name, "count", _ALL))
             case "count", _:
                 wanted.append((each.name, "count", None))
+            case "list", _:
+                pass
             case function, _:
                 wanted.append((each.name, function, _AT_LEAST_ONE))
     if stage.windows is not None:
         rows = rows.append_column(RECORDS, rows[PARTITION])
         wanted.append((RECORDS, "count", _ALL))
-    return _aggregated(rows, [*wanted, (TIME, "max", None)], stage)
+    made = _aggregated(rows, [*wanted, (TIME, "max", None)], stage)
+    return _with_lists(made, {name: _values(rows[name], rows["_offset"], made[_ROWS]) for name in _listed(stage)})
 
 
 def _aggregated(rows: pa.Table, wanted: Sequence[tuple[str, str, pc.FunctionOptions | None]], stage: Stage) -> pa.Table:
+    if _listed(stage):
+        rows = rows.append_column(_ROWS, integers(np.arange(len(rows))))
+        wanted = [*wanted, (_ROWS, "list", None)]
     # Called as the columns are, so that none comes twice where an aggregate has the name of another's column.
     steps = [(name, f"hash_{function}", options, name) for name, function, options in wanted]
     return acero.Declaration.from_sequence(
@@ -203,6 +216,42 @@ def _aggregated(rows: pa.Table, wanted: Sequence[tuple[str, str, pc.FunctionOpti
             acero.Declaration("aggregate", acero.AggregateNodeOptions(steps, keys=list(stage.divided_by))),
         ]
     ).to_table(use_threads=False)
+
+
+def _listed(stage: Stage) -> list[str]:
+    """The names of aggregates that are lists."""
+    return [each.name for each in stage.plan.aggregates if each.function == "list"]
+
+
+def _with_lists(made: pa.Table, lists: Mapping[str, pa.ListArray]) -> pa.Table:
+    """Aggregates with lists in place of the numbers of the rows that they are made of."""
+    for name, column in lists.items():
+        made = made.append_column(name, column)
+    return made.drop_columns([_ROWS]) if lists else made
+
+
+def _values(values: pa.ChunkedArray, offsets: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ListArray:
+    """The values of each list of rows, with their offsets; nulls are left out."""
+    numbers = _whole(rows)
+    columns = [_whole(each).take(numbers.values) for each in (offsets, values)]
+    ends = numbers.offsets
+    if columns[1].null_count:
+        there = columns[1].is_valid()
+        kept = np.concatenate([[0], np.cumsum(there.to_numpy(zero_copy_only=False))])
+        ends, columns = pa.array(kept[ends.to_numpy()], pa.int32()), [each.filter(there) for each in columns]
+    return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays(columns, fields=list(LISTED)))
+
+
+def _joined(lists: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ListArray:
+    """One list of those in each list of rows."""
+    numbers = _whole(rows)
+    taken = _whole(lists).take(numbers.values)
+    return pa.ListArray.from_arrays(taken.offsets.take(numbers.offsets), taken.values)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece that begins with its first row."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _largest(column: pa.ChunkedArray) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,13 +17,17 @@ from streams_runtime.pipeline.pushdown.expressions import Names, NotTakenOver, T
 _LEAVES = frozenset({"LogicalRDD", "LocalRelation"})
 _SUMMED = frozenset({pa.int32(), pa.int64(), pa.float64()})
 _ORDERED = frozenset({pa.int32(), pa.int64()})
+LISTED = pa.struct([("at", pa.int64()), ("record", pa.float64())])
 _OF_ITS_KEY = ("_partition", "_key", "_timestamp")
 _COUNTED = _SUMMED | {pa.string(), pa.bool_()}
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate of a partial row: `function` as Arrow calls it; no argument: of the rows themselves."""
+    """An aggregate of a partial row: `function` as Arrow calls it; no argument: of the rows themselves.
+
+    A "list" has the values that are not null, each with its offset (LISTED).
+    """
 
     name: str
     function: str
@@ -67,10 +71,10 @@ class Plan:
         return self.rows.reads
 
 
-def plan_of(totals: DataFrame) -> Plan | None:
+def plan_of(totals: DataFrame, listed: Container[str] = frozenset()) -> Plan | None:
     """The plan of aggregates of all rows together (DataFrame.agg) that may have been filtered and selected from before.
 
-    None: Spark has to do it.
+    `listed` are sums that are to be lists of what would be added. None: Spark has to do it.
     """
     tree = analysed(totals)
     try:
@@ -78,10 +82,13 @@ def plan_of(totals: DataFrame) -> Plan | None:
         both = [_aggregate(tree_of(nodes), rows.names) for nodes in tree.fields["aggregateExpressions"]]
     except NotTakenOver:
         return None
-    aggregates = tuple(made for made, _ in both)
+    aggregates = tuple(replace(made, function="list") if made.name in listed else made for made, _ in both)
     columns = {name: pc.field(name) for name in _OF_ITS_KEY}
     columns |= {each.name: each.argument for each in aggregates if each.argument is not None}
-    return Plan(RowPlan(rows.kept, columns, rows.reads.union(_OF_ITS_KEY, *(read for _, read in both))), aggregates)
+    if any(each.function == "list" for each in aggregates):
+        columns["_offset"] = pc.field("_offset")
+    reads = rows.reads.union(_OF_ITS_KEY, columns.keys() & {"_offset"}, *(read for _, read in both))
+    return Plan(RowPlan(rows.kept, columns, reads), aggregates)
 
 
 def row_plan_of(frame: DataFrame) -> RowPlan | None:

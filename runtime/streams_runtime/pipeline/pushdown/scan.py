@@ -97,11 +97,18 @@ def _task(
 
 
 def _closed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
+    size = pa.MockOutputStream()
+    _write(table, size)
+    # As large as it gets: a buffer that grows is copied again and again.
+    data = pa.allocate_buffer(size.size())
+    _write(table, pa.FixedSizeBufferWriter(data))
+    closed: bytes = data.to_pybytes()
+    return closed
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
 
 
 def _opened(data: bytes) -> pa.Table:
