@@ -50,7 +50,7 @@ def test_brokers_restarted_in_turn_and_a_controller_that_is_killed_lose_double_a
                     cluster.rolling_restart()
                 cluster.kill(cluster.controller)
                 killed_at = fed.count
-                eventually(lambda: fed.count > killed_at, "records come in without the killed broker")
+                eventually(lambda: fed.count > killed_at, "records come in without the killed broker", PATIENCE)
             check_that_each_counted_once(admin, n, [one], fed.count)
         finally:
             one.stop()

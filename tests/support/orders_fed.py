@@ -31,8 +31,8 @@ class Feed:
         self.count = 0
         """So many are in the topic for certain; those at work come on top."""
         self._topic = topic
-        self._producer = BatchProducer({"bootstrap.servers": bootstrap}, "feed")
-        self._stopping = threading.Event()
+        self._stopping, self._given_up = threading.Event(), threading.Event()
+        self._producer = BatchProducer({"bootstrap.servers": bootstrap}, "feed", self._given_up.is_set)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._failure: BaseException | None = None
 
@@ -42,6 +42,9 @@ class Feed:
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
+        # Records that are on their way are there or not only when the brokers have answered.
+        self._thread.join(PATIENCE)
+        self._given_up.set()
         self._thread.join()
         self._producer.close()
         if self._failure is not None:
