@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from instance_faults import Clock, faketime, little_address_space, memory_group, short_files, small_disk, unable
+from instance_faults import (
+    Clock,
+    FaultyDisk,
+    faketime,
+    little_address_space,
+    memory_group,
+    short_files,
+    small_disk,
+    unable,
+)
 from instances import Instance, write_application
 from orders import make_order_topics, topology
 from orders_fed import PATIENCE, Feed, check_that_each_counted_once, is_running
@@ -159,6 +168,38 @@ def test_allocations_that_fail_for_a_while_lose_nothing(
         progress(fed)
         with little_address_space(both[0].pid, MIB):
             progress(fed, 200)
+        again(both[0])
+        progress(fed)
+    check_that_each_counted_once(admin, namespace, both, fed.count)
+
+
+def test_a_disk_that_is_slow_loses_nothing(
+    start: Callable[..., list[Instance]], admin: Admin, namespace: str, tmp_path: Path
+) -> None:
+    disk = FaultyDisk(tmp_path / f"{namespace}-0", tmp_path)
+    both = start(environment=disk.environment)
+    with feeds(admin, namespace) as fed:
+        progress(fed)
+        disk.is_slow(300)
+        progress(fed, 400)
+        disk.is_well()
+        again(both[0])
+        progress(fed)
+    check_that_each_counted_once(admin, namespace, both, fed.count)
+
+
+def test_a_disk_that_fails_to_sync_loses_nothing(
+    start: Callable[..., list[Instance]], admin: Admin, namespace: str, tmp_path: Path
+) -> None:
+    disk = FaultyDisk(tmp_path / f"{namespace}-0", tmp_path)
+    both = start(environment=disk.environment)
+    with feeds(admin, namespace) as fed:
+        progress(fed)
+        disk.fails_to_sync()
+        progress(fed, 200)
+        # Stores are synced when they are closed, if not before.
+        both[0].stop()
+        disk.is_well()
         again(both[0])
         progress(fed)
     check_that_each_counted_once(admin, namespace, both, fed.count)

@@ -23,6 +23,7 @@ from streams_runtime.kafka.foreign import QuietLog
 
 _PATIENCE = 120.0  # seconds; JVMs start, on machines that have other things to do
 _QUESTION = 5.0  # seconds
+_LOOK = 0.2  # seconds between two looks at brokers that have enough to do
 
 
 class Cluster:
@@ -164,7 +165,7 @@ class Cluster:
             ]
             return not behind
 
-        eventually(in_sync, lambda: f"all replicas are in sync; {', '.join(behind[:5])}", _PATIENCE)
+        eventually(in_sync, lambda: f"all replicas are in sync; {', '.join(behind[:5])}", _PATIENCE, _LOOK)
 
     def __enter__(self) -> Self:
         with ExitStack() as resources:

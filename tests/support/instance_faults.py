@@ -144,6 +144,43 @@ class Clock:
         fresh.replace(self._file)
 
 
+class FaultyDisk:
+    """The state folder's disk for an instance that was started with this disk's environment: it can fail, or be slow.
+
+    Device mapper's `flakey` and `delay` do the same to a whole disk, where the kernel has them.
+    """
+
+    def __init__(self, folder: Path, files: Path) -> None:
+        """`folder` is the state folder; some files of the fault's own are made in `files`."""
+        library = files / "disk_faults.so"
+        source = Path(__file__).with_name("disk_faults.c")
+        compiled = ["cc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"]
+        subprocess.run(compiled, check=True, capture_output=True, timeout=_TIMEOUT)
+        self._fault = files / "disk_fault"
+        self.environment = {
+            "LD_PRELOAD": str(library),
+            "DISK_FAULT": str(self._fault),
+            "DISK_FAULT_FOLDER": str(folder.resolve()),
+        }
+
+    def fails_to_sync(self) -> None:
+        """fsync and fdatasync answer EIO."""
+        self._write("eio")
+
+    def is_slow(self, milliseconds: int) -> None:
+        """Each write and each sync takes so much longer."""
+        self._write(f"slow {milliseconds}")
+
+    def is_well(self) -> None:
+        """It does what it should."""
+        self._fault.unlink(missing_ok=True)
+
+    def _write(self, fault: str) -> None:
+        fresh = self._fault.with_suffix(".new")
+        fresh.write_text(fault)
+        fresh.replace(self._fault)
+
+
 def faketime(folder: Path) -> Path:
     """Debian's libfaketime: the machine's, or else fetched by apt-get into `folder`.
 

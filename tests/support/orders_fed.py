@@ -22,6 +22,7 @@ from streams_runtime.kafka.types import TopicPartition
 PATIENCE = 300.0  # seconds; processes start Spark, on machines that have other things to do
 _APART = 0.1  # seconds
 _AT_ONCE = 20
+_LOOK = 0.2  # seconds between two looks at brokers that have enough to do
 
 
 class Feed:
@@ -31,8 +32,8 @@ class Feed:
         self.count = 0
         """So many are in the topic for certain; those at work come on top."""
         self._topic = topic
-        self._producer = BatchProducer({"bootstrap.servers": bootstrap}, "feed")
-        self._stopping = threading.Event()
+        self._stopping, self._given_up = threading.Event(), threading.Event()
+        self._producer = BatchProducer({"bootstrap.servers": bootstrap}, "feed", self._given_up.is_set)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._failure: BaseException | None = None
 
@@ -42,6 +43,9 @@ class Feed:
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
+        # Records that are on their way are there or not only when the brokers have answered.
+        self._thread.join(PATIENCE)
+        self._given_up.set()
         self._thread.join()
         self._producer.close()
         if self._failure is not None:
@@ -77,7 +81,7 @@ def committed(admin: Admin, n: str) -> int:
             return True
         return False
 
-    eventually(answered, "the brokers tell what is committed", PATIENCE)
+    eventually(answered, "the brokers tell what is committed", PATIENCE, _LOOK)
     return sum(found.values())
 
 
@@ -103,9 +107,9 @@ def holds(instances: Sequence[Instance], expected: Mapping[str, Any]) -> bool:
 
 def check_that_each_counted_once(admin: Admin, n: str, instances: Sequence[Instance], count: int) -> None:
     """Wait until all is processed, and compare both sinks, the store, and the changelog with what has to be there."""
-    eventually(lambda: is_done(admin, n, instances), "all is processed in the end", PATIENCE)
+    eventually(lambda: is_done(admin, n, instances), "all is processed in the end", PATIENCE, _LOOK)
     expected = expected_totals(range(count))
-    eventually(lambda: holds(instances, expected), "the stores are right")
+    eventually(lambda: holds(instances, expected), "the stores are right", PATIENCE, _LOOK)
     assert copies(admin.address, n) == Counter(range(count))
     assert totals(admin.address, n) == expected
     changelog = read(admin.address, f"{n}-totals-changelog", committed=True)

@@ -13,13 +13,14 @@ def eventually(
     condition: Callable[[], object],
     what: str | Callable[[], str] = "the condition came true",
     seconds: float = DEADLINE,
+    every: float = 0.005,
 ) -> None:
-    """Wait until `condition()` is true; fail and say `what` was waited for otherwise."""
+    """Wait until `condition()` is true; fail and say `what` was waited for otherwise. It is looked at `every` s."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
-        time.sleep(0.005)
+        time.sleep(every)
 
 
 def alive(pid: int) -> bool:
