@@ -115,6 +115,8 @@ def test_a_schema_that_does_not_resolve_says_field_and_record(
         (b"", "has no bytes"),
         (prefix_of(1), "damaged"),
         (prefix_of(1) + b"\x08ab", "damaged"),
+        (prefix_of(1) + b"\x02\xff\x00\x00", "damaged"),
+        (prefix_of(1) + b"\x02a\x00\x02\xff", "damaged"),
         (prefix_of(77) + b"\x00", "has no schema 77"),
     ],
 )

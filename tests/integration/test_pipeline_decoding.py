@@ -97,6 +97,7 @@ def test_broken_records_are_left_out_and_can_be_had_as_they_came(two_outlets: Pi
     (keyed,) = result.keyed
     assert keyed.keys.to_pylist() == ["a"]
     rows = two_outlets.runners[0].broken("in", batch(*records)).to_pylist()
+    assert all(row.pop("time") is None for row in rows)
     assert sorted(rows, key=lambda row: row["_partition"]) == [
         {"_topic": "in", "_partition": 0, "_offset": 1, "_timestamp": 8, "_headers": None, "key": None, "value": b"[]"},
         {

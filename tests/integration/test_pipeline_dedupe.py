@@ -115,6 +115,50 @@ def test_elements_of_a_record_take_their_turns_and_merged_streams_are_one(spark:
         assert found == [(1, "x"), (1, "y"), (2, "z")]
 
 
+def test_results_of_a_join_of_streams_take_the_turns_of_the_records_that_brought_them_about(
+    spark: SparkSession,
+) -> None:
+    other = source(schema="b BIGINT") | {"name": "other", "topic": "other"}
+    join = {"stream": "other", "within": "5ms", "type": "left", "select": {"b": "other.b"}}
+    steps = [
+        {"name": "both", "from": "in", "join": join},
+        once("both"),
+        {"name": "each", "from": "both", "flatMap": {"explode": "array(id, id, 'w')", "as": "item"}},
+        once("each", name="items", by="item"),
+        {"name": "short", "from": "items", "select": {"item": "item", "b": "b"}},
+    ]
+    sinks = [{"from": "once", "topic": "once"}, {"from": "short", "topic": "items"}]
+    topology = topology_of([source(schema=SCHEMA), other], steps, sinks)
+    pipeline = Pipeline(spark, topology)
+    given = [
+        record("ada", 1, a=1, id="x"),
+        Record(b"ada", b'{"b": 1}', "other", offset=0, time=2),
+        record("bob", 3, a=2, id="y"),
+        record("ada", 4, a=3, id="x"),
+        Record(b"bob", b'{"b": 2}', "other", offset=1, time=5),
+        Record(b"bob", b'{"b": 3}', "other", offset=2, time=6),
+        record("cyd", 7, a=4, id="z"),
+        record("ada", 20, a=5, id="x"),
+        Record(b"ada", b'{"b": 4}', "other", offset=3, time=20),
+    ]
+    for cuts in [[], [4], list(range(1, len(given)))]:
+        found: dict[str, list[Any]] = {"once": [], "items": []}
+        with ExitStack() as stack:
+            bench = Bench(pipeline, open_tasks(stack, topology))
+            for first, end in batches(len(given), cuts):
+                bench.store(bench.process(*given[first:end]))
+                for topic in found:
+                    found[topic] += outputs(bench, topic)
+        assert [(key, value["a"], value["b"]) for key, value in found["once"]] == [
+            (b"ada", 1, 1),
+            (b"bob", 2, 2),
+            (b"cyd", 4, None),
+            (b"ada", 5, 4),
+        ]
+        items = [(value["item"], value["b"]) for _, value in found["items"]]
+        assert items == [("x", 1), ("w", 1), ("y", 2), ("z", None), ("x", 4), ("w", 4)]
+
+
 @pytest.mark.parametrize(
     ("key", "data"),
     [

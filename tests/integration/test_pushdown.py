@@ -17,6 +17,7 @@ from pyspark.errors import ArithmeticException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.record_table import LATEST_TIME
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.encode import encoded
 from streams_runtime.pipeline.pushdown.partial import Answer, Stage
@@ -152,6 +153,7 @@ members = st.fixed_dictionaries(
         "more": st.just([1]),
     },
 )
+times = st.integers(-1, 5) | st.just(LATEST_TIME + 1)
 ODD = [b"null", b"{", b"[]", b"[{}]", b'{"a": 1, "a": 2}', b"\xff"]
 values = st.none() | members.map(orjson.dumps) | st.sampled_from(ODD)
 
@@ -161,7 +163,7 @@ values = st.none() | members.map(orjson.dumps) | st.sampled_from(ODD)
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_it_is_what_spark_makes_of_the_same_records(both: Both, name: str, data: st.DataObject) -> None:
     keys = st.sampled_from(KEYS[TAKEN_OVER[name][0]])
-    record = st.builds(Record, keys, values, partition=st.integers(0, 1), time=st.integers(-1, 5))
+    record = st.builds(Record, keys, values, partition=st.integers(0, 1), time=times)
     records = batch(*data.draw(st.lists(record, min_size=1, max_size=20)))
     over, whole = both[name]
     assert outcome(over, records) == outcome(whole, records)

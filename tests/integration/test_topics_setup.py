@@ -91,6 +91,7 @@ def test_internal_topics_have_the_names_counts_and_settings_of_the_plan(admin: A
     assert {name: topic.partitions for name, topic in found.items()} == counts
     changelog, repartition = found[app.changelog].config, found[app.repartition].config
     assert (changelog["cleanup.policy"], changelog["message.timestamp.type"]) == ("compact", "CreateTime")
+    assert {each["message.timestamp.after.max.ms"] for each in (changelog, repartition)} == {str(2**63 - 1)}
     assert (changelog["segment.bytes"], changelog["segment.ms"]) == ("2000000", "7200000")
     assert (repartition["cleanup.policy"], repartition["retention.ms"]) == ("delete", "-1")
     partitions = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]

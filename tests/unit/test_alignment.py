@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_kit import topology_of
 
+from streams_runtime.kafka.record_table import LATEST_TIME
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.tasks.alignment import Alignment, Inputs, inputs_of
 from streams_runtime.tasks.intake import shared_out
@@ -26,9 +27,11 @@ class Logs:
 
     times: Mapping[TopicPartition, list[int]]
     asked: int = field(default=0)
+    moments: set[int] = field(default_factory=set)
 
     def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         self.asked += 1
+        self.moments |= set(times.values())
         return {
             each: next((at for at, found in enumerate(self.times[each]) if found >= time), None)
             for each, time in times.items()
@@ -66,6 +69,21 @@ def test_batches_one_after_the_other_have_the_order_of_one(times: dict[str, list
     together = {TopicPartition(topic, 0) for topic in ("users", "orders")}
     (whole,) = batches(logs, 1000) or [[]]
     assert [each for batch in made for each in batch if each in together] == [e for e in whole if e in together]
+
+
+@pytest.mark.parametrize("time", [LATEST_TIME + 1, 2**63 - 1])
+def test_a_time_that_no_record_may_have_stops_no_search_and_is_not_gone_on_from(time: int) -> None:
+    orders, users = TopicPartition("orders", 0), TopicPartition("users", 0)
+    logs = Logs({orders: [1, 2, time, *[3] * 50], users: [1, 2]})
+    alignment = Alignment(logs, INPUTS)
+    assert alignment.shares({orders: 0, users: 0}, {orders: 53, users: 2}, {orders: 18, users: 2}) == {
+        orders: 2,
+        users: 2,
+    }
+    assert max(logs.moments) == LATEST_TIME + 1, "brokers take none of more than 63 bits"
+    alignment.moments = Logs({orders: list(range(60)), users: list(range(60))})
+    level = alignment.shares({orders: 0, users: 0}, {orders: 60, users: 60}, {orders: 20, users: 20})
+    assert 0 < level[orders] == level[users]
 
 
 def test_tasks_are_cut_each_by_itself_and_in_few_questions() -> None:

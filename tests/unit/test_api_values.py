@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from streams_runtime.api.paths import path, position, under
-from streams_runtime.api.values import Duration, Property, Quantity, format_duration, parse_duration
+from streams_runtime.api.values import LONGEST_DURATION, Duration, Property, Quantity, format_duration, parse_duration
+from streams_runtime.kafka.record_table import LATEST_TIME
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,18 @@ def test_a_duration_is_the_sum_of_its_parts(text: str, milliseconds: int) -> Non
 def test_anything_else_is_no_duration_least_of_all_a_bare_number(value: object) -> None:
     with pytest.raises(ValidationError, match="which is not a duration"):
         TypeAdapter(Duration).validate_python(value)
+
+
+def test_a_duration_that_a_records_time_can_not_be_added_to_is_refused() -> None:
+    assert TypeAdapter(Duration).validate_python("36500d") == LONGEST_DURATION
+    for text in ("36500d1ms", "999999999d", "999999999d999999999h"):
+        with pytest.raises(
+            ValidationError, match=f"found '{text}', which is longer than a century; give at most 36500d"
+        ):
+            TypeAdapter(Duration).validate_python(text)
+    windows = 4 * (LONGEST_DURATION // timedelta(milliseconds=1)) + LATEST_TIME
+    assert datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=windows) < datetime(9999, 1, 1, tzinfo=UTC)
+    assert windows * 1000 < 2**63
 
 
 @given(st.integers(min_value=0, max_value=10**12))

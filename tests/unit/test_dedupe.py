@@ -14,7 +14,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from state_kit import memory_folder
 
-from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.dedupe import ID, ToDedupe
 from streams_runtime.pipeline.nodes import OUT_TIME
@@ -136,15 +135,6 @@ def test_records_of_several_topics_take_turns_by_the_times_that_these_have_come_
         other = rows([(0, ("a", 19)), (1, ("b", 14))], topic="r")
         found = process(node(), pa.concat_tables([one, other]), {0: store}).passed.rows
         assert list(zip(found["_topic"].to_pylist(), found["_offset"].to_pylist(), strict=True)) == [("r", 0), ("r", 1)]
-
-
-def test_a_record_from_before_1970_is_named() -> None:
-    with memory_folder() as folder, store_of(node(), folder) as store:
-        wrong = (
-            r"the dedupe once can't keep the record of topic orders, partition 0, offset 7: its time, -5 ms.*dedupe$"
-        )
-        with pytest.raises(StreamsException, match=wrong):
-            process(node(), rows([(6, ("a", 5)), (7, ("a", -5))]), {0: store})
 
 
 def test_partitions_know_nothing_of_each_other() -> None:

@@ -167,6 +167,14 @@ def test_damaged_bytes_and_times_say_so() -> None:
         message_type(TYPES, None).read(filled(writer, {"at": {"seconds": 10**18}}))
 
 
+@pytest.mark.parametrize("syntax", ["proto2", "proto3"])
+@pytest.mark.parametrize("body", [b"\x0a\x01\xff", b"\x12\x05\x0a\x01\xff\x10\x01", b"\x1a\x01\xff"])
+def test_texts_that_are_no_utf_8_are_damaged(syntax: str, body: bytes) -> None:
+    fields = "optional string a = 1; map<string, int32> b = 2; repeated string c = 3;"
+    with pytest.raises(UnreadableBody, match="damaged"):
+        message_type(f'syntax = "{syntax}"; message Order {{ {fields} }}', None).read(body)
+
+
 def test_a_schema_is_taken_as_text_and_as_a_descriptor_and_asked_for_until_it_is_there() -> None:
     schemas = LocalSchemas()
     known = ProtoFormat("protobuf", ORDER, None, ProtoWriters(schemas))

@@ -122,7 +122,6 @@ def test_a_value_that_the_format_cannot_hold_is_refused(name: str, value: object
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("string", b"\xff"),
         ("long", b"\x00" * 7),
         ("long", b""),
         ("int", b"\x00" * 8),
@@ -164,3 +163,13 @@ def test_text_of_a_double_finds_the_double(number: float) -> None:
     double = serde("double")
     text = {math.inf: "Infinity", -math.inf: "-Infinity"}.get(number, repr(number))
     assert double.encode(double.parse(text)) == struct.pack(">d", number)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "shown"),
+    [("string", b"a\xffb\xc3", "a\ufffdb\ufffd"), ("json", b'{"id": "\xff"}', {"id": "\ufffd"})],
+)
+def test_a_key_that_a_store_has_and_that_is_no_utf_8_is_shown_as_kafkas_deserializer_reads_it(
+    name: str, data: bytes, shown: object
+) -> None:
+    assert key_serde(Format(name)).decode(data) == shown

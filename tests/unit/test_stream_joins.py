@@ -15,7 +15,6 @@ from joins_model import JoinModel, Pair
 from state_kit import memory_folder
 
 from streams_runtime.api.topology_spec import JoinType
-from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.nodes import OUT_TIME, OUT_VALUE
 from streams_runtime.pipeline.stream_joins import LEFT, RIGHT, SIDE, StreamsToJoin
@@ -177,14 +176,6 @@ def test_what_an_outer_join_has_kept_of_the_right_side_is_not_passed_on_by_a_lef
         shared = stores["j-shared-join-store"]
         assert isinstance(shared, KeyValueStore)
         assert len(list(shared.scan(None, None))) == 1, "stream time is all that is left"
-
-
-def test_a_record_from_before_1970_is_named() -> None:
-    join = node("inner")
-    with memory_folder() as folder, stores_of(join, folder) as stores:
-        table = rows([(6, (Side.RIGHT, "a", 5, "x")), (7, (Side.RIGHT, "a", -5, "x"))])
-        with pytest.raises(StreamsException, match=r"topic r, partition 0, offset 7: its time, -5 ms"):
-            joined(join, table, {0: stores})
 
 
 def test_partitions_know_nothing_of_each_other() -> None:

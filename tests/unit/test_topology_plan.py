@@ -34,6 +34,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 JSON = {"format": "json", "schema": "user STRING, region STRING, n INT"}
 COUNT = {"n": "count(*)"}
 
+OF_TIMES = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
+"""Settings of every internal topic: records keep their times, however far ahead of the brokers' clocks these are."""
+
 
 def app(*steps: Any, sinks: Any = (), sources: Any = ("a",), tables: Any = (), **spec: Any) -> StreamsApplication:
     """An application with keyed sources of the given names, streams and tables."""
@@ -408,7 +411,7 @@ def test_internal_topics_are_complete_and_the_nearest_property_wins() -> None:
     assert (repartition.name, repartition.kind, repartition.partitions) == ("shop-k-repartition", "repartition", 4)
     assert repartition.config_dict == {
         "cleanup.policy": "delete",
-        "message.timestamp.type": "CreateTime",
+        **OF_TIMES,
         "retention.ms": "-1",
         "segment.bytes": "1",
         "segment.ms": "2",
@@ -416,7 +419,7 @@ def test_internal_topics_are_complete_and_the_nearest_property_wins() -> None:
     assert (changelog.name, changelog.kind, changelog.partitions) == ("shop-c-store-changelog", "changelog", 4)
     assert changelog.config_dict == {
         "cleanup.policy": "compact",
-        "message.timestamp.type": "CreateTime",
+        **OF_TIMES,
         "segment.bytes": "1",
         "segment.ms": "3",
     }
@@ -469,8 +472,8 @@ def test_a_windowed_changelog_is_compacted_and_keeps_windows_a_day_beyond_their_
     key_value, minutes = internal_topics(windowed, accepted.spec, {"topic-a": 4})
     assert minutes.config_dict == {
         "cleanup.policy": "compact,delete",
-        "message.timestamp.type": "CreateTime",
+        **OF_TIMES,
         "retention.ms": str(90_000 + 24 * 60 * 60 * 1000),
     }
     assert (minutes.kind, minutes.partitions) == ("changelog", 4)
-    assert key_value.config_dict == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    assert key_value.config_dict == {"cleanup.policy": "compact", **OF_TIMES}

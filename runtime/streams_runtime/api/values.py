@@ -12,6 +12,8 @@ from pydantic_core import PydanticCustomError
 _UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 DURATION_PATTERN = r"^(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?(\d{1,9}ms)?$"
 _DURATION = re.compile(DURATION_PATTERN)
+LONGEST_DURATION = timedelta(days=36_500)
+"""What windows add to a record's time, size, grace and retention together, stays in the range of times so."""
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E|[eE][0-9]+)?$"
 _QUANTITY = re.compile(QUANTITY_PATTERN)
 OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
@@ -24,12 +26,16 @@ def refusal(found: str, remedy: str) -> PydanticCustomError:
 
 
 def parse_duration(text: str) -> timedelta:
-    """`100ms`, `1m`, `1h30m` as a timedelta. Raises ValueError for anything else, a bare number included."""
+    """`100ms`, `1m`, `1h30m` as a timedelta; of what is too long for one, the longest.
+
+    Raises ValueError for anything else, a bare number included.
+    """
     match = _DURATION.match(text)
     if match is None or not any(match.groups()):
         raise ValueError(f"{text!r} is not a duration")
     parts = (re.fullmatch(r"(\d+)([a-z]+)", part) for part in match.groups() if part)
-    return timedelta(milliseconds=sum(int(part[1]) * _UNITS_MS[part[2]] for part in parts if part))
+    milliseconds = sum(int(part[1]) * _UNITS_MS[part[2]] for part in parts if part)
+    return timedelta(milliseconds=min(milliseconds, timedelta.max // timedelta(milliseconds=1)))
 
 
 def format_duration(duration: timedelta) -> str:
@@ -47,12 +53,15 @@ def _duration(value: Any) -> timedelta:
         return value
     # A bare number is refused: 100 could be milliseconds (Kafka's habit) or seconds (everybody else's).
     try:
-        return parse_duration(value)
+        duration = parse_duration(value)
     except (ValueError, TypeError):
         raise refusal(
             f"found {value!r}, which is not a duration",
             "write numbers with their units d, h, m, s, ms from large to small, such as 100ms, 30s or 1h30m",
         ) from None
+    if duration > LONGEST_DURATION:
+        raise refusal(f"found {value!r}, which is longer than a century", f"give at most {LONGEST_DURATION.days}d")
+    return duration
 
 
 def _quantity(value: Any) -> str:

@@ -24,6 +24,14 @@ RAW_SCHEMA = pa.schema(
 )
 """Of records as a topic has them."""
 
+LATEST_TIME = 10**14 - 1
+"""The last time (ms since 1970) that a record may have, in the year 5138. The first one is 0, as in Kafka Streams.
+
+Whatever windows add to it, Spark's microseconds and Python's datetimes hold the sum (see api.values.LONGEST_DURATION).
+Microseconds or nanoseconds that were written as milliseconds lie beyond it.
+"""
+_SHOWN_TIME = 4 * 10**15  # ms; what lies further out is shown as this, so that expressions can add to it
+
 _FIELD: Mapping[str, Callable[[Message], Any]] = {
     "key": Message.key,
     "value": Message.value,
@@ -42,9 +50,14 @@ def record_column(messages: Sequence[Message], name: str) -> list[Any] | NDArray
         case "timestamp":
             # Each is two numbers, what kind of time it is and the time in ms.
             both = np.fromiter(chain.from_iterable(map(Message.timestamp, messages)), np.int64, 2 * len(messages))
-            return both[1::2] * 1000
+            return microseconds(both[1::2])
         case _:
             return list(map(_FIELD[name], messages))
+
+
+def microseconds(milliseconds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Times of records in the unit of RAW_SCHEMA. No record has to have a time that makes sense."""
+    return np.clip(milliseconds, -_SHOWN_TIME, _SHOWN_TIME) * 1000
 
 
 def record_table(messages: Sequence[Message]) -> pa.Table:

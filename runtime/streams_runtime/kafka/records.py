@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streams_runtime.kafka.columns import Messages, bytes_at, may_have_headers, timestamps_of
 from streams_runtime.kafka.librdkafka import message_headers
-from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.kafka.record_table import RAW_SCHEMA, microseconds
 
 _TYPES = {field.name: field.type for field in RAW_SCHEMA}
 
@@ -40,7 +40,7 @@ class Records:
             case "offset":
                 found = pa.array(held.offsets)
             case "timestamp":
-                found = pa.array(timestamps_of(held.addresses) * 1000)
+                found = pa.array(microseconds(timestamps_of(held.addresses)))
             case "headers":
                 return _headers(held)
             case _:

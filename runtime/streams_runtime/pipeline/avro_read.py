@@ -13,11 +13,14 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.types import DataType
 
 from streams_runtime.api.avro_schema import parse_avro
+from streams_runtime.api.columns import shown_type
 from streams_runtime.pipeline.avro_ids import PREFIX, WriterSchemas, prefix_of
 from streams_runtime.pipeline.avro_values import decoded, unreadable
 from streams_runtime.pipeline.registered import RegisteredFormat
+from streams_runtime.pipeline.texts import are_utf8
 from streams_runtime.topology.nodes import Format
 
 _READABLE = "_readable"
@@ -72,7 +75,9 @@ def parsed_avro(data: Column, format: AvroFormat) -> Column:
 def is_unreadable(data: Column, parsed: Column, format: AvroFormat) -> Column:
     """Whether `data` can't be read."""
     missing = parsed[_READABLE].isNull() if is_record(format) else parsed.isNull()
-    return data.isNotNull() & missing
+    kind = parse_avro(format.schema or "").type
+    texts = None if kind is None else are_utf8(parsed, DataType.fromDDL(shown_type(kind)))
+    return data.isNotNull() & (missing if texts is None else missing | ~texts)
 
 
 def avro_content(parsed: Column, format: AvroFormat) -> Column:

@@ -20,6 +20,7 @@ from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streams_runtime.api.formats import OF_COLUMNS
 from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.kafka.record_table import LATEST_TIME
 from streams_runtime.pipeline.formats import content, is_broken, is_null, parsed
 from streams_runtime.pipeline.json_read import JsonReader, json_reader
 from streams_runtime.pipeline.observed import observed
@@ -35,7 +36,8 @@ TURN = "_turn"  # the time that a record takes its turn by, where it has another
 FROM_TOPIC, FROM_OFFSET = "_from_topic", "_from_offset"  # of a result that lies nowhere: the record that it came of
 RECORD = "_record"  # key, value and timestamp as the topic has them, which a table keeps
 _BROKEN, _RAW_KEY, _RAW_VALUE = "_broken", "_raw_key", "_raw_value"
-_POSITION = ("_topic", "_partition", "_offset", _RAW_KEY, _RAW_VALUE)  # of a record; sorts by where it is
+_UNFIT_TIME = "_unfit_time"  # of a record whose time is none that a record may have: that time, ms
+_POSITION = ("_topic", "_partition", "_offset", _RAW_KEY, _RAW_VALUE, _UNFIT_TIME)  # sorts by where a record is
 _PARSED_KEY, _PARSED_VALUE = "_parsed_key", "_parsed_value"
 _ACCOUNT = "account"
 T = TypeVar("T")
@@ -98,10 +100,13 @@ class Decoder:
 
     def readable(self, decoded: DataFrame) -> DataFrame:
         """The records that can be read: metadata, `_null`, `_record` if kept, then one column a field."""
-        return decoded.where(f"not {_BROKEN}").drop(_BROKEN, _RAW_KEY, _RAW_VALUE)
+        return decoded.where(f"not {_BROKEN}").drop(_BROKEN, _RAW_KEY, _RAW_VALUE, _UNFIT_TIME)
 
     def broken(self, decoded: DataFrame) -> DataFrame:
-        """The records that can't be read, as they came, with _topic, _partition, _offset, _timestamp and _headers."""
+        """The records that can't be read, as they came, with _topic, _partition, _offset, _timestamp and _headers.
+
+        `time` is the one (ms) for which a record can't be read; null where it is another reason.
+        """
         return decoded.where(F.col(_BROKEN)).select(
             "_topic",
             "_partition",
@@ -110,6 +115,7 @@ class Decoder:
             F.col("_headers"),
             F.col(_RAW_KEY).alias("key"),
             F.col(_RAW_VALUE).alias("value"),
+            F.col(_UNFIT_TIME).alias("time"),
         )
 
     def fields(self, frame: DataFrame, parsed_value: str) -> list[Column]:
@@ -133,16 +139,19 @@ class Decoder:
             left = ~F.col(READ)
             unfit, missing, parsed_here = left & unfit, left & missing, F.when(left, parsed_here)
         broken = is_broken(key, parsed_key, self.key, self.strict) | unfit
+        time = F.col("timestamp")
+        unfit_time = F.lit(None) if self.timestamp is not None else _unless_time(F.unix_millis(time))
         return {_PARSED_KEY: parsed(key, self.key, self.strict), _PARSED_VALUE: parsed_here}, [
             content(parsed_key, self.key).alias("_key"),
-            F.col("timestamp").alias("_timestamp"),
+            time.alias("_timestamp"),
             F.col("topic").alias("_topic"),
             F.col("partition").alias("_partition"),
             F.col("offset").alias("_offset"),
             F.col("headers").alias("_headers"),
             key.alias(_RAW_KEY),
             value.alias(_RAW_VALUE),
-            broken.alias(_BROKEN),
+            (broken | unfit_time.isNotNull()).alias(_BROKEN),
+            unfit_time.cast("bigint").alias(_UNFIT_TIME),
             missing.alias(NULL_VALUE),
             *([F.struct("key", "value", "timestamp").alias(RECORD)] if self.keep_record else []),
         ]
@@ -159,32 +168,54 @@ class Decoder:
         return self.value.decoded(data)
 
     def _timestamped(self, frame: DataFrame) -> DataFrame:
-        """Replace the timestamp by the declared one; a record with a value but without that is broken."""
+        """Replace the timestamp by the declared one; a record with a value but without that is broken.
+
+        So is one whose timestamp, the declared one if there is one, is no time that a record may have.
+        """
         if self.timestamp is None:
             return frame
         return frame.withColumns(self._once("time", lambda: self._time(frame)))
 
     def _time(self, frame: DataFrame) -> dict[str, Column]:
-        extracted = self.extracted(frame)
-        missing = ~F.col(NULL_VALUE) & extracted.isNull()
-        return {_BROKEN: F.col(_BROKEN) | missing, "_timestamp": F.coalesce(extracted, F.col("_timestamp"))}
+        milliseconds, own = self._declared(frame)[0], F.col("_timestamp")
+        missing = ~F.col(NULL_VALUE) & milliseconds.isNull()
+        unfit_time = _unless_time(F.coalesce(milliseconds, F.unix_millis(own)))
+        return {
+            _BROKEN: F.col(_BROKEN) | missing | unfit_time.isNotNull(),
+            _UNFIT_TIME: unfit_time,
+            "_timestamp": F.coalesce(self.extracted(frame), own),
+        }
 
     def extracted(self, frame: DataFrame) -> Column:
-        """The declared timestamp of rows with a value's columns; null where their values give none.
+        """The declared timestamp of rows with a value's columns; null where their values give none that records have.
 
         Raises InvalidApplicationException for an expression that is no time.
         """
+        milliseconds, time = self._declared(frame)
+        return F.when(_is_time(milliseconds), time)
+
+    def _declared(self, frame: DataFrame) -> tuple[Column, Column]:
+        """The declared timestamp in ms, whatever it is, and as a time, which has to be one that records have."""
         assert self.timestamp is not None
         with refusing(self.timestamp_path):
-            extracted = F.expr(self.timestamp)
-            kind = frame.select(extracted.alias("t")).schema["t"].dataType
+            found = F.expr(self.timestamp)
+            kind = frame.select(found.alias("t")).schema["t"].dataType
         if isinstance(kind, LongType):
-            extracted = F.timestamp_millis(extracted)
-        elif not isinstance(kind, TimestampType):
-            found = f"{self.timestamp} is {kind.simpleString().upper()}"
-            remedy = "give a TIMESTAMP, or a BIGINT of milliseconds since 1970"
-            raise InvalidApplicationException([Mistake(self.timestamp_path, found, remedy)])
-        return extracted
+            return found, F.timestamp_millis(found)
+        if isinstance(kind, TimestampType):
+            return F.unix_millis(found), found
+        what = f"{self.timestamp} is {kind.simpleString().upper()}"
+        remedy = "give a TIMESTAMP, or a BIGINT of milliseconds since 1970"
+        raise InvalidApplicationException([Mistake(self.timestamp_path, what, remedy)])
+
+
+def _is_time(milliseconds: Column) -> Column:
+    return milliseconds.between(0, LATEST_TIME)
+
+
+def _unless_time(milliseconds: Column) -> Column:
+    """The number where it is no time that a record may have; else null."""
+    return F.when(~_is_time(milliseconds), milliseconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +227,8 @@ class BrokenRecord:
     offset: int
     key: bytes | None
     value: bytes | None
+    time: int | None = None
+    """In ms since 1970, where it is none that a record may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,5 +262,6 @@ def account_of(observation: Observation) -> Account:
     record = None
     if (first := found.get("first")) is not None:
         key, value = (None if each is None else b64decode(each) for each in map(first.get, (_RAW_KEY, _RAW_VALUE)))
-        record = BrokenRecord(first["_topic"], first["_partition"], first["_offset"], key, value)
+        where = first["_topic"], first["_partition"], first["_offset"]
+        record = BrokenRecord(*where, key, value, first.get(_UNFIT_TIME))
     return Account(found["records"], found["broken"], record)

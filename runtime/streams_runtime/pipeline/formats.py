@@ -64,10 +64,13 @@ def is_broken(data: Column, parsed: Column, format: Format, strict: bool = False
     """
     if isinstance(format, RegisteredFormat):
         return format.is_unreadable(data, parsed)
+    if format.name == "string":
+        return data.isNotNull() & ~F.is_valid_utf8(data.cast("string"))
     if format.name == "json":
+        text = data.cast("string")
         # Spark reads an array with one object in it as that object.
-        is_array = F.startswith(F.ltrim(data.cast("string")), F.lit("["))
-        unfit = parsed.isNull() | parsed[_UNREADABLE].isNotNull() | is_array
+        is_array = F.startswith(F.ltrim(text), F.lit("["))
+        unfit = parsed.isNull() | parsed[_UNREADABLE].isNotNull() | is_array | ~F.is_valid_utf8(text)
         if strict:
             infinite = _has_infinite(parsed, StructType.fromDDL(format.schema or ""))
             unfit = unfit if infinite is None else unfit | infinite
@@ -129,7 +132,8 @@ def ddl_of(schema: StructType) -> str:
 def _read_primitive(data: Column, name: str) -> Column:
     match name:
         case "string":
-            return data.cast("string")
+            # What a store has from elsewhere is read as Kafka's StringDeserializer reads it.
+            return F.make_valid_utf8(data.cast("string"))
         case "bytes":
             return data
         case "long":

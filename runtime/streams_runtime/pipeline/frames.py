@@ -11,6 +11,16 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
 
     Spark takes a chunk without rows for the end of a table (4.0), and loses what comes behind it without a word.
     """
-    batches = [each for each in table.to_batches() if each.num_rows]
+    batches = [_copied(each) for each in table.to_batches() if each.num_rows]
     # Nor can it take a column of lists that has no chunk at all, as one without rows may be.
     return spark.createDataFrame(pa.Table.from_batches(batches) if batches else table.schema.empty_table())
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows; lists and structs in arrays of their own.
+
+    Spark builds nested columns anew from their offsets and nulls. Arrow refuses that for lists with nulls that are a
+    slice of a longer array, at any depth.
+    """
+    columns = [pa.concat_arrays([each]) if pa.types.is_nested(each.type) else each for each in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

@@ -67,7 +67,7 @@ def _serde(named: Format) -> Serde:
 
 
 class _String:
-    """UTF-8."""
+    """UTF-8. Bytes that are not are read as Kafka's StringDeserializer reads them: with U+FFFD in their place."""
 
     def encode(self, value: object) -> bytes:
         if not isinstance(value, str):
@@ -78,13 +78,7 @@ class _String:
             raise SerdeException(f"string: {value!r} can't be written as UTF-8: {error.reason}") from error
 
     def decode(self, data: bytes) -> str:
-        try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise SerdeException(
-                f"string: the bytes are not UTF-8 ({error.reason} at byte {error.start} of {len(data)});"
-                " declare the format that the data was written with"
-            ) from error
+        return data.decode(errors="replace")
 
     def parse(self, text: str) -> str:
         return text
@@ -172,7 +166,10 @@ class _Json:
             raise SerdeException(f"json: the value can't be written as JSON: {error}") from error
 
     def decode(self, data: bytes) -> object:
-        return self._loads(data)
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return self._loads(data.decode(errors="replace"))
 
     def parse(self, text: str) -> object:
         return self._loads(text)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from streams_runtime.kafka.record_table import LATEST_TIME
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.tasks.in_step import repartition_topics_of
 from streams_runtime.topology.nodes import TableSourceNode
@@ -24,6 +25,7 @@ from streams_runtime.topology.plan import Topology
 
 Positions = Mapping[TopicPartition, int]
 _ALL_TIMES = 2**41  # ms; no record is from 2039, and if it is, the search goes on
+_NO_TIME = LATEST_TIME + 1  # ms; a record that has come so far can't be read, and says nothing of those behind it
 
 
 class Moments(Protocol):
@@ -90,12 +92,13 @@ class _Search:
 
     @property
     def moment(self) -> int:
-        return self.low + self.width if self.high is None else (self.low + self.high) // 2
+        return min(self.low + self.width, _NO_TIME) if self.high is None else (self.low + self.high) // 2
 
     @property
     def found(self) -> bool:
         close = self.high is not None and self.high - self.low <= 1
-        return close or self._count(self.below) > self.room // 2 or self.below == self.above
+        stuck = self.low == _NO_TIME
+        return close or stuck or self._count(self.below) > self.room // 2 or self.below == self.above
 
     def hear(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Where the inputs have come to the moment; None: none of their records is that late."""
@@ -165,6 +168,9 @@ class Alignment:
         return found
 
     def _remember(self, search: _Search) -> None:
+        if search.low == _NO_TIME:
+            self._come_to.pop(search.task[0], None)
+            return
         before = self._come_to.get(search.task[0])
         further = (search.high or search.low) - search.low if before is None else search.low - before[0]
         self._come_to[search.task[0]] = (search.low, max(1, further))

@@ -18,7 +18,7 @@ from streams_runtime.pipeline.nodes import OUT_TIME
 from streams_runtime.state.store import Updates
 from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.windows import DedupeStore
-from streams_runtime.tasks.kept import Kept, check_times, kept_in, spans_of
+from streams_runtime.tasks.kept import Kept, kept_in, spans_of
 from streams_runtime.tasks.places import places
 
 _TIME_BYTES = 8
@@ -44,11 +44,9 @@ def deduped(found: ToDedupe, stores: Mapping[int, Mapping[str, AnyStore]]) -> De
     """Leave out a batch's duplicates, by what the stores hold (by partition, and name); writes nothing.
 
     Raises:
-        StreamsException: a record with an id has a time before 1970.
         ProcessorStateException: a store can't be read.
     """
     node, rows = found.node, found.rows
-    check_times("dedupe", node.name, rows.filter(rows[ID].is_valid()))
     timed: list[Timed] = list(zip(encoded(rows[ID]), rows[OUT_TIME].to_pylist(), strict=True))
     result = Deduped(found)
     duplicates: set[int] = set()

@@ -7,11 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from streams_runtime.errors import StreamsException
-from streams_runtime.pipeline.nodes import OUT_TIME
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import split_window_key, window_key
 from streams_runtime.state.windows import SegmentedStore
@@ -84,15 +79,3 @@ def kept_in(store: SegmentedStore, spans: Spans, reach: int) -> Kept:
         if found := [(*split_window_key(data)[1:], value) for data, value in pairs]:
             kept.records[key] = found
     return kept
-
-
-def check_times(kind: str, name: str, rows: pa.Table) -> None:
-    """Keys of stores hold no times before 1970: raises StreamsException for such a row. A step keeps the rows."""
-    early = rows.filter(pc.less(rows[OUT_TIME], 0)).slice(0, 1).to_pylist()
-    if early:
-        where = "topic {_topic}, partition {_partition}, offset {_offset}".format_map(early[0])
-        raise StreamsException(
-            f"the {kind} {name} can't keep the record of {where}: its time, {early[0][OUT_TIME]} ms, is before"
-            " 1970. Give the source a timestamp that is later, or leave such records out with a where before the"
-            f" {kind}"
-        )

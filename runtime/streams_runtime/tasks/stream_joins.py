@@ -31,7 +31,7 @@ from streams_runtime.state.unjoined import (
 )
 from streams_runtime.state.windows import JoinStore
 from streams_runtime.tasks.join_turns import Alone, Result, Turns
-from streams_runtime.tasks.kept import NO_TIME, Kept, check_times, kept_in, spans_of
+from streams_runtime.tasks.kept import NO_TIME, Kept, kept_in, spans_of
 from streams_runtime.tasks.places import places, ways_of
 from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 
@@ -65,10 +65,8 @@ def join_streams(join: StreamsToJoin, stores: Mapping[int, Mapping[str, AnyStore
     `keys` is the keys' serde.
 
     Raises:
-        StreamsException: a record's time is before 1970.
         ProcessorStateException: a store can't be read.
     """
-    check_times("join", join.node.name, join.rows)
     joined = JoinedStreams(join)
     results: list[Result] = []
     partitions: list[int] = []

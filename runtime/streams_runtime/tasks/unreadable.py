@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 
 from streams_runtime.errors import DeserializationException
 from streams_runtime.kafka.producer import Headers
+from streams_runtime.kafka.record_table import LATEST_TIME
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.decode import Account
 from streams_runtime.pipeline.diagnose import reason
@@ -56,19 +58,24 @@ def dead_letters(
 def _failure(compiler: Compiler, source: str, account: Account) -> DeserializationException:
     record = account.first
     assert record is not None
-    why = reason(compiler.decoder(source), record.key, record.value)
+    why = reason(compiler.decoder(source), record.key, record.value, record.time)
     return DeserializationException(record.topic, record.partition, record.offset, why)
 
 
 def _letters(compiler: Compiler, runner: SubTopologyRunner, source: str, batch: BatchInput, topic: str) -> Emission:
-    """The records as they came, with headers that say why (named as in KIP-1034)."""
+    """The records as they came, with headers that say why (named as in KIP-1034).
+
+    A letter has its record's time, or that of the clock if no record may have such a time: brokers would refuse one in
+    the future, and delete one of 1970.
+    """
     decoder = compiler.decoder(source)
     rows = runner.broken(source, batch).to_pylist()
+    now = int(time.time() * 1000)
     headers: list[Headers | None] = []
     for row in rows:
         why = {
             "exception": _EXCEPTION,
-            "message": reason(decoder, row["key"], row["value"]),
+            "message": reason(decoder, row["key"], row["value"], row["time"]),
             "topic": row["_topic"],
             "partition": row["_partition"],
             "offset": row["_offset"],
@@ -80,6 +87,6 @@ def _letters(compiler: Compiler, runner: SubTopologyRunner, source: str, batch: 
         False,
         [row["key"] for row in rows],
         [row["value"] for row in rows],
-        [row["_timestamp"] for row in rows],
+        [row["_timestamp"] if 0 <= row["_timestamp"] <= LATEST_TIME else now for row in rows],
         headers,
     )

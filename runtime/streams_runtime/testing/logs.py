@@ -6,11 +6,12 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from streams_runtime.kafka.partitioner import partition_for
 from streams_runtime.kafka.producer import Headers
-from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.kafka.record_table import RAW_SCHEMA, microseconds
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
 from streams_runtime.testing.outbox import Sent
@@ -82,7 +83,7 @@ def batch_of(records: Sequence[Logged]) -> BatchInput:
         "topic": [each.topic for each in records],
         "partition": [each.partition for each in records],
         "offset": [each.offset for each in records],
-        "timestamp": [each.timestamp * 1000 for each in records],
+        "timestamp": microseconds(np.array([each.timestamp for each in records], np.int64)),
         "headers": [each.headers for each in records],
     }
     arrays = [pa.array(columns[field.name], field.type) for field in RAW_SCHEMA]

@@ -20,7 +20,8 @@ class Record:
     """A record with key and value as Python has them; value None is a tombstone.
 
     One that was read has a UTC datetime as its timestamp; one that is piped may have ms since 1970 as well, or None:
-    its topic's time. Header values are bytes. Two records are equal wherever they lie: `partition` is not compared.
+    its topic's time; times that no record should have, such as -1, may be piped too. Header values are bytes. Two
+    records are equal wherever they lie: `partition` is not compared.
     """
 
     key: object
@@ -31,11 +32,8 @@ class Record:
 
 
 def ms_of(timestamp: Moment) -> int:
-    """A moment in ms since 1970. Raises ValueError for one without a time zone, or before 1970."""
-    ms = last_ms("timestamp", timestamp)
-    if ms < 0:
-        raise ValueError(f"timestamp: {timestamp} is before 1970; Kafka has no such records")
-    return ms
+    """A moment in ms since 1970. Raises ValueError for one without a time zone."""
+    return last_ms("timestamp", timestamp)
 
 
 def headers_of(given: HeadersGiven) -> Headers | None:

@@ -21,8 +21,9 @@ from streams_runtime.topology.store_specs import StoreSpec
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.table_nodes import TableJoinNode, ToTableNode
 
-# CreateTime: a record that is written again or restored keeps the time that it is about.
-_ALL = {"message.timestamp.type": "CreateTime"}
+# CreateTime: a record that is written again or restored keeps the time that it is about. Brokers refuse records whose
+# times are an hour ahead of their clocks (KIP-937); what an input topic has, the topics made of it have to take.
+_ALL = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
 _CHANGELOG = {**_ALL, "cleanup.policy": "compact"}
 # The broker's clock and the records' times differ; Kafka Streams' windowstore.changelog.additional.retention.ms.
 _CLOCK_DIFFERENCE = 24 * 60 * 60 * 1000

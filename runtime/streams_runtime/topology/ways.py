@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streams_runtime.api.aggregates import ADDED
+from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.nodes import AggregateNode, JoinNode, MergeNode, streams_of
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import gathering, stages_of
@@ -26,15 +27,15 @@ def keeps_places(sub: SubTopology) -> bool:
     """Whether a node behind a stage asks for the places of records that its rows came of.
 
     So does one whose inputs come in several stages; what brings a stream and a table's changes, or two streams, into
-    one order; a join whose right side may have a record before its left side has the same one; and a table of what a
-    join of streams gives, whose results have no place in a topic.
+    one order; a join whose right side may have a record before its left side has the same one; and a table or a dedupe
+    of what a join of streams gives, whose results have no place in a topic.
     """
     if gathering(sub):
         return True
     stages = stages_of(sub)
     told = told_aggregates(sub)
     for node in sub.nodes:
-        asks = isinstance(node, ToTableNode) or (isinstance(node, JoinNode) and node.on is None)
+        asks = isinstance(node, ToTableNode | DedupeNode) or (isinstance(node, JoinNode) and node.on is None)
         asks = asks or (isinstance(node, AggregateNode) and (node.name in told or _adds(node)))
         if asks and _behind_streams_that_meet(sub, node.name):
             return True

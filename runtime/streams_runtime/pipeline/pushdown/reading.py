@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.kafka.record_table import LATEST_TIME, RAW_SCHEMA
 from streams_runtime.pipeline.json_read import JsonReader
 
 Column = Callable[[str], pa.Array]
@@ -42,8 +42,9 @@ class Formats:
         """Read some records."""
         raw_keys, values = column("key"), column("value")
         fields, read = self.json.read(values)
-        keys, fit = _keys(raw_keys, self.key)
-        return Read(column, raw_keys, keys, values, fields, read, fit)
+        keys, keys_fit = _keys(raw_keys, self.key)
+        times = column("timestamp")
+        return Read(column, raw_keys, keys, values, fields, read, times, _both(keys_fit, _are_times(times)))
 
 
 def formats_of(key: str, json: JsonReader | None, headers: bool = False) -> Formats | None:
@@ -54,7 +55,7 @@ def formats_of(key: str, json: JsonReader | None, headers: bool = False) -> Form
 @dataclass(frozen=True, slots=True)
 class Read:
     """Some records: their keys as they came and as they are read, their values as they came and the fields of these, of
-    which records these were read, and which keys are what they should be (None: all).
+    which records these were read, their times, and which keys and times are what they should be (None: all).
     """
 
     column: Column
@@ -63,16 +64,17 @@ class Read:
     values: pa.Array
     fields: pa.StructArray
     values_read: pa.BooleanArray
-    keys_fit: pa.BooleanArray | None
+    times: pa.Array
+    fit: pa.BooleanArray | None
 
     @property
     def whole(self) -> pa.BooleanArray:
         """Which records have a key that was read and a value that was."""
-        return self.with_fitting_keys(self.values_read)
+        return self.fitting(self.values_read)
 
-    def with_fitting_keys(self, some: pa.BooleanArray) -> pa.BooleanArray:
-        """Those of `some` whose keys are what they should be."""
-        return some if self.keys_fit is None else pc.and_(some, self.keys_fit)
+    def fitting(self, some: pa.BooleanArray) -> pa.BooleanArray:
+        """Those of `some` whose keys and times are what they should be."""
+        return some if self.fit is None else pc.and_(some, self.fit)
 
     def columns(self, names: Iterable[str], headers: bool = False) -> dict[str, pa.Array]:
         """Columns as expressions see them, of records with a value; without `headers` these are null."""
@@ -83,6 +85,8 @@ class Read:
                     found[name] = self.keys
                 case "_null":
                     found[name] = pa.repeat(False, len(self.keys))
+                case "_timestamp":
+                    found[name] = self.times
                 case "_headers" if not headers:  # to find them may take a call for each record
                     found[name] = pa.nulls(len(self.keys), RAW_SCHEMA.field("headers").type)
                 case _:
@@ -138,8 +142,9 @@ def _keys(data: pa.Array, key_format: str) -> tuple[pa.Array, pa.BooleanArray | 
     if key_format == "string":
         try:
             return data.cast(pa.string()), None
-        except pa.ArrowInvalid:  # Spark takes any bytes for a string
-            return pa.nulls(len(data), pa.string()), pa.repeat(False, len(data))
+        except pa.ArrowInvalid:
+            texts = pa.array([_text(each) for each in data.to_pylist()], pa.string())
+            return texts, pc.equal(texts.is_valid(), data.is_valid())
     width, big_endian, kind = _WIDTH[key_format]
     there = data.is_valid()
     fit = pc.fill_null(pc.equal(pc.binary_length(data), width), True)
@@ -147,3 +152,22 @@ def _keys(data: pa.Array, key_format: str) -> tuple[pa.Array, pa.BooleanArray | 
     joined = b"".join(each or bytes(width) for each in numbers.to_pylist())
     values = np.frombuffer(joined, big_endian).astype(kind.to_pandas_dtype())
     return pa.array(values, kind, mask=numbers.is_null().to_numpy(zero_copy_only=False)), fit
+
+
+def _text(data: bytes | None) -> str | None:
+    """None where it is not UTF-8 too."""
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _are_times(times: pa.Array) -> pa.BooleanArray | None:
+    """Which records have a time that a record may have; None: all of them."""
+    microseconds = times.cast(pa.int64())
+    fit = pc.and_(pc.greater_equal(microseconds, 0), pc.less_equal(microseconds, LATEST_TIME * 1000))
+    return None if fit.true_count == len(fit) else fit
+
+
+def _both(one: pa.BooleanArray | None, other: pa.BooleanArray | None) -> pa.BooleanArray | None:
+    return other if one is None else one if other is None else pc.and_(one, other)

@@ -103,9 +103,9 @@ class TableStage(_InOrder):
     def made_of(self, column: Column) -> Made:
         """What is made of some records. A value that is not there deletes its key."""
         read = self.formats.read(column)
-        whole = read.with_fitting_keys(pc.or_(read.values_read, read.values.is_null()))
-        times = pc.divide(column("timestamp").cast(pa.int64()), 1000)
-        beside = [column(METADATA[name]) for name in self._beside]
+        whole = read.fitting(pc.or_(read.values_read, read.values.is_null()))
+        times = pc.divide(read.times.cast(pa.int64()), 1000)
+        beside = [read.times if name == "_timestamp" else column(METADATA[name]) for name in self._beside]
         all_ = pa.table([column("partition"), read.raw_keys, times, read.values, *beside], schema=self.schema)
         rows = _those(all_, whole)
         return Made(rows, whole, rows[KEY].null_count)
