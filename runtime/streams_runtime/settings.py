@@ -12,7 +12,6 @@ class InstanceSettings:
 
     `instance` is its static name in the group (the pod's name); `host` and `port` where it listens for queries
     (port 0: a free one); `advertised` the host:port that other instances and users reach it by, if that differs.
-    `poll_seconds` is Kafka Streams' poll.ms: the longest wait for records of the restore consumer.
     """
 
     instance: str
@@ -21,4 +20,3 @@ class InstanceSettings:
     host: str = "127.0.0.1"
     port: int = 0
     advertised: str | None = None
-    poll_seconds: float = 0.1
