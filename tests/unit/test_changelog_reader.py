@@ -189,12 +189,13 @@ def test_rounds_with_nothing_to_read_wait_for_poll_ms_and_no_longer(stage: Stage
 def test_poll_ms_is_a_setting_of_the_resource(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A client's reader of changelogs waits as long as spec.processing.pollDuration says."""
     monkeypatch.setattr(updaters, "ChangelogConsumer", lambda *_: stage.consumer)
-    with client("127.0.0.1:9", "app", topology("app"), tmp_path, processing={"pollDuration": "350ms"}) as made:
+    processing = {"pollDuration": "350ms", "streamThreads": 2}  # which share the cores: none begins bulk workers
+    with client("127.0.0.1:9", "app", topology("app"), tmp_path, processing=processing) as made:
         monkeypatch.setattr(made, "_updaters", replace(made._updaters, offsets=stage.brokers))
         updater = made.make_updater("updater")
         updater.start()
         updater.add({stage.a: cast("Any", None)})
-        eventually(lambda: len(stage.consumer.waits) >= 2)
+        eventually(lambda: updater.completed() or len(stage.consumer.waits) >= 2)
         updater.stop()
     assert set(stage.consumer.waits) == {0.35}
 
