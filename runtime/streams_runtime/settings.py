@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from streams_runtime.errors import ConfigException
+
+_INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's rule for group.instance.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +25,10 @@ class InstanceSettings:
     host: str = "127.0.0.1"
     port: int = 0
     advertised: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ConfigException for an instance's name that brokers or client ids can't hold."""
+        if not _INSTANCE.fullmatch(self.instance):
+            raise ConfigException(
+                f"found {self.instance!r} as the instance's name: use letters, digits, . _ and -, at most 249 of them"
+            )
