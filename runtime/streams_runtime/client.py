@@ -82,7 +82,7 @@ class StreamsClient:
         self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
         self.admin = Admin(self.client_properties)
         self.directory = StateDirectory(settings.state_dir, application.application_id, settings.instance)
-        interval = processing.commit_interval.total_seconds()
+        interval, poll = processing.commit_interval.total_seconds(), processing.poll_duration.total_seconds()
         most, keys = processing.max_batch_records or BATCH_RECORDS, None
         if processing.max_batch_records is None and is_added_up(self.topology):
             most, keys = AGGREGATED_RECORDS, AGGREGATED_KEYS
@@ -105,7 +105,7 @@ class StreamsClient:
             application.application_id,
             self._progress,
             standby_progress,
-            settings.poll_seconds,
+            poll,
             once,
         )
         self.standbys = self._make_standbys(processing.standby_replicas)
@@ -131,7 +131,7 @@ class StreamsClient:
         )
         self._life: Life[StreamThread] = Life(settings.instance, works, declared(processing.on_uncaught_exception))
         self._life.machine.add_listener(self._note_transition)
-        self.global_thread: GlobalStreamThread | None = self._make_global_thread(settings.poll_seconds)
+        self.global_thread: GlobalStreamThread | None = self._make_global_thread(poll)
         """Keeps the global tables; None without any."""
 
     @property

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from streams_runtime.errors import ConfigException
+
+_INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's rule for group.instance.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +17,6 @@ class InstanceSettings:
 
     `instance` is its static name in the group (the pod's name); `host` and `port` where it listens for queries
     (port 0: a free one); `advertised` the host:port that other instances and users reach it by, if that differs.
-    `poll_seconds` is Kafka Streams' poll.ms: the longest wait for records of the restore consumer.
     """
 
     instance: str
@@ -21,4 +25,10 @@ class InstanceSettings:
     host: str = "127.0.0.1"
     port: int = 0
     advertised: str | None = None
-    poll_seconds: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Raises ConfigException for an instance's name that brokers or client ids can't hold."""
+        if not _INSTANCE.fullmatch(self.instance):
+            raise ConfigException(
+                f"found {self.instance!r} as the instance's name: use letters, digits, . _ and -, at most 249 of them"
+            )

@@ -182,11 +182,12 @@ class StreamThread:
                     self._work(resources)
                 except BaseException as error:
                     self._report(error)
-                self.machine.move(ThreadState.PENDING_SHUTDOWN)
-                # Stores first: whoever gets the partitions when the member leaves may share the disk.
-                resources.callback(self._end_spark_work)
-                resources.callback(self._updater.stop)
-                resources.callback(self._close_tasks)
+                finally:
+                    # Stores first: whoever gets the partitions when the member leaves may share the disk.
+                    resources.callback(self._end_spark_work)
+                    resources.callback(self._updater.stop)
+                    resources.callback(self._close_tasks)
+                    self.machine.move(ThreadState.PENDING_SHUTDOWN)
         except Exception as error:
             _LOGGER.warning("closing %s: %s: %s", self.name, type(error).__name__, error)
         finally:

@@ -22,6 +22,7 @@ from open_transactions import transaction
 from orders import copies, expected_totals, make_order_topics, orders, topology, totals
 from waiting import DEADLINE, eventually
 
+from streams_runtime.api.names import transactional_id
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidStateStoreException
 from streams_runtime.kafka.broker import EmbeddedBroker
@@ -108,7 +109,7 @@ def test_a_fenced_producer_is_replaced_and_its_tasks_revived_where_the_group_is(
     with client(bootstrap, n, topology(n), tmp_path, processing=ONCE) as made:
         send(bootstrap, f"{n}-orders", orders(range(50)))
         run_until_done(made, [f"{n}-orders", f"{n}-by-user-repartition"])
-        other = TransactionalProducer(made.client_properties, "other", f"{n}-{n}-i-0-1")
+        other = TransactionalProducer(made.client_properties, "other", transactional_id(n, f"{n}-i-0-1"))
         other.initialise()
         with caplog.at_level(logging.WARNING):
             send(bootstrap, f"{n}-orders", orders(range(50, 100)))

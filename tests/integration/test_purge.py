@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from away import standing_still
 from clients import make_topics, send
@@ -9,7 +11,7 @@ from waiting import eventually
 
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.tasks.purge import Purge
 
 pytestmark = pytest.mark.integration
@@ -40,6 +42,25 @@ def test_what_is_processed_of_a_repartition_topic_goes_every_half_minute_and_not
         clock.now += 29
         purge.behind({between: 9, users: 9})
         assert admin.start_offsets([between, users]) == {between: 4, users: 0}
+    finally:
+        admin.close()
+
+
+def test_brokers_that_refuse_to_delete_are_told_of_once_and_end_nothing(broker, namespace, caplog):
+    """They refuse it of a compacted topic, as they do without the right to delete."""
+    between = TopicPartition(f"{namespace}-between", 0)
+    clock, admin = Clock(), Admin({"bootstrap.servers": broker.bootstrap_servers})
+    try:
+        admin.create_topics([TopicSpec(between.topic, 1, config={"cleanup.policy": "compact"})])
+        send(broker.bootstrap_servers, between.topic, [("k", number) for number in range(10)])
+        purge = Purge(admin, [between.topic], clock)
+        for _ in range(3):
+            clock.now += 30
+            purge.behind({between: 4})
+        assert admin.start_offsets([between]) == {between: 0}
+        (said,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+        assert "POLICY_VIOLATION" in said.getMessage()
+        assert "stay in the repartition topics and take space" in said.getMessage()
     finally:
         admin.close()
 

@@ -26,6 +26,7 @@ spec:
   processing:
     streamThreads: 2
     commitInterval: 1m30s
+    pollDuration: 250ms
     maxBatchRecords: 1000
     onDeserializationError: {deadLetter: {topic: broken}}
   code: {configMap: orders-code-1}

@@ -1445,6 +1445,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "found 100",
         "such as 100ms",
     ),
+    "poll-never": (
+        application(processing={"pollDuration": "0ms"}),
+        "spec.processing.pollDuration",
+        "found 0ms",
+        "give 1ms to 10s",
+    ),
+    "poll-long": (
+        application(processing={"pollDuration": "1m"}),
+        "spec.processing.pollDuration",
+        "found 1m",
+        "give 1ms to 10s",
+    ),
     "threads": (
         application(processing={"streamThreads": 0}),
         "spec.processing.streamThreads",

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
+from streams_runtime.errors import BrokerNotAvailableException, ConfigException, ProcessorStateException
 from streams_runtime.kafka.transaction_errors import StaleMemberException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
@@ -94,6 +94,45 @@ def test_a_member_with_an_old_epoch_takes_part_in_the_group_and_reads_the_batch_
     stage.producer.add_offsets.side_effect = StaleMemberException("old")
     assert stage.work() == ["begin", "send", "flush", "abort", "restart"]
     stage.consumer.poll.assert_called_once()
+
+
+CHANGELOG = TopicPartition("app-totals-changelog", 0)
+
+
+def changed(stage: Stage, answer: Any) -> None:
+    """Let the batch change a store whose changelog's end has to be asked for; `answer` is what comes of that."""
+    (store,) = stage.stores
+    store.changelog = CHANGELOG
+    updates = Updates([b"k"], [b"v"], [1])
+    stage.processor.apply = lambda *arguments: (
+        arguments[-1].send() or Outcome([Held(store, updates, None)], {ORDERS: 5})
+    )
+    admin: Any = stage.batches.admin
+    admin.end_offsets.side_effect = [answer]
+
+
+@pytest.mark.parametrize(("ends", "offset"), [({CHANGELOG: 9}, 9), ({}, None)])
+def test_a_changelog_that_is_gone_after_the_commit_leaves_its_store_where_it_was_and_the_batch_committed(
+    ends: dict[TopicPartition, int], offset: int | None
+) -> None:
+    stage = Stage(Mock())
+    changed(stage, ends)
+    assert stage.work() == [*STEPS, "store", "advance"]
+    assert stage.stores[0].write.call_args.args[1] == offset, "None leaves the store's offset as it is"
+    assert stage.batches.counters.batches == 1
+
+
+@pytest.mark.parametrize("failure", [ConfigException("no right"), BrokerNotAvailableException("told to stop")])
+def test_whatever_keeps_the_ends_of_changelogs_from_being_known_a_committed_batch_is_stored_and_not_read_again(
+    failure: Exception,
+) -> None:
+    stage = Stage(Mock())
+    stage.batches.stopping.set()
+    changed(stage, failure)
+    with pytest.raises(type(failure)):
+        stage.work()
+    assert stage.steps == [*STEPS, "store", "advance"]
+    assert stage.stores[0].write.call_args.args[1] is None
 
 
 def test_a_store_that_can_not_be_written_keeps_no_other_from_what_is_committed() -> None:

@@ -105,6 +105,7 @@ def test_defaults_are_the_models_own():
     assert schema_at("spec.replicas")["default"] == 1
     assert schema_at("spec.internalTopics.setup")["default"] == "automatic"
     assert schema_at("spec.processing.commitInterval")["default"] == "100ms"
+    assert schema_at("spec.processing.pollDuration")["default"] == "100ms"
     assert schema_at("spec.processing.onDeserializationError")["default"] == "fail"
 
 

@@ -81,6 +81,7 @@ class Brokers:
     ends: dict[int, int] = field(default_factory=lambda: {0: 0})
     away: bool = False
     there: bool = True
+    unnamed: set[int] = field(default_factory=set)
 
     def describe_topics(self, names: Collection[str], config: bool = True) -> dict[str, TopicDescription]:
         assert (list(names), config) == (["t"], False)
@@ -89,13 +90,13 @@ class Brokers:
         return {"t": TopicDescription("t", len(self.ends), 1, {}, self.id)} if self.there else {}
 
     def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return dict.fromkeys(partitions, 0)
+        return {each: 0 for each in partitions if each.partition not in self.unnamed}
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], read_committed: bool = False
     ) -> dict[TopicPartition, int]:
         del read_committed
-        return {each: self.ends[each.partition] for each in partitions}
+        return {each: self.ends[each.partition] for each in partitions if each.partition not in self.unnamed}
 
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         return dict.fromkeys(names, self.id)
@@ -180,6 +181,15 @@ def test_an_empty_topic_is_complete_and_a_missing_one_is_named(played: Played) -
     played.brokers.there = True
     assert played.topics.begin() == ()
     assert played.topics.complete
+
+
+def test_a_partition_that_the_brokers_do_not_name_yet_is_asked_for_again_and_not_left_out(played: Played) -> None:
+    played.brokers.ends, played.brokers.unnamed = {0: 3, 1: 4}, {0}
+    with pytest.raises(BrokerNotAvailableException, match=r"do not name .* t-0"):
+        played.topics.begin()
+    played.brokers.unnamed.clear()
+    assert played.topics.begin() == ()
+    assert played.consumer.assigned == {0: 0, 1: 0}
 
 
 def test_a_store_that_is_ahead_of_its_log_is_emptied_and_read_from_the_beginning(

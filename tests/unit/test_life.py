@@ -124,6 +124,46 @@ def test_a_thread_that_does_not_end_within_the_grace_is_hurried() -> None:
     assert stage.hurried == 1
 
 
+def test_what_fails_while_threads_are_closed_keeps_nothing_open(caplog: pytest.LogCaptureFixture) -> None:
+    """Spark's JVM is gone, say, when its jobs are to be cancelled: threads are waited for, and all is freed."""
+    stage = Stage(threads=2)
+    stage.start()
+    for each in stage.made:
+        each.stubborn = True
+
+    def hurry() -> None:
+        for each in stage.made:
+            each.end()
+        raise ConnectionError("the JVM is gone")
+
+    object.__setattr__(stage.life._works, "hurry", hurry)
+    with caplog.at_level(logging.WARNING):
+        stage.life.fail(BOOM)
+        assert stage.life.wait_for(ClientState.ERROR, timeout=LONG)
+    assert not stage.open
+    assert all(each.awaited for each in stage.made)
+    assert "ConnectionError: the JVM is gone" in caplog.text
+
+
+def test_a_thread_that_cannot_be_told_to_stop_keeps_no_other_from_it_and_nothing_open(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(threads=3)
+    stage.start()
+    first, *others = stage.made
+    first.end()
+
+    def stop() -> None:
+        raise RuntimeError("can't be told")
+
+    monkeypatch.setattr(first, "stop", stop)
+    assert stage.life.close(LONG)
+    assert stage.state is ClientState.NOT_RUNNING
+    assert not stage.open
+    assert [each.asked_to_stop for each in others] == [True, True]
+    assert "RuntimeError: can't be told" in caplog.text
+
+
 def test_listeners_and_handlers_are_set_in_created_only() -> None:
     stage = Stage()
     stage.start()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from changelog_records import Change
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from restore_heard import Heard
@@ -18,28 +18,6 @@ from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.state.rocksdb import write_sst
 from streams_runtime.state.store import KeyValueStore, Updates, stamp
 from streams_runtime.topology.plan import TaskId
-
-
-@dataclass(frozen=True)
-class Change:
-    """A record of a changelog, as librdkafka's binding gives it."""
-
-    number: int
-    k: bytes | None
-    v: bytes | None
-    time: int = 7
-
-    def offset(self) -> int:
-        return self.number
-
-    def key(self) -> bytes | None:
-        return self.k
-
-    def value(self) -> bytes | None:
-        return self.v
-
-    def timestamp(self) -> tuple[int, int]:
-        return (1, self.time)
 
 
 @pytest.fixture

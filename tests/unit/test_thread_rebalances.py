@@ -6,6 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from streams_runtime.kafka.group_consumer import Membership
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.directory import StateDirectory
@@ -70,6 +72,25 @@ class Group:
     def _check_topics(self) -> dict[str, int]:
         self.checks += 1
         return {"orders": 2}
+
+
+def test_a_thread_whose_end_can_not_be_told_closes_its_tasks_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("nobody hears it")
+
+    group, closed = Group(tmp_path), list[str]()
+    thread = group.thread
+    thread._application.admin = SimpleNamespace(wait_for_broker=refuse)
+    thread._application.engine = SimpleNamespace(cancel_jobs=closed.append)
+    monkeypatch.setattr(thread, "_on_exception", refuse)
+    monkeypatch.setattr(thread._updater, "stop", lambda: closed.append("updater"), raising=False)
+    monkeypatch.setattr(thread.tasks, "close", lambda: closed.append("tasks"))
+    thread._thread.start()
+    thread._thread.join()
+    assert closed == ["tasks", "updater", "app-0-StreamThread-1"]
+    assert group.take()[-2:] == [ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD]
 
 
 def test_a_thread_is_assigned_revoked_assigned_anew_and_runs_once_its_tasks_are_restored(tmp_path: Path) -> None:

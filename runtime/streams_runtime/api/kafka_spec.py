@@ -17,6 +17,8 @@ from streams_runtime.api.base import Model
 from streams_runtime.api.values import Duration, Property, format_duration, refusal
 
 _COMMIT_INTERVAL = timedelta(milliseconds=100)
+_POLL_DURATION = timedelta(milliseconds=100)
+LEAST_POLL, MOST_POLL = timedelta(milliseconds=1), timedelta(seconds=10)
 
 
 class SecretRef(Model):
@@ -152,6 +154,12 @@ class ProcessingSpec(Model):
         default=_COMMIT_INTERVAL,
         description="Longest time between commits: bounds what a crash does twice. 0ms: every batch.",
         json_schema_extra={"default": format_duration(_COMMIT_INTERVAL)},
+    )
+    poll_duration: Duration = Field(
+        default=_POLL_DURATION,
+        description="Kafka Streams' poll.ms: the longest wait for records in one read of changelogs and of global"
+        " tables' topics. 1ms to 10s; a rebalance waits for a read that goes on.",
+        json_schema_extra={"default": format_duration(_POLL_DURATION)},
     )
     max_batch_records: int | None = Field(
         default=None,

@@ -68,6 +68,15 @@ def repartition_topic(application_id: str, step: str) -> str:
     return f"{application_id}-{step}-repartition"
 
 
+def transactional_id(application_id: str, member: str) -> str:
+    """The transactional id of a thread, by its static name in the group (`instance-thread`).
+
+    It begins with `application_id-`, by which access lists give rights (as Kafka Streams' does). No application id has
+    a colon, so the first one ends the application's part: `a` with the member `b-c-1` and `a-b` with `c-1` differ.
+    """
+    return f"{application_id}-:{member}"
+
+
 def dedupe_store(step: str) -> str:
     """The store of a dedupe step: which ids it has seen, and when."""
     return f"{step}-dedupe-store"

@@ -9,13 +9,14 @@ from itertools import chain
 from streams_runtime.api.avro_checks import registry_mistakes
 from streams_runtime.api.function_checks import function_mistakes
 from streams_runtime.api.init_checks import init_mistakes
-from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec
+from streams_runtime.api.kafka_spec import LEAST_POLL, MOST_POLL, InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.not_yet import global_table_limits, state_limits, table_limits
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
 from streams_runtime.api.pod_spec import TemplateSpec
 from streams_runtime.api.query_checks import query_mistakes
 from streams_runtime.api.spark_checks import spark_mistakes
+from streams_runtime.api.values import format_duration
 from streams_runtime.errors import Mistake
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
@@ -47,7 +48,11 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(function_mistakes(parts.topology.functions))
     if parts.processing:
         sources = [source.model for source in parts.sources if source.model]
-        checks += [table_limits(parts.processing, sources), global_table_limits(parts.processing, sources)]
+        checks += [
+            _processing(parts.processing),
+            table_limits(parts.processing, sources),
+            global_table_limits(parts.processing, sources),
+        ]
     yield from chain.from_iterable(checks)
 
 
@@ -57,6 +62,14 @@ def _kafka(kafka: KafkaSpec) -> Iterator[Mistake]:
         if match is None or not 0 < int(match[2]) < 65536:
             found = f"found {address.strip()!r}, which is no address"
             yield Mistake("spec.kafka.bootstrapServers", found, "write host:port, several joined by commas")
+
+
+def _processing(processing: ProcessingSpec) -> Iterator[Mistake]:
+    # Without a wait an idle reader takes a processor; a long one keeps a rebalance waiting for its end.
+    if not LEAST_POLL <= processing.poll_duration <= MOST_POLL:
+        least, most = format_duration(LEAST_POLL), format_duration(MOST_POLL)
+        found = f"found {format_duration(processing.poll_duration)}"
+        yield Mistake("spec.processing.pollDuration", found, f"give {least} to {most}; 100ms is the default")
 
 
 def _topic_properties(internal: InternalTopicsSpec, topics: list[str]) -> Iterator[Mistake]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Generic, Protocol, TypeVar
 
 from streams_runtime.errors import TimeoutException
@@ -126,19 +127,21 @@ class Crew(Generic[T]):
             successor.start()
 
     def close(self, grace: float, hurry: Callable[[], None]) -> None:
-        """End all threads, `hurry` them after `grace` seconds, and return when all are gone. No thread starts then."""
+        """End all threads, `hurry` them after `grace` seconds, and return when all are gone. No thread starts then.
+
+        Whatever one of these steps raises is raised when all are gone: no other is left out for it.
+        """
         with self._lock:
             self._closing.set()
             threads, successors = self.threads, list(self._replacing.values())
-        for each in threads:
-            each.stop()
-        deadline = time.monotonic() + grace
-        if not all(each.join(max(deadline - time.monotonic(), 0)) for each in threads):
-            hurry()
-        for each in threads:
-            each.join()
-        for successor in successors:
-            successor.join()
+        with ExitStack() as ending:  # carried out from the last one to the first
+            for successor in successors:
+                ending.callback(successor.join)
+            for each in threads:
+                ending.callback(each.join)
+            ending.callback(_hurried, threads, grace, hurry)
+            for each in threads:
+                ending.callback(each.stop)
 
     def _to_remove(self) -> T | None:
         if self._closing.is_set():
@@ -162,3 +165,10 @@ class Crew(Generic[T]):
                 successor.start()
         except Exception as error:
             self._failed(error)
+
+
+def _hurried(threads: Sequence[Hand], grace: float, hurry: Callable[[], None]) -> None:
+    """Wait `grace` seconds for all threads; `hurry` where that is not enough."""
+    deadline = time.monotonic() + grace
+    if not all(each.join(max(deadline - time.monotonic(), 0)) for each in threads):
+        hurry()

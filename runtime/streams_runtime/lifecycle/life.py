@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic
 
@@ -244,10 +245,11 @@ class Life(Generic[T]):
     def _end(self, last: ClientState) -> None:
         """Free everything, then enter the last state: whoever sees it may count on that."""
         try:
-            with self._opening:  # start() has finished what it was at
-                self._crew.close(self._grace, self._works.hurry)
-                self._works.free()
-        except Exception:  # a defect; whoever waits for the end must not wait for ever
-            _LOGGER.exception("closing client %s", self.owner)
+            with self._opening, ExitStack() as ending:  # start() has finished what it was at
+                ending.callback(self._works.free)  # whatever becomes of the threads
+                ending.callback(self._crew.close, self._grace, self._works.hurry)
+        except Exception as error:  # a defect; whoever waits for the end must not wait for ever
+            _LOGGER.warning("closing client %s: %s: %s", self.owner, type(error).__name__, error)
+            _LOGGER.debug("stack trace", exc_info=error)
         finally:
             self.machine.move(last)

@@ -69,7 +69,7 @@ def beginning(checkpoint: int | None, log: Log, topic_id: str | None = None) -> 
 def look_at(
     offsets: Offsets, group: str, partitions: Collection[TopicPartition], sources: Collection[TopicPartition]
 ) -> dict[TopicPartition, Log]:
-    """The logs of those `partitions` that are there; `sources` are the users' topics among them.
+    """The logs of those `partitions` that the brokers name; `sources` are the users' topics among them.
 
     A group that has not committed there has processed nothing of it.
 
@@ -81,10 +81,11 @@ def look_at(
     ids = offsets.topic_ids({each.topic for each in partitions})
     return {
         each: Log(
-            starts.get(each, 0),
+            starts[each],
             end,
             min(committed.get(each, 0), end) if each in sources else end,
             ids.get(each.topic),
         )
         for each, end in ends.items()
+        if each in starts
     }

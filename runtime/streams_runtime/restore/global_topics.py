@@ -161,13 +161,19 @@ class GlobalTopics:
         self._consumer.add({TopicPartition(each.topic, number): at for number, at in each.positions.items()})
 
     def _logs(self, topic: str, numbers: Iterable[int]) -> dict[int, Log]:
+        """The logs of all partitions. Raises BrokerNotAvailableException while one has no leader that names it."""
         partitions = [TopicPartition(topic, number) for number in numbers]
         starts = self._brokers.start_offsets(partitions)
         ends = self._brokers.end_offsets(partitions)
         limits = self._brokers.end_offsets(partitions, read_committed=True) if self._read_committed else ends
         ids = self._brokers.topic_ids({topic})
-        found = (each for each in partitions if each in ends)
-        return {each.partition: Log(starts[each], ends[each], limits[each], ids.get(topic)) for each in found}
+        unnamed = [str(each) for each in partitions if not (each in starts and each in ends and each in limits)]
+        if unnamed:
+            raise BrokerNotAvailableException(
+                f"the brokers do not name the ends of {', '.join(unnamed)} yet, of which a global table is made: their"
+                " leaders are being chosen. Asking again"
+            )
+        return {each.partition: Log(starts[each], ends[each], limits[each], ids.get(topic)) for each in partitions}
 
     def _keep_up_with_topics(self) -> bool:
         """From time to time: see to topics that have gone, were made anew, or have more partitions; whether any was."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from streams_runtime.errors import TaskCorruptedException
+from streams_runtime.errors import IllegalStateException, TaskCorruptedException
 from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
@@ -20,6 +21,7 @@ from streams_runtime.topology.plan import TaskId
 
 _BATCH_RECORDS = 20_000
 _BULK_RECORDS = 100_000  # from this many on, starting worker processes pays
+_ASK_SECONDS = 1.0  # until the brokers are asked again for a changelog that they do not name yet
 
 
 class RestoringTask(Protocol):
@@ -51,7 +53,7 @@ class StoreChangelogReader:
     say read_committed. `on_read` hears how far a bulk load has read, between what it applies.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each is a part that it works with
         self,
         consumer: ChangelogConsumer,
         offsets: Offsets,
@@ -61,9 +63,11 @@ class StoreChangelogReader:
         poll_seconds: float = 0.1,
         exactly_once: bool = False,
         on_read: Callable[[TopicPartition, int], None] = lambda *_: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._exactly_once = exactly_once
         self._on_read = on_read
+        self._clock = clock
         self._consumer = consumer
         self._offsets = offsets
         self._group = group
@@ -72,15 +76,25 @@ class StoreChangelogReader:
         self._poll_seconds = poll_seconds
         self._restorers: dict[TopicPartition, StateRestorer] = {}
         self._needs_initializing: set[TopicPartition] = set()
+        self._unnamed: set[TopicPartition] = set()  # those of needs_initializing that the brokers did not name
+        self._initialize_at = 0.0
         self._needs_restoring: set[TopicPartition] = set()
         self._loading: set[TopicPartition] = set()  # those of needs_restoring that the bulk loader has
 
     def register(self, restorer: StateRestorer) -> None:
-        """Restore this store with the next calls of `restore`."""
+        """Restore this store with the next calls of `restore`.
+
+        Raises:
+            IllegalStateException: its changelog partition is registered already; `unregister` that one first.
+        """
+        if restorer.partition in self._restorers:
+            raise IllegalStateException(
+                f"there is already a restorer registered for {restorer.partition}, of the store"
+                f" {self._restorers[restorer.partition].store_name}: unregister it first"
+            )
         restorer.set_user_restore_listener(self._listener)
         self._restorers[restorer.partition] = restorer
-        sayings.added(restorer.partition)
-        self._needs_initializing.add(restorer.partition)
+        self._initialize_next(restorer.partition)
 
     def unregister(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget these partitions; those that are not complete are suspended."""
@@ -98,6 +112,7 @@ class StoreChangelogReader:
                 restorer.restore_suspended()
             self._needs_restoring.discard(partition)
             self._needs_initializing.discard(partition)
+            self._unnamed.discard(partition)
         if not self._needs_restoring:
             self._consumer.unsubscribe()
 
@@ -122,22 +137,29 @@ class StoreChangelogReader:
     @property
     def loading(self) -> bool:
         """Whether the bulk loader is at work, or may be as soon as what is new is initialized."""
-        return bool(self._needs_initializing or self._loading)
+        return bool(self._needs_initializing - self._unnamed or self._loading)
 
     def restored_offsets(self) -> dict[TopicPartition, int]:
-        """Where each persistent store has got to."""
-        return {each: it.restored_offset for each, it in self._restorers.items() if it.persistent}
+        """The changelog offset up to which each persistent store is complete; none of those still to be initialized."""
+        known = {each: it for each, it in self._restorers.items() if each not in self._needs_initializing}
+        return {each: it.restored_offset for each, it in known.items() if it.persistent}
 
     def restore(self, tasks: RestoringTasks) -> set[TopicPartition]:
         """One round: initialize what is new, apply what comes within poll.ms; returns what is complete now.
+
+        A changelog that the brokers do not name (it is just being made, its leader is being chosen) may hold all of
+        its store: it is asked for again every second, and the others go on.
 
         Raises:
             BrokerNotAvailableException: nothing is lost; call again.
             ProcessorStateException: a store can't be written; its offset and data agree.
         """
-        completed = self._initialize(tasks) if self._needs_initializing else set()
+        due = self._needs_initializing and self._clock() >= self._initialize_at
+        completed = self._initialize(tasks) if due else set()
         if not self._needs_restoring:
             self._consumer.unsubscribe()
+            if self._needs_initializing and not completed:
+                self._consumer.poll(_BATCH_RECORDS, self._poll_seconds)
             return completed
         self._take_over_loaded()
         if self._needs_restoring - self._loading:
@@ -157,28 +179,29 @@ class StoreChangelogReader:
         return completed
 
     def _initialize(self, tasks: RestoringTasks) -> set[TopicPartition]:
-        """Find each new partition's end; those that are there already, or have no topic, are complete at once."""
+        """Find each new partition's end; those that are there already are complete at once."""
         new = {each: self._restorers[each] for each in self._needs_initializing}
         sources = [each for each, restorer in new.items() if restorer.source_changelog]
         logs = look_at(self._offsets, self._group, new, sources)
-        self._needs_initializing.clear()
+        unnamed = new.keys() - logs.keys()
+        for each in sorted(unnamed - self._unnamed):
+            sayings.unnamed(new[each].store_name, each)
+        self._needs_initializing, self._unnamed = set(unnamed), set(unnamed)
+        self._initialize_at = self._clock() + _ASK_SECONDS
         to_start: dict[TopicPartition, Beginning] = {}
-        for restorer in new.values():
-            self._unless_damaged(restorer, partial(self._find_beginning, restorer, logs, to_start, tasks))
+        for each, log in logs.items():
+            self._unless_damaged(new[each], partial(self._find_beginning, new[each], log, to_start, tasks))
         self._start_restoration(to_start, logs)
-        return {each for each in new if each not in to_start and each in self._restorers}
+        return {each for each in logs if each not in to_start and each in self._restorers}
+
+    def _initialize_next(self, partition: TopicPartition) -> None:
+        sayings.added(partition)
+        self._needs_initializing.add(partition)
+        self._initialize_at = 0.0
 
     def _find_beginning(
-        self,
-        restorer: StateRestorer,
-        logs: Mapping[TopicPartition, Log],
-        to_start: dict[TopicPartition, Beginning],
-        tasks: RestoringTasks,
+        self, restorer: StateRestorer, log: Log, to_start: dict[TopicPartition, Beginning], tasks: RestoringTasks
     ) -> None:
-        log = logs.get(restorer.partition)
-        if log is None:
-            restorer.position = restorer.checkpoint or 0
-            return
         begin = restorer.prepare(log, partial(self._wipe, restorer.partition, tasks))
         if begin.offset < log.limit:
             to_start[restorer.partition] = begin
@@ -258,7 +281,7 @@ class StoreChangelogReader:
         self._needs_restoring.discard(partition)
         restorer.restore_suspended()
         self._wipe(partition, tasks)
-        self.register(restorer)
+        self._initialize_next(partition)
 
     def _unless_damaged(self, restorer: StateRestorer, step: Callable[[], object]) -> bool:
         """Do `step`; a store with damaged files is left to whoever has its task, and the others go on."""

@@ -48,6 +48,16 @@ def restoring(partition: TopicPartition, offset: int, end: int) -> None:
     _LOGGER.debug("Restoring partition %s from offset %d to endOffset %d", partition, offset, end)
 
 
+def unnamed(store: str, partition: TopicPartition) -> None:
+    """The brokers were asked for a changelog and did not name it."""
+    _LOGGER.warning(
+        "the brokers do not name the changelog %s of the store %s: its topic is not there, or its leader is being"
+        " chosen. The store waits for it, and the brokers are asked again every second",
+        partition,
+        store,
+    )
+
+
 def wiped(store: str, partition: TopicPartition, why: str) -> None:
     """A store's contents can't be gone on from."""
     _LOGGER.warning(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from streams_runtime.errors import TaskCorruptedException
+from streams_runtime.errors import IllegalStateException, TaskCorruptedException
 from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
@@ -72,7 +72,16 @@ class StandbyReader:
         return bool(self._restorers)
 
     def register(self, restorer: StateRestorer) -> None:
-        """Follow this store's changelog from the next round on."""
+        """Follow this store's changelog from the next round on.
+
+        Raises:
+            IllegalStateException: it is followed already; `unregister` that one first.
+        """
+        if restorer.partition in self._restorers:
+            raise IllegalStateException(
+                f"there is already a standby registered for {restorer.partition}, of the store"
+                f" {self._restorers[restorer.partition].store_name}: unregister it first"
+            )
         self._restorers[restorer.partition] = restorer
         self._new.add(restorer.partition)
         self._begin_at = 0.0

@@ -133,9 +133,12 @@ class Batches:
         if outcome is None:
             self.give_up()  # the partitions may have gone to others, who read the batch again
             return
-        ends = self._changelog_ends(outcome)
+        ends: Mapping[TopicPartition, int] = {}
         committed = time.monotonic()
-        self._store(outcome, ends)
+        try:
+            ends = self._changelog_ends(outcome)
+        finally:
+            self._store(outcome, ends)
         self.counters.batches += 1
         _LOGGER.debug(
             "batch of %d records: %.2f s waiting for Spark, %.2f s until committed, %.2f s storing",
@@ -162,21 +165,30 @@ class Batches:
             raise
 
     def _store(self, outcome: Outcome, ends: Mapping[TopicPartition, int]) -> None:
-        """Write what is committed. A store that fails keeps no other from its updates, which nobody sends again."""
+        """Write what is committed, and go on behind it, whatever fails: nobody sends it again.
+
+        A store whose changelog has no end in `ends` (it was deleted, or could not be asked for) keeps the offset that
+        it has: restored from there it comes to the same.
+        """
         failures = []
-        for held in outcome.held:
-            self.stopping.is_set()  # a sign of life
-            if held.store.is_open:
-                try:
-                    held.store.write(held.updates, ends[held.store.changelog] if held.offset is None else held.offset)
-                except StreamsException as error:
-                    failures.append(error)
-        self.intake.advance(outcome.offsets)
+        try:
+            for held in outcome.held:
+                self.stopping.is_set()  # a sign of life
+                if held.store.is_open:
+                    try:
+                        offset = ends.get(held.store.changelog) if held.offset is None else held.offset
+                        held.store.write(held.updates, offset)
+                    except StreamsException as error:
+                        failures.append(error)
+        finally:
+            self.intake.advance(outcome.offsets)
         if failures:
             raise failures[0]
 
     def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
-        """Where the changelogs end now that all is acknowledged; this thread alone writes them."""
+        """Where the changelogs end now that all is acknowledged; this thread alone writes them. Those that are gone
+        are left out.
+        """
         written = {held.store.changelog for held in outcome.held if held.offset is None}
         while written:
             try:

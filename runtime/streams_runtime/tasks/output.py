@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from streams_runtime.api.names import transactional_id
 from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.transactions import TransactionalProducer
@@ -38,8 +39,8 @@ class Output:
         """
         client_id = f"{self._membership.client_id}|producer"
         if self._producer is None and self._exactly_once:
-            transactional_id = f"{self._membership.group}-{self._membership.instance_id}"
-            self._producer = TransactionalProducer(self._properties, client_id, transactional_id, self._in_vain)
+            name = transactional_id(self._membership.group, self._membership.instance_id)
+            self._producer = TransactionalProducer(self._properties, client_id, name, self._in_vain)
         elif self._producer is None:
             self._producer = BatchProducer(self._properties, client_id, self._in_vain)
         if isinstance(self._producer, TransactionalProducer):
