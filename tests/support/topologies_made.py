@@ -11,7 +11,7 @@ import itertools
 import json
 import random
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,7 +134,9 @@ def _aggregate(columns: Mapping[str, str], window: Mapping[str, Any] | None = No
 
 
 def _split(made: Made) -> None:
-    name = made.step(split=[{"name": "even", "where": "v % 2 = 0"}, {"name": "large", "where": "v > 5"}], default="rest")
+    name = made.step(
+        split=[{"name": "even", "where": "v % 2 = 0"}, {"name": "large", "where": "v > 5"}], default="rest"
+    )
     made.sink(f"{name}.rest")
     made.at = f"{name}.even"
 
@@ -255,7 +257,9 @@ KINDS: Mapping[str, Kind] = {
     "left join stream": Kind((STREAM,), _same, _with_stream("left")),
     "outer join stream": Kind((STREAM,), _same, _with_stream("outer")),
     "join with itself": Kind((STREAM,), _same, _with_itself),
-    "toTable": Kind((STREAM,), _gives(TABLE), lambda made: void(made.step(toTable={"store": f"s{len(made.steps)}-store"}))),
+    "toTable": Kind(
+        (STREAM,), _gives(TABLE), lambda made: void(made.step(toTable={"store": f"s{len(made.steps)}-store"}))
+    ),
     "sum": Kind((STREAM,), _gives(TABLE), _aggregate(SUMS)),
     "least": Kind((STREAM,), _gives(TABLE), _aggregate(LEAST)),
     "ends": Kind((STREAM,), _gives(TABLE), _aggregate(ENDS)),
@@ -283,7 +287,19 @@ KINDS: Mapping[str, Kind] = {
 }
 Place = tuple[str, str]
 """A kind of step, and what it stands behind."""
+Pair = tuple[Place, str]
+"""A kind of step, and what stands behind it."""
 Chain = Sequence[str]
+
+_IN_ORDER = ("ends", "reduce", "class", "tumbling reduce", "hopping", "sliding class")
+_IN_ORDER_OF_SESSIONS = ("session closed", "session reduce", "session class")
+_NOT_KEPT = ("where", "select", "join table", "left join table", "outer join table")
+REFUSED: Mapping[Pair, str] = {
+    **{((("flatMap", STREAM)), name): "no order by their offsets" for name in (*_IN_ORDER, *_IN_ORDER_OF_SESSIONS)},
+    **{((name, TABLE), "look up"): "whose rows no store keeps" for name in _NOT_KEPT},
+    (("foreign key to", TABLE), "foreign key to"): "'g' is STRING, and the key of 's0' is BIGINT",
+}
+"""Pairs that fit and can't be all the same, with the words by which they are refused."""
 
 _LEADS: Mapping[str, tuple[str, ...]] = {
     STREAM: (),
@@ -325,14 +341,14 @@ def end_of(chain: Chain, begins: str) -> str:
     return begins
 
 
-def pairs() -> Iterator[tuple[Place, str]]:
+def pairs() -> Iterator[Pair]:
     """Every kind, behind everything that it may stand behind, with every kind that may stand behind it."""
     for name, before in places():
         gives = KINDS[name].gives(before)
         yield from (((name, before), other) for other, kind in KINDS.items() if gives in kind.takes)
 
 
-def pairs_in(chain: Chain, begins: str) -> list[tuple[Place, str]]:
+def pairs_in(chain: Chain, begins: str) -> list[Pair]:
     """Those that a chain has."""
     found, before = [], begins
     for name, other in itertools.pairwise(chain):
@@ -341,31 +357,37 @@ def pairs_in(chain: Chain, begins: str) -> list[tuple[Place, str]]:
     return found
 
 
-def covering(source: random.Random, most: int, refused: Callable[[Chain, str], bool]) -> Iterator[tuple[str, Chain]]:
-    """Chains of up to `most` steps, each with what it begins at, that have every pair among them.
+def covering(
+    source: random.Random, wanted: Iterable[Pair], most: int, refused: Callable[[Chain, str], bool]
+) -> Iterator[tuple[str, Chain]]:
+    """Chains of up to `most` steps, each with what it begins at, that have all of these pairs among them.
 
-    `refused` says whether a chain is. What is refused by itself, two steps behind a source, is in none.
+    `refused` says whether a chain is, as some are that put what is refused in pairs further apart. None of the pairs
+    is refused by itself.
     """
-    left = dict.fromkeys(pair for pair in pairs() if not refused(*_alone(pair)))
+    left = dict.fromkeys(wanted)
     while left:
         pair = source.choice(list(left))
-        chain, begins = _alone(pair)
-        before = end_of(chain, begins)
-        while len(chain) < most:
-            place = (chain[-1], end_of(chain[:-1], begins))
-            nexts = [name for name, kind in KINDS.items() if before in kind.takes]
-            source.shuffle(nexts)
-            nexts.sort(key=lambda name: (place, name) not in left)
-            longer = next((each for name in nexts if not refused(each := (*chain, name), begins)), None)
-            if longer is None:
-                break
-            chain, before = longer, end_of(longer, begins)
+        chain, begins = alone(pair)
+        while len(chain) < most and (longer := _longer(chain, begins, left, source)) is not None:
+            chain = longer
+        least, _ = alone(pair)
+        while len(chain) > len(least) and refused(chain, begins):
+            chain = chain[:-1]
         for each in pairs_in(chain, begins):
             left.pop(each, None)
         yield begins, chain
 
 
-def _alone(pair: tuple[Place, str]) -> tuple[Chain, str]:
+def _longer(chain: Chain, begins: str, left: Mapping[Pair, None], source: random.Random) -> Chain | None:
+    """The chain with one kind more, one of these pairs if there is one; None where nothing can follow."""
+    before, place = end_of(chain, begins), (chain[-1], end_of(chain[:-1], begins))
+    nexts = [name for name, kind in KINDS.items() if before in kind.takes and (place, name) not in REFUSED]
+    wanted = [name for name in nexts if (place, name) in left]
+    return (*chain, source.choice(wanted or nexts)) if nexts else None
+
+
+def alone(pair: Pair) -> tuple[Chain, str]:
     """The shortest chain with a pair, and what it begins at."""
     (name, before), other = pair
     return (*led_to(before), name, other), TABLE if before == TABLE else STREAM
@@ -382,20 +404,21 @@ _BAD_KEYS: Mapping[str, bytes] = {"long": b"abc", "json": b"{"}
 _BAD_VALUES = (b"nope", b'{"v":', b'{"v":"text"}', b"[1]")
 
 
-def records_for(document: Mapping[str, Any], source: random.Random, count: int) -> list[Given]:
+def records_for(document: Mapping[str, Any], source: random.Random, count: int, disorder: bool = True) -> list[Given]:
     """Records of all topics that the application reads, in an order in which they may come.
 
-    Their times are out of order by up to four seconds, some are equal within a topic and none between two. With a
-    policy for them some records can't be read.
+    Times of a topic are out of order by up to four seconds, or never; some are equal within a topic, and none between
+    two. With a policy for them some records can't be read.
     """
     spec = document["spec"]
     bad = spec["processing"]["onDeserializationError"] != "fail"
-    topics = [each for each in spec["topology"]["sources"]]
+    topics = list(spec["topology"]["sources"])
     now, found, last = _BASE, [], dict.fromkeys(range(len(topics)), _BASE)
     for _ in range(count):
         number = source.randrange(len(topics)) if source.random() < 0.6 else 0
         now += 100 * source.choice((0, 1, 3, 10, 30))
-        time = now - (100 * source.randrange(40) if source.random() < 0.3 else 0) + number
+        back = 100 * source.randrange(40) if source.random() < 0.3 else 0
+        time = now - (back if disorder else 0) + number
         if source.random() < 0.1:
             time = last[number] + number if last[number] == _BASE else last[number]
         last[number] = time
@@ -404,15 +427,15 @@ def records_for(document: Mapping[str, Any], source: random.Random, count: int) 
 
 
 def _record(topic: Mapping[str, Any], time: int, source: random.Random, bad: bool) -> Given:
-    format = topic["key"]["format"]
-    key: bytes | None = None if source.random() < 0.08 else source.choice(_KEYS[format])
+    keys = topic["key"]["format"]
+    key: bytes | None = None if source.random() < 0.08 else source.choice(_KEYS[keys])
     value: bytes | None = None
     if source.random() > 0.12:
         columns = {"v": source.choice((None, *range(-9, 10))), "g": source.choice((None, *"aabc"))}
         value = json.dumps({name: each for name, each in columns.items() if source.random() < 0.9}).encode()
     if bad and source.random() < 0.15:
-        if format in _BAD_KEYS and source.random() < 0.4:
-            key = _BAD_KEYS[format]
+        if keys in _BAD_KEYS and source.random() < 0.4:
+            key = _BAD_KEYS[keys]
         else:
             value = source.choice(_BAD_VALUES)
     headers = (("trace", b"1"), ("letter", None)) if source.random() < 0.2 else ()

@@ -14,7 +14,10 @@ Env = Mapping[str, Any]
 
 
 def evaluate(text: str, env: Env) -> Any:
-    """The value of an expression; columns that a row lacks are null. Raises NotImplementedError for what it does not know."""
+    """The value of an expression; columns that a row lacks are null.
+
+    Raises NotImplementedError for what the model does not know.
+    """
     return _value(_parsed(text), env)
 
 
@@ -45,32 +48,9 @@ def _value(tree: exp.Expression, env: Env) -> Any:
     if (binary := _BINARY.get(type(tree))) is not None:
         left, right = _value(tree.left, env), _value(tree.right, env)
         return None if left is None or right is None else binary(left, right)
-    match tree:
-        case exp.Paren():
-            return _value(tree.this, env)
-        case exp.Literal():
-            return tree.this if tree.is_string else int(tree.this)
-        case exp.Null():
-            return None
-        case exp.Column():
-            return _column(tree, env)
-        case exp.Coalesce():
-            return next((found for each in _arguments(tree) if (found := _value(each, env)) is not None), None)
-        case exp.Is():
-            return _value(tree.this, env) is None
-        case exp.Not():
-            inner = _value(tree.this, env)
-            return None if inner is None else not inner
-        case exp.Cast():
-            return _cast(_value(tree.this, env), tree.to.sql("spark").lower())
-        case exp.Concat():
-            found = [_text(_value(each, env)) for each in tree.expressions]
-            return None if None in found else "".join(found)
-        case exp.Array():
-            return [_value(each, env) for each in tree.expressions]
-        case exp.Struct():
-            return json.dumps(_struct(tree, env), separators=(",", ":"))
-    raise NotImplementedError(f"{tree.sql('spark')} ({type(tree).__name__})")
+    if (other := _OTHERS.get(type(tree))) is None:
+        raise NotImplementedError(f"{tree.sql('spark')} ({type(tree).__name__})")
+    return other(tree, env)
 
 
 def _column(tree: exp.Column, env: Env) -> Any:
@@ -80,14 +60,20 @@ def _column(tree: exp.Column, env: Env) -> Any:
     return env.get(tree.name)
 
 
-def _arguments(tree: exp.Coalesce) -> list[exp.Expression]:
-    return [tree.this, *tree.expressions]
+def _coalesced(tree: exp.Expression, env: Env) -> Any:
+    values = (_value(each, env) for each in (tree.this, *tree.expressions))
+    return next((value for value in values if value is not None), None)
 
 
-def _struct(tree: exp.Struct, env: Env) -> dict[str, Any]:
-    """A struct as Spark writes it as JSON: fields that are null are left out."""
-    fields = ((each.this.name, _value(each.expression, env)) for each in tree.expressions)
-    return {name: value for name, value in fields if value is not None}
+def _concatenated(tree: exp.Expression, env: Env) -> Any:
+    texts = [_text(_value(each, env)) for each in tree.expressions]
+    return None if None in texts else "".join(texts)
+
+
+def _struct(tree: exp.Expression, env: Env) -> str:
+    """A struct as its JSON, which is what keys are known by."""
+    fields = {each.this.name: _value(each.expression, env) for each in tree.expressions}
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def _cast(value: Any, kind: str) -> Any:
@@ -98,3 +84,15 @@ def _cast(value: Any, kind: str) -> Any:
 
 def _text(value: Any) -> Any:
     return None if value is None else str(value)
+
+
+_OTHERS: Mapping[type[exp.Expression], Callable[[Any, Env], Any]] = {
+    exp.Paren: lambda tree, env: _value(tree.this, env),
+    exp.Literal: lambda tree, _: tree.this if tree.is_string else int(tree.this),
+    exp.Column: _column,
+    exp.Coalesce: _coalesced,
+    exp.Concat: _concatenated,
+    exp.Cast: lambda tree, env: _cast(_value(tree.this, env), tree.to.sql("spark").lower()),
+    exp.Array: lambda tree, env: [_value(each, env) for each in tree.expressions],
+    exp.Struct: _struct,
+}

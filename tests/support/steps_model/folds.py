@@ -78,9 +78,20 @@ _SHOWN: Mapping[str, Callable[[list[Any], str | None], Any]] = {
         sorted(known)[max(0, math.ceil(float(part or 0) * len(known)) - 1)] if (known := _known(values)) else None
     ),
 }
+
+
+def _v(row: Row) -> Any:
+    return (row.value or {}).get("v")
+
+
+def _reduced(state: int, row: Row) -> int:
+    value = state * 2 + (1 if _v(row) is None else _v(row))
+    return int(math.fmod(value, 1000))
+
+
 _SPECIAL: Mapping[str, Fold] = {
-    REDUCE: Fold(0, lambda state, row: _reduced(state, row), lambda one, other: one),
-    REDUCE_SESSIONS: Fold(0, lambda state, row: _reduced(state, row), lambda one, other: (one * 3 + other) % 1000),
+    REDUCE: Fold(0, _reduced, lambda one, other: one),
+    REDUCE_SESSIONS: Fold(0, _reduced, lambda one, other: (one * 3 + other) % 1000),
     FOLDED: Fold(6, lambda state, row: (state * 31 + (_v(row) or 0)) & 0xFFFFF, lambda one, other: one),
     TRAIL: Fold(
         {"trail": "", "n": 0},
@@ -91,12 +102,3 @@ _SPECIAL: Mapping[str, Fold] = {
         lambda one, other: {"trail": f"[{one['trail']}|{other['trail']}]", "n": one["n"] + other["n"]},
     ),
 }
-
-
-def _v(row: Row) -> Any:
-    return (row.value or {}).get("v")
-
-
-def _reduced(state: int, row: Row) -> int:
-    value = state * 2 + (1 if _v(row) is None else _v(row))
-    return int(math.fmod(value, 1000))

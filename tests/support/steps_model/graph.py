@@ -40,12 +40,15 @@ class Graph:
     @cached_property
     def repartitioned(self) -> frozenset[str]:
         """The keyBy steps whose records go through a topic."""
-        return frozenset(step["name"] for step in self.steps if "keyBy" in step and self._reaches(step, _needs_keys))
+        return frozenset(self._key_bys_that_reach(_needs_keys))
 
     @cached_property
     def keeping_null_keys(self) -> frozenset[str]:
         """Those of them that pass records without a key on."""
-        return frozenset(step["name"] for step in self.steps if "keyBy" in step and self._reaches(step, _takes_null_keys))
+        return frozenset(self._key_bys_that_reach(_takes_null_keys))
+
+    def _key_bys_that_reach(self, wanted: Any) -> Iterator[str]:
+        return (step["name"] for step in self.steps if "keyBy" in step and self._reaches(step, wanted))
 
     def _reaches(self, step: Spec, wanted: Any) -> bool:
         seen, waiting = set(), [step["name"]]
@@ -133,9 +136,8 @@ class Graph:
 
     def _roots(self, name: str) -> Iterator[str]:
         node = self.owner[name]
-        if node.keys() & {"aggregate", "toTable"} or node["name"] not in self.tables or "from" not in node:
-            yield node["name"]
-        elif self.is_foreign(node):
+        made_of_others = node["name"] in self.tables and "from" in node
+        if not made_of_others or node.keys() & {"aggregate", "toTable"} or self.is_foreign(node):
             yield node["name"]
         else:
             for each in inputs(node):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from joins_model import JoinModel
+
 from steps_model.expressions import evaluate
 from steps_model.items import Change, Item, Row, Value, environment
 from steps_model.steps import Output, Spec
-
 from streams_runtime.topology.stream_joins import Side
 
 TableRow = tuple[dict[str, Any], int] | None
@@ -65,8 +65,8 @@ class OfStreams:
             waited = len(self._model.results) - known
             for key, time, left, right in self._model.results[known : known + waited]:
                 mine = (left if side is Side.LEFT else right) is item.value and key == item.key
-                left = dict.fromkeys(self._columns) if left is None else left
-                value = joined(self._spec, left, right, key, time)
+                columns = dict.fromkeys(self._columns) if left is None else left
+                value = joined(self._spec, columns, right, key, time)
                 yield self._spec["name"], Row(key, value, time, item.headers if mine else (), turn=item.turn)
 
     def row(self, key: Any) -> None:

@@ -14,7 +14,6 @@ from steps_model.items import Change, Given, Item, Row, Written
 from steps_model.joins import ByForeignKey, OfStreams, OfTables, WithTable
 from steps_model.steps import Aggregate, Dedupe, Kept, Stateless, Step
 from steps_model.windows import Sessions, SlidingWindows, TimeWindows, Windows
-
 from streams_runtime.kafka.partitioner import partition_for
 
 Task = dict[str, Step]
@@ -167,19 +166,16 @@ class Model:
             self._append(name, self._place(name, write_key(item.key)), replace(item, window=None))
 
     def _step(self, node: Spec, task: Task) -> Step | None:
-        if "topic" in node:
-            return Kept(node["name"]) if "table" in node and not self._is_global(node) else None
-        if "window" in node:
-            return _windows(node)
-        if "aggregate" in node:
-            return Aggregate(node)
-        if "toTable" in node:
-            return Kept(node["name"])
-        if "dedupe" in node:
-            return Dedupe(node, ms(node["dedupe"]["within"]))
-        if "join" in node:
-            return self._join(node, task)
-        return Stateless(node, self._lookup(inputs(node)[0], task))
+        made: Mapping[str, Callable[[], Step | None]] = {
+            "topic": lambda: Kept(node["name"]) if "table" in node and not self._is_global(node) else None,
+            "window": lambda: _windows(node),
+            "aggregate": lambda: Aggregate(node),
+            "toTable": lambda: Kept(node["name"]),
+            "dedupe": lambda: Dedupe(node, ms(node["dedupe"]["within"])),
+            "join": lambda: self._join(node, task),
+        }
+        kind = next((each for each in made if each in node), None)
+        return Stateless(node, self._lookup(inputs(node)[0], task)) if kind is None else made[kind]()
 
     def _join(self, node: Spec, task: Task) -> Step | None:
         join = node["join"]
@@ -199,7 +195,12 @@ class Model:
             return self._globals[name].row
         if name in self._foreign:
             return self._foreign[name].rows.get
-        return lambda key: task[self.graph.owner[name]["name"]].row(key)
+        table = self.graph.owner[name]["name"]
+
+        def row(key: Any) -> Any:
+            return task[table].row(key)  # the step may not be made yet
+
+        return row
 
 
 def ms(text: str) -> int:
@@ -209,8 +210,8 @@ def ms(text: str) -> int:
 
 def _windows(node: Spec) -> Windows:
     window = node["window"]
-    (kind, lengths), *_ = ((name, window[name]) for name in ("tumbling", "hopping", "sliding", "session") if name in window)
-    of = {name: ms(text) for name, text in lengths.items()}
+    kind = next(name for name in ("tumbling", "hopping", "sliding", "session") if name in window)
+    of = {name: ms(text) for name, text in window[kind].items()}
     grace = of.get("grace", 0)
     if kind == "session":
         retention = ms(window["retention"]) if "retention" in window else of["gap"] + grace

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from dedupe_model import DedupeModel
+
 from steps_model.expressions import evaluate, holds
 from steps_model.folds import Fold, fold_of
 from steps_model.items import Change, Item, Row, Value, environment

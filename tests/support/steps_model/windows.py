@@ -66,9 +66,7 @@ class Windows:
     def _final(self, row: Row) -> Iterator[Change]:
         last = self.last_end()
         found = [
-            (window[1], window[0], str(key), key)
-            for (key, window) in self.states
-            if self.closed < window[1] <= last
+            (window[1], window[0], str(key), key) for (key, window) in self.states if self.closed < window[1] <= last
         ]
         self.closed = max(self.closed, last)
         for end, start, _, key in sorted(found, key=lambda each: each[:3]):
@@ -111,7 +109,8 @@ class SlidingWindows(Windows):
         return self.now - self.grace - 1
 
     def changes(self, row: Row, before: int) -> Iterator[Change]:
-        assert row.time >= before - self.grace and row.time >= self.size, "no rules for late or first records here"
+        assert row.time >= before - self.grace, "no rules for late records here"
+        assert row.time >= self.size, "no rules for windows that would begin before 1970 here"
         rows = self.taken.setdefault(row.key, [])
         former = [each.time for each in rows]
         rows.append(row)
@@ -155,7 +154,8 @@ class Sessions(Windows):
             if each[1] >= row.time - self.gap and each[0] <= row.time + self.gap and each[1] > before - self.retention
         ]
         joined.sort(key=lambda each: (each[1], each[0]))
-        whole = (min(row.time, *(each[0] for each in joined), row.time), max(row.time, *(e[1] for e in joined), row.time))
+        times = [row.time, *(each for window in joined for each in window)]
+        whole = (min(times), max(times))
         if whole[1] < self.now - self.grace - self.gap:
             self.late += 1
             return
