@@ -152,3 +152,22 @@ def test_an_invalid_file_has_mistakes_and_no_drawing(invalid: Path) -> None:
     assert result.exit_code == 1
     assert "RocksDB options (max_open_files) are not there yet" in result.stdout
     assert "Sub-topology" not in result.stdout
+
+
+def test_an_aggregate_by_an_order_that_its_records_lack_is_a_mistake_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "flat.yaml"
+    file.write_text("""\
+apiVersion: streamsoperator.io/v1alpha1
+kind: StreamsApplication
+metadata: {name: flat}
+spec:
+  topology:
+    sources:
+      - {name: orders, topic: orders, key: {format: string}, value: {format: json, schema: "items ARRAY<INT>"}}
+    steps:
+      - {name: each, from: orders, flatMap: {explode: items, as: item}}
+      - {name: newest, from: each, aggregate: {item: last(item)}, store: newest}
+""")
+    result = runner.invoke(app, ["validate", str(file), "--no-spark"])
+    assert result.exit_code == 1
+    assert result.stdout.startswith("spec.topology.steps[1].aggregate.item: last of the records of a flatMap")

@@ -39,13 +39,18 @@ def _other_keys(
     step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
 ) -> Iterator[Mistake]:
     names = step.merge or []
-    known = [(index, name) for index, name in enumerate(names) if streams.get(name, UNKNOWN) is not UNKNOWN]
+    # That a table can't be merged at all is told elsewhere.
+    known = [(index, name) for index, name in enumerate(names) if _is_stream(streams.get(name, UNKNOWN))]
     kinds = {name: _kind_of(name, streams, steps) for _, name in known}
     for index, name in known[1:]:
         first = known[0][1]
         if kinds[name] != kinds[first]:
             found = f"a merge of {first!r}, whose keys are {kinds[first]}, and {name!r}, whose keys are {kinds[name]}"
             yield Mistake(under(path, "merge", index), found, "give both keys of one kind by a keyBy before the merge")
+
+
+def _is_stream(stream: Stream) -> bool:
+    return stream is not UNKNOWN and not stream.table
 
 
 def _kind_of(name: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> str:

@@ -15,6 +15,7 @@ from streams_runtime.cli.form import Output
 from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.properties import client_properties
+from streams_runtime.topology.aggregate_order import order_mistakes
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.plan import Topology
 
@@ -51,7 +52,9 @@ def validate(
             print_error(error, output)
             raise typer.Exit(NOT_CHECKED) from error
     application = application_or_exit(reading.with_more(class_mistakes(reading, file)), output)
-    _print_summary(application, build_topology(application), output)
+    topology = build_topology(application)
+    application_or_exit(reading.with_more(order_mistakes(topology)), output)
+    _print_summary(application, topology, output)
 
 
 def read_or_exit(file: Path, output: Output, beside: Beside = Beside.COMPARED) -> Reading:

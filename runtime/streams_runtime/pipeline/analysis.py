@@ -6,7 +6,6 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
-from streams_runtime.api.aggregates import ORDERED
 from streams_runtime.api.formats import REGISTERED
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.avro_ids import Schemas, WriterSchemas
@@ -43,6 +42,7 @@ from streams_runtime.pipeline.to_table import decoder_of_rows
 from streams_runtime.pipeline.traits import Traits
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.user_class import user_class_mistakes
+from streams_runtime.topology.aggregate_order import order_mistakes
 from streams_runtime.topology.dedupe import DedupeNode
 from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
 from streams_runtime.topology.nodes import (
@@ -82,7 +82,7 @@ class Analysis:
         self.decoders: dict[str, Decoder] = {}
         self.aggregates: dict[str, AggregateState] = {}
         self.outputs: dict[str, DataFrame] = {}
-        mistakes: list[Mistake] = []
+        mistakes = [*order_mistakes(traits.topology)]
         needs = {node.name: needed_by(node) for node in traits.topology.nodes}
         for name in needed_first(needs):
             if any(each not in self.outputs for each in needs[name]):
@@ -175,8 +175,6 @@ class Analysis:
         return rows
 
     def _analysed_aggregate(self, node: AggregateNode) -> DataFrame:
-        flat_mapped, merges = self._traits.topology.flat_mapped(node.name), self._traits.gathered_before(node)
-        _check_order(node, self._traits.several_topics(node), flat_mapped, merges)
         merges = isinstance(node.windows, SessionWindows)
         if mistakes := user_class_mistakes(node.aggregates, merges):
             raise InvalidApplicationException(mistakes)
@@ -223,23 +221,6 @@ def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> Regist
 
 def _schema_path(node: Source) -> str:
     return node.topic if isinstance(node, RepartitionSourceNode) else f"{node.path}.value.schema"
-
-
-def _check_order(node: AggregateNode, several_topics: bool, flat_mapped: bool, gathered: bool) -> None:
-    """Refuse what needs one order of all records, where offsets are none."""
-    of_what = "several topics" if several_topics else "a flatMap" if flat_mapped else None
-    of_what = of_what or ("a merge behind a join or a dedupe" if gathered else None)
-    mistakes = [
-        Mistake(
-            each.path,
-            f"{each.function} of the records of {of_what}, which have no order by their offsets",
-            "put the aggregate before the merge or the flatMap, or use min, max or approx_percentile",
-        )
-        for each in node.aggregates
-        if of_what is not None and each.function in ORDERED
-    ]
-    if mistakes:
-        raise InvalidApplicationException(mistakes)
 
 
 def _check_sink_key(node: SinkNode, found: Format) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streams_runtime.topology.nodes import MergeNode, Node, streams_of
+from streams_runtime.topology.nodes import Node
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.stage_order import gathering
-from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.table_parts import table_parts, told_aggregates
 from streams_runtime.topology.ways import Forks, forks, keeps_places
 
@@ -47,12 +46,3 @@ class Traits:
     def several_topics(self, node: Node) -> bool:
         """Whether records of more than one topic reach the node; then offsets are no order."""
         return len(self.topology.sources_of(node.name)) > 1
-
-    def gathered_before(self, node: Node) -> bool:
-        """Whether records reach the node, in its sub-topology, from a merge of several stages."""
-        inputs = [self.topology.node(name) for name in streams_of(node)]
-        return any(
-            (isinstance(each, MergeNode) and each.name in self.gathering)
-            or (not isinstance(each, StreamJoinNode) and self.gathered_before(each))
-            for each in inputs
-        )

@@ -1,0 +1,83 @@
+"""Steps of every kind behind each other, in the test driver's machine: what they give is what a plain model says.
+
+A run makes a part of the pairs that fit: chains of up to six steps, several in an application, keys of every format,
+and records that can't be read where the policy has an answer to them. With `STREAMSAPP_TEST_PAIRS=all` it makes every
+pair, which takes long; `STREAMSAPP_TEST_SEED` names other chains, records and batches. A failure says which chain it
+was.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pipeline_bench import batches
+from steps_model import Model
+from topologies_made import FORMATS, REFUSED, Chain, Made, add_chain, covering, cuts_of, made_of, pairs, records_for
+from topologies_played import Application, differences
+from topologies_refused import refusals
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+SEED = int(os.environ.get("STREAMSAPP_TEST_SEED", "1"))
+ALL = os.environ.get("STREAMSAPP_TEST_PAIRS") == "all"
+POLICIES: Sequence[Any] = ("fail", "continue", {"deadLetter": {"topic": "letters"}})
+STEPS, CHAINS, APPLICATIONS, RECORDS = 6, 4, 4, 40
+
+
+@cache
+def chains() -> Sequence[Sequence[tuple[str, Chain]]]:
+    """Chains that have every pair that fits, by the applications that they are in; without ALL the first of them."""
+    wanted = [pair for pair in pairs() if pair not in REFUSED]
+    found = covering(random.Random(SEED), wanted, STEPS, lambda chain, begins: bool(refusals(made_of(chain, begins))))
+    some = list(found if ALL else islice(found, CHAINS * APPLICATIONS))
+    return [some[first : first + CHAINS] for first in range(0, len(some), CHAINS)]
+
+
+def wrong(spark: SparkSession, document: dict[str, Any]) -> list[str]:
+    """How what the topology makes of records differs from what it should."""
+    source = random.Random(SEED)
+    made = Application(spark, document)
+    records = records_for(document, source, RECORDS, made.takes_disorder)
+    cuts, model = cuts_of(source, RECORDS)[:2], Model(document)
+    for first, end in batches(len(records), cuts):
+        model.feed(records[first:end])
+    return differences(model, made.run(records, cuts))
+
+
+@pytest.mark.parametrize("number", range(len(chains()) if ALL else APPLICATIONS))
+def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, number: int) -> None:
+    some, key, policy = chains()[number], FORMATS[number % len(FORMATS)], POLICIES[number % len(POLICIES)]
+    together = Made(key, policy)
+    for begins, chain in some:
+        add_chain(together, begins, chain)
+    try:
+        found = wrong(spark, together.document)
+    except Exception as error:
+        found = [f"{type(error).__name__}: {error}"]
+    if found:
+        several = alone(spark, some, key, policy)
+        pytest.fail("\n".join([f"seed {SEED}, keys {key}, policy {policy}", found[0], *several]))
+
+
+def alone(spark: SparkSession, some: Sequence[tuple[str, Chain]], key: str, policy: Any) -> list[str]:
+    """Which of the chains fail by themselves, each cut to its shortest beginning that does."""
+    told = []
+    for begins, chain in some:
+        for length in range(1, len(chain) + 1):
+            try:
+                found = wrong(spark, made_of(chain[:length], begins, key, policy))
+            except Exception as error:
+                found = [f"{type(error).__name__}: {error}"]
+            if found:
+                told.append(f"{begins}: {', '.join(chain[:length])}: {found[0]}")
+                break
+    return told

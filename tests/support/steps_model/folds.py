@@ -1,0 +1,104 @@
+"""Aggregate functions: what a key's records, in their order, come to."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steps_model.expressions import evaluate
+from steps_model.items import Row
+
+REDUCED = "(state, row) -> (state * 2 + coalesce(row.v, 1)) % 1000"
+REDUCE = f"reduce(cast(0 as bigint), {REDUCED})"
+REDUCE_SESSIONS = f"reduce(cast(0 as bigint), {REDUCED}, (one, other) -> (one * 3 + other) % 1000)"
+FOLDED = "python('custom_classes:Folded', v)"
+TRAIL = "python('custom_classes:Trail', v as a)"
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One aggregate: a state, how a record is added, how two sessions' states become one, and what is shown."""
+
+    zero: Any
+    add: Callable[[Any, Row], Any]
+    merge: Callable[[Any, Any], Any]
+    result: Callable[[Any], Any] = lambda state: state
+
+
+def fold_of(text: str) -> Fold:
+    """The aggregate that a column's text calls. Raises KeyError for one that the model does not know."""
+    if text in _SPECIAL:
+        return _SPECIAL[text]
+    found = re.fullmatch(r"(\w+)\((.*?)(?:, ([0-9.]+))?\)", text)
+    assert found is not None, text
+    name, argument, parameter = found.groups()
+    if argument == "*":
+        return Fold(0, lambda state, _: state + 1, lambda one, other: one + other)
+    shown = _SHOWN[name]
+    # Every value with its record's turn: sessions that become one put them in the order of their records.
+    return Fold(
+        (),
+        lambda state, row: (*state, (row.turn, evaluate(argument, row.env))),
+        lambda one, other: tuple(sorted((*one, *other), key=lambda each: each[0])),
+        lambda state: shown([value for _, value in state], parameter),
+    )
+
+
+def _known(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+def _or_null(function: Callable[[Any], Any]) -> Callable[[list[Any], str | None], Any]:
+    """Of no values the function gives null."""
+    return lambda values, _: function(known) if (known := _known(values)) else None
+
+
+def _last_of_each(values: list[Any]) -> list[Any]:
+    return list(reversed(dict.fromkeys(reversed(values))))
+
+
+_SHOWN: Mapping[str, Callable[[list[Any], str | None], Any]] = {
+    "sum": _or_null(sum),
+    "count": lambda values, _: len(_known(values)),
+    "min": _or_null(min),
+    "max": _or_null(max),
+    "avg": _or_null(lambda known: sum(known) / len(known)),
+    "first": lambda values, _: values[0],
+    "last": lambda values, _: values[-1],
+    "var_pop": _or_null(statistics.pvariance),
+    "stddev_samp": _or_null(lambda known: statistics.stdev(known) if len(known) > 1 else None),
+    "collect_list": lambda values, most: _known(values)[-int(most or 0) :],
+    "collect_set": lambda values, most: _last_of_each(_known(values))[-int(most or 0) :],
+    "approx_count_distinct": lambda values, _: len(set(_known(values))),
+    "approx_percentile": lambda values, part: (
+        sorted(known)[max(0, math.ceil(float(part or 0) * len(known)) - 1)] if (known := _known(values)) else None
+    ),
+}
+
+
+def _v(row: Row) -> Any:
+    return (row.value or {}).get("v")
+
+
+def _reduced(state: int, row: Row) -> int:
+    value = state * 2 + (1 if _v(row) is None else _v(row))
+    return int(math.fmod(value, 1000))
+
+
+_SPECIAL: Mapping[str, Fold] = {
+    REDUCE: Fold(0, _reduced, lambda one, other: one),
+    REDUCE_SESSIONS: Fold(0, _reduced, lambda one, other: (one * 3 + other) % 1000),
+    FOLDED: Fold(6, lambda state, row: (state * 31 + (_v(row) or 0)) & 0xFFFFF, lambda one, other: one),
+    TRAIL: Fold(
+        {"trail": "", "n": 0},
+        lambda state, row: {
+            "trail": state["trail"] + f",{'null' if _v(row) is None else _v(row)}",
+            "n": state["n"] + 1,
+        },
+        lambda one, other: {"trail": f"[{one['trail']}|{other['trail']}]", "n": one["n"] + other["n"]},
+    ),
+}
