@@ -63,7 +63,7 @@ def _guard(gate: Gate) -> params.Depends:
     """The gate as a dependency; how a token is presented is part of the OpenAPI document."""
 
     async def admit(request: Request, _: Annotated[object, Depends(_BEARER)]) -> None:
-        await gate.admit(request.headers.get("Authorization"))
+        await gate.admit(request.headers.get("Authorization"), "" if request.client is None else request.client.host)
 
     dependency: params.Depends = Depends(admit)
     return dependency
