@@ -27,6 +27,15 @@ Partitions = Annotated[list[int] | None, Query(description="Exactly these; absen
 Stale = Annotated[bool, Query(description="Also read copies that may lag behind: standby and restoring stores.")]
 Reverse = Annotated[bool, Query(description="From the last to the first.")]
 KeyBytes = Annotated[bool, Query(alias="keyBytes", description="Add the bytes by which lines are ordered, in base64.")]
+Limit = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        le=2**53,
+        description="Records at most; absent: all. The last line says `more` where there are others: ask again from the"
+        " last key on.",
+    ),
+]
 Time = Annotated[str, Query(description=f"Where the window or session begins: {_TIME}.")]
 SessionEnd = Annotated[str, Query(description=f"Where the session ends, the time of its last record: {_TIME}.")]
 FromTime = Annotated[str | None, Query(alias="fromTime", description=f"Earliest, inclusive: {_TIME}. Absent: open.")]

@@ -16,6 +16,7 @@ from fastapi.responses import StreamingResponse
 from streams_runtime.errors import NotSupportedException
 from streams_runtime.query.answers import BrokenOff
 from streams_runtime.query.handles import check_name
+from streams_runtime.query.leaving import while_connected
 from streams_runtime.query.openapi import RELAYED
 from streams_runtime.query.parameters import StoreName, known_text
 from streams_runtime.query.problems import InstanceNotReachableException, InvalidQueryException
@@ -66,7 +67,8 @@ def relay_routes(queryable: Queryable) -> APIRouter:
                 f"queries are not relayed to instances with TLS, such as {url}, yet; ask that instance itself"
             )
         query = urlencode(request.query_params.multi_items())
-        return await _answer_of(url + path + (f"?{query}" if query else ""), request)
+        target = url + path + (f"?{query}" if query else "")
+        return await while_connected(request, lambda: _answer_of(target, request))
 
     return router
 
