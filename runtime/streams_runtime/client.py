@@ -116,7 +116,7 @@ class StreamsClient:
             lambda: self.state is ClientState.RUNNING,  # in a rebalance tasks may be on their way back
         )
         self._inspection = ClientInspection(
-            self, self.topology, self.engine, self.admin, self._progress, standby_progress
+            self, self.topology, self.engine, self.admin, self._progress, standby_progress, settings.peers
         )
         check_guard(application.spec.queries, queries)
         self._scheme = queries.scheme

@@ -24,6 +24,7 @@ from streams_runtime.query.local import view_of
 from streams_runtime.query.views import AnyView, Owner, StoreCodec
 from streams_runtime.restore.progress import ProgressListener, in_all
 from streams_runtime.restore.standby_progress import StandbyProgress
+from streams_runtime.settings import Peers, no_peers
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.serdes import key_serde, value_serde
@@ -101,8 +102,10 @@ class ClientInspection:
         admin: Admin,
         progress: ProgressListener,
         standby_progress: StandbyProgress,
+        peers: Peers = no_peers,
     ) -> None:
         self._client = client
+        self._peers = peers
         self._topology = topology
         self._engine = engine
         self._progress = progress
@@ -192,21 +195,25 @@ class ClientInspection:
         return known[1]
 
     def owners(self, store: str) -> Mapping[int, Owner]:
-        """Who has each partition, by what the members of the group have told it as their client ids.
+        """Who has each partition: of the group's members, those whose address is vouched for.
 
+        A client id only says which instance a member is; where that instance answers, the settings' `peers` say.
         Every instance has a global store: this one answers for it itself.
         """
         if self._is_global(store):
             return {0: Owner(self._client.instance, self.url)}
         topics = self._topology.store(store)[0].source_topics
-        owners = {}
+        owners: dict[int, Owner] = {}
         for member in self._members.value():
-            instance, _, rest = member.client_id.partition("|")
-            address = rest.partition("|")[0]
-            for each in member.assignment:
-                if each.topic in topics and address:
-                    owners[each.partition] = Owner(instance, address if "://" in address else f"http://{address}")
+            partitions = [each.partition for each in member.assignment if each.topic in topics]
+            instance = member.client_id.partition("|")[0]
+            url = self._url_of(instance) if partitions else None
+            if url is not None:
+                owners |= dict.fromkeys(partitions, Owner(instance, url))
         return owners
+
+    def _url_of(self, instance: str) -> str | None:
+        return self.url if instance == self._client.instance else self._peers(instance)
 
     def stuck_threads(self) -> Collection[Stuck]:
         """The threads whose loops stand still, by their own notes."""

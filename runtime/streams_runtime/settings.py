@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from streams_runtime.errors import ConfigException
 
 _INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's rule for group.instance.id
+
+Peers = Callable[[str], str | None]
+"""The URL of the other instance of this name, or None where nobody vouches for one. Callers send tokens there, so it
+may not rest on what members of the group say of themselves. Must not block for long.
+"""
+
+
+def no_peers(_: str) -> None:
+    """Vouches for no other instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +27,7 @@ class InstanceSettings:
 
     `instance` is its static name in the group (the pod's name); `host` and `port` where it listens for queries
     (port 0: a free one); `advertised` the host:port that other instances and users reach it by, if that differs.
+    `peers` knows the other instances; what it does not vouch for counts as an owner of no partition.
     """
 
     instance: str
@@ -25,6 +36,7 @@ class InstanceSettings:
     host: str = "127.0.0.1"
     port: int = 0
     advertised: str | None = None
+    peers: Peers = no_peers
 
     def __post_init__(self) -> None:
         """Raises ConfigException for an instance's name that brokers or client ids can't hold."""

@@ -35,8 +35,8 @@ class Switch:
 
     gate: Gate
 
-    async def admit(self, authorization: str | None) -> None:
-        await self.gate.admit(authorization)
+    async def admit(self, authorization: str | None, address: str) -> None:
+        await self.gate.admit(authorization, address)
 
 
 switch = Switch()

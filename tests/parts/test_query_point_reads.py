@@ -33,7 +33,7 @@ class Routes:
 class Refusing:
     """A gate that lets one token in."""
 
-    async def admit(self, authorization: str | None) -> None:
+    async def admit(self, authorization: str | None, address: str) -> None:
         if authorization != "Bearer right":
             raise QueryNotAuthenticatedException("no")
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -128,6 +129,63 @@ def test_only_instances_that_have_partitions_of_the_store_are_asked(pair: Pair) 
         assert httpx.get(f"{pair.first.url}/relay/{second}/stores/nothing/count").status_code == 404
         assert httpx.get(f"{pair.first.url}/relay/{second}/state").status_code == 404
     assert asked == []
+
+
+SMUGGLED = (
+    *("counts/../../state", "counts/%2e%2e/%2e%2e/state", "counts/%2E%2E%2F%2E%2E%2Fstate", "counts/..%2f..%2fstate"),
+    *("counts/%252e%252e/%252e%252e/state", "counts/..%5c..%5cstate", "counts/..\\..\\state", "counts//state"),
+    *("counts/./../../state", "counts/range/../../../state", "counts/range%2F..%2F..%2F..%2Fstate", "counts/range/"),
+    *("counts/http://evil.example/state", "counts/%2F%2Fevil.example/state", "counts/range%3Fa=b", "counts/range%23"),
+    *("counts/;/../../../state", "counts/range;/../../../state", "counts/nothing", "counts/", "counts/Range"),
+    *(
+        "%2e%2e/state",
+        "..%2f..%2fstate/x",
+        "counts%2F..%2F..%2Fstate/x",
+        "counts/keys",
+        "counts/windows/../../../state",
+    ),
+)
+
+
+@pytest.mark.parametrize("rest", SMUGGLED)
+def test_nothing_but_the_endpoints_of_the_store_is_reached_at_the_other_instance(pair: Pair, rest: str) -> None:
+    asked: list[str] = []
+
+    def record(request: BaseHTTPRequestHandler) -> None:
+        asked.append(request.path)
+        request.send_response(200)
+        request.end_headers()
+
+    with answering(record) as url:
+        lead(pair, url)
+        relayed = f"/relay/{url.removeprefix('http://')}/stores/{rest}"
+        assert raw_status(pair.first.url, relayed) in (400, 404)
+    assert asked == []
+
+
+@pytest.mark.parametrize("key", ["..", "../../../state", "%2e%2e/state", "a//b", "..\\x", "http://x/?a#b", ""])
+def test_any_text_is_a_key_of_the_store_and_no_way_out_of_it(pair: Pair, key: str) -> None:
+    asked: list[str] = []
+
+    def record(request: BaseHTTPRequestHandler) -> None:
+        asked.append(request.path)
+        request.send_response(200)
+        request.end_headers()
+
+    with answering(record) as url:
+        lead(pair, url)
+        for text in (quote(key, safe=""), quote(key, safe="/.")):  # as the client writes it, and as it stands in a path
+            raw_status(pair.first.url, f"/relay/{url.removeprefix('http://')}/stores/counts/keys/{text}")
+    assert asked == ["/stores/counts/keys/" + quote(key, safe="").replace(".", "%2E")] * 2
+
+
+def raw_status(url: str, target: str) -> int:
+    """The status of a GET whose target no client library puts right."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        with connection.makefile("rb") as answer:
+            return int(answer.readline().split()[1])
 
 
 def test_an_instance_with_tls_is_refused_by_name(pair: Pair) -> None:

@@ -8,18 +8,20 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import httpx
 import pytest
-from query_fakes import FakeClient, FakeView, client_with
+from query_fakes import FakeClient, FakeScan, FakeView, client_with
 from waiting import eventually
 
 from streams_runtime.errors import EnvironmentException, IllegalStateException
 from streams_runtime.query import records
 from streams_runtime.query.handles import open_composite
+from streams_runtime.query.opening import WALKS
 from streams_runtime.query.routes_key_value import shown
 from streams_runtime.query.server import QueryServer
-from streams_runtime.query.views import StoreCodec
+from streams_runtime.query.views import Owner, StoreCodec
 
 STORE_THREADS = 40  # that Starlette reads stores with
 
@@ -62,6 +64,75 @@ def test_blocked_stores_stall_neither_health_nor_state_nor_metrics(
             assert view.waiting.acquire(timeout=60)
         for path in ("/healthz", "/readyz", "/state", "/metrics"):
             assert http.get(url + path).status_code == 200
+        view.let_go.set()
+        assert {answer.result().status_code for answer in answers} == {200}
+
+
+class EndlessView(FakeView):
+    """Has records without end until it is let go; with `holding` each scan stops after a chunk of them till then."""
+
+    def __init__(self, holding: bool = False) -> None:
+        super().__init__(0, {b"a": b"1"})
+        self.let_go = threading.Event()
+        self.waiting = threading.Semaphore(0)
+        self.walked = 0
+        self._holding = holding
+
+    def scan(self, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> FakeScan:
+        scan = FakeScan(self, [])
+        self.scans.append(scan)
+        scan._keys = self._walk_on()
+        return scan
+
+    def _walk_on(self) -> Iterator[bytes]:
+        while not self.let_go.is_set():
+            if self._holding and self.walked >= 4000 * len(self.scans):
+                self.waiting.release()
+                assert self.let_go.wait(60)
+            self.walked += 1
+            yield b"a"
+
+
+@contextmanager
+def serving(view: EndlessView) -> Iterator[str]:
+    server = QueryServer(FakeClient({0: view}, partitions=1), "127.0.0.1", 0, grace=0)
+    try:
+        yield f"http://127.0.0.1:{server.start()}"
+    finally:
+        view.let_go.set()
+        server.stop()
+
+
+@pytest.mark.parametrize("relayed", [False, True])
+def test_a_count_ends_when_its_caller_has_left(relayed: bool) -> None:
+    view, first = EndlessView(), client_with()
+    relay = QueryServer(first, "127.0.0.1", 0, grace=0)
+    try:
+        with serving(view) as url:
+            first.known_owners = {0: Owner("flights-1", url)}
+            host, port = "127.0.0.1", relay.start() if relayed else int(url.rpartition(":")[2])
+            path = f"/relay/{url.removeprefix('http://')}" if relayed else ""
+            with socket.create_connection((host, port)) as caller:
+                caller.sendall(f"GET {path}/stores/counts/count HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                eventually(lambda: view.walked > 0, "it is counted")
+                assert not view.scans[0].closed
+            eventually(lambda: view.scans[0].closed, "nothing is read any more")
+    finally:
+        relay.stop()
+
+
+def test_walks_over_a_store_take_turns_and_keep_no_key_waiting() -> None:
+    view = EndlessView(holding=True)
+    limits = httpx.Limits(max_connections=None)
+    with (
+        serving(view) as url,
+        ThreadPoolExecutor(STORE_THREADS + 5) as pool,
+        httpx.Client(trust_env=False, timeout=60, limits=limits) as http,
+    ):
+        answers = [pool.submit(http.get, f"{url}/stores/counts/count") for _ in range(STORE_THREADS + 5)]
+        for _ in range(WALKS):
+            assert view.waiting.acquire(timeout=60)
+        assert http.get(f"{url}/stores/counts/keys/a", timeout=30).json() == {"key": "a", "value": 1}
         view.let_go.set()
         assert {answer.result().status_code for answer in answers} == {200}
 

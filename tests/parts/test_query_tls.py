@@ -137,7 +137,7 @@ def test_a_token_that_came_by_https_never_goes_out_by_http(secured: Secured) -> 
     seen: list[str | None] = []
 
     class Spy:
-        async def admit(self, authorization: str | None) -> None:
+        async def admit(self, authorization: str | None, address: str) -> None:
             seen.append(authorization)
 
     key, other = key_in(1), client_with(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,8 +46,12 @@ async def get(app: Any, target: str, headers: Mapping[str, str] | None = None) -
         "root_path": "",
     }
     sent: list[Any] = []
+    came: list[bool] = []
 
     async def receive() -> Any:
+        if came:
+            await asyncio.Event().wait()  # the caller stays until it has the answer
+        came.append(True)
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +11,13 @@ from typing import Any
 import pytest
 from state_kit import memory_folder
 
+from streams_runtime.cli.local.folders import InstanceFolder
+from streams_runtime.cli.local.peers import RunPeers
 from streams_runtime.inspection import ClientInspection
+from streams_runtime.kafka.types import GroupMember, TopicPartition
+from streams_runtime.kubernetes.pod_peers import PodPeers
 from streams_runtime.query.local import LocalSegments, LocalView
+from streams_runtime.settings import Peers
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import window_key
@@ -61,6 +66,79 @@ def inspection(tasks: dict[str, Any]) -> ClientInspection:
     client: Any = SimpleNamespace(threads=threads, standbys=standbys)
     unused: Any = None
     return ClientInspection(client, Topology("app", (SUB,)), unused, unused, unused, unused)
+
+
+def owners(client_ids: Sequence[str], **peers: Peers) -> dict[int, str]:
+    """The URLs that app-0 names when the group's members have these client ids and a partition each, in order."""
+    members = [
+        GroupMember(str(number), None, client_id, "/h", (TopicPartition("orders", number),))
+        for number, client_id in enumerate(client_ids)
+    ]
+    client: Any = SimpleNamespace(instance="app-0", url="http://app-0.app.shop.svc:8080")
+    admin: Any = SimpleNamespace(group_members=lambda _: tuple(members))
+    unused: Any = None
+    inspection = ClientInspection(client, Topology("app", (SUB,)), unused, admin, unused, unused, **peers)
+    return {number: owner.url for number, owner in inspection.owners("totals").items()}
+
+
+def test_an_address_that_only_a_member_of_the_group_names_is_no_owners() -> None:
+    claims = ("app-0|evil.example:80|1", "app-1|evil.example:80|1", "app-2|https://evil.example|1", "|evil:1|1")
+    assert owners(claims) == {0: "http://app-0.app.shop.svc:8080"}
+
+
+def test_pods_are_found_by_their_names_in_the_applications_service() -> None:
+    peers = PodPeers("app-0", "app-0.app.shop.svc:8080", "https")
+    claims = ("app-1|evil.example:80|1", "app-12|app-12.app.shop.svc:8080|2", "app-2||1", "app-3")
+    assert owners(claims, peers=peers) == {
+        number: f"https://app-{ordinal}.app.shop.svc:8080" for number, ordinal in enumerate((1, 12, 2, 3))
+    }
+
+
+NO_SIBLINGS = (
+    *(
+        "",
+        "app",
+        "app-",
+        "app-01",
+        "app--1",
+        "app-1 ",
+        "app-1\n",
+        "app-\u0661",
+        "other-1",
+        "xapp-1",
+        "app-x-1",
+        "APP-1",
+    ),
+    *(
+        "app-1.evil.example",
+        "evil.example/app-1",
+        "u@evil.example:1/app-1",
+        "app-1@evil.example",
+        "app-1:80",
+        "../app-1",
+    ),
+    *("app/../app-1", "app-1/../../x", "app-1#", "app-1?", "app-1%2e", "app-1\\", "app-" + "1" * 400),
+)
+
+
+@pytest.mark.parametrize("name", NO_SIBLINGS)
+def test_a_name_that_no_pod_of_the_application_can_have_is_vouched_for_by_nobody(name: str, tmp_path: Path) -> None:
+    for folder in (tmp_path / "app-1", tmp_path / "run" / "app-0"):
+        InstanceFolder(folder).make_ready()
+        InstanceFolder(folder).endpoint.write_text('{"url": "http://127.0.0.1:1"}')
+    assert PodPeers("app-0", "app-0.app.shop.svc:8080", "http")(name) is None
+    assert RunPeers("app-0", tmp_path / "run")(name) is None
+
+
+def test_instances_of_a_run_are_found_by_the_runs_own_files(tmp_path: Path) -> None:
+    folder = InstanceFolder(tmp_path / "app-1")
+    peers = RunPeers("app-0", tmp_path)
+    assert owners(["app-1|127.0.0.1:6666|1"], peers=peers) == {}
+    folder.make_ready()
+    folder.endpoint.write_text('{"pid": 7, "url": "http://127.0.0.1:4711"}')
+    assert owners(["app-1|127.0.0.1:6666|1"], peers=peers) == {0: "http://127.0.0.1:4711"}
+    folder.make_ready()
+    assert peers("app-1") is None, "a process that is started again has not said its port yet"
 
 
 @pytest.mark.parametrize("store", [spec.name for spec in SPECS])

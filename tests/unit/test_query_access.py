@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,13 @@ from prometheus_client import CollectorRegistry
 from query_fakes import client_with
 
 from streams_runtime.api.queries_spec import QueriesSpec
-from streams_runtime.errors import ConfigException
+from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.kubernetes.api import ApiAccess
 from streams_runtime.kubernetes.query_guard import pod_guard
 from streams_runtime.kubernetes.token_review import TokenReviewer, review_of
 from streams_runtime.query.access import OPEN, Gate, QueryGuard, TokenGate, check_guard
 from streams_runtime.query.app import create_app
-from streams_runtime.query.problems import AccessNotCheckedException
+from streams_runtime.query.problems import AccessNotCheckedException, QueryNotAuthenticatedException
 from streams_runtime.query.reviews import BELIEVED_SECONDS, Review, ReviewGate, admitted
 from streams_runtime.query.tls import TlsFiles
 
@@ -61,8 +63,8 @@ class Switch:
 
     gate: Gate
 
-    async def admit(self, authorization: str | None) -> None:
-        await self.gate.admit(authorization)
+    async def admit(self, authorization: str | None, address: str) -> None:
+        await self.gate.admit(authorization, address)
 
 
 switch = Switch()
@@ -222,11 +224,82 @@ def test_invented_tokens_can_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("streams_runtime.query.reviews._KEPT", 3)
     cluster = Cluster(own=account("shop:reports"))
     gate = cluster.gate("reports")
+    ask(gate, authorization="Bearer own")
     for number in range(5):
         ask(gate, authorization=f"Bearer {number}")
     ask(gate, authorization="Bearer 0")
     ask(gate, authorization="Bearer 4")
-    assert cluster.asked == ["0", "1", "2", "3", "4", "0"]
+    ask(gate, authorization="Bearer own")
+    assert cluster.asked == ["own", "0", "1", "2", "3", "4", "0"], "nor push out one that counts"
+
+
+class Hanging(Cluster):
+    """Answers no review of a token that it does not know until it is let go."""
+
+    def __init__(self, **known: Review) -> None:
+        super().__init__(**known)
+        self.let_go = threading.Event()
+
+    def __call__(self, token: str) -> Review:
+        review = super().__call__(token)
+        if review.user is None:
+            assert self.let_go.wait(60)
+        return review
+
+
+def flooded(cluster: Hanging, gate: ReviewGate, *requests: tuple[str, str]) -> list[object]:
+    """What comes of (token, address), one after another, while 300 invented tokens from 10.0.0.1 wait; an error's class
+    or None, and at the end all that became of these.
+    """
+
+    async def outcome(token: str, address: str) -> object:
+        try:
+            return await gate.admit(f"Bearer {token}", address)
+        except StreamsException as error:
+            return type(error)
+
+    async def flood() -> list[object]:
+        try:
+            invented = [asyncio.create_task(outcome(f"fake{number}", "10.0.0.1")) for number in range(300)]
+            await asyncio.sleep(0)
+            found = [await asyncio.wait_for(outcome(*request), 60) for request in requests]
+        finally:
+            cluster.let_go.set()
+        return [*found, Counter(await asyncio.gather(*invented))]
+
+    return asyncio.run(flood())
+
+
+def test_invented_tokens_of_one_address_keep_no_other_address_waiting_and_are_turned_away_in_time() -> None:
+    cluster = Hanging(own=account("shop:reports"))
+    *found, invented = flooded(cluster, cluster.gate("reports"), ("own", "10.0.0.2"), ("fake", "10.0.0.1"))
+    assert found == [None, AccessNotCheckedException]
+    assert invented == {QueryNotAuthenticatedException: 32, AccessNotCheckedException: 268}
+
+
+def test_a_token_that_counted_is_reviewed_again_ahead_of_invented_ones_even_of_the_same_address() -> None:
+    cluster = Hanging(own=account("shop:reports"))
+    gate = cluster.gate("reports")
+    asyncio.run(gate.admit("Bearer own", "10.0.0.1"))
+    cluster.now += BELIEVED_SECONDS
+    assert flooded(cluster, gate, ("own", "10.0.0.1"))[0] is None
+    assert cluster.asked.count("own") == 2
+
+
+def test_a_caller_that_leaves_takes_its_review_from_nobody_else() -> None:
+    cluster = Hanging(own=account("shop:reports"))
+    gate = cluster.gate("reports")
+
+    async def leave() -> object:
+        leaving, staying = (asyncio.create_task(gate.admit("Bearer fake", "10.0.0.1")) for _ in range(2))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        cluster.let_go.set()
+        return await asyncio.gather(leaving, staying, return_exceptions=True)
+
+    left, stayed = map(type, asyncio.run(leave()))  # type: ignore[call-overload]
+    assert (left, stayed) == (asyncio.CancelledError, QueryNotAuthenticatedException)
+    assert cluster.asked == ["fake"]
 
 
 # --- what the API server says

@@ -186,6 +186,23 @@ def test_a_long_answer_comes_whole() -> None:
     assert all(scan.closed for scan in client.local[0].scans)
 
 
+@pytest.mark.parametrize("endpoint", ["all?", "range?from=A&", "prefix?prefix=&"])
+@pytest.mark.parametrize(("limit", "more"), [(1, True), (7, True), (8, False), (9, False), (2**53, False)])
+def test_an_answer_has_as_many_records_as_its_limit_and_says_whether_there_are_more(
+    endpoint: str, limit: int, more: bool
+) -> None:
+    client = client_with(0, 1, 2)
+    *records, last = every_line(ask(client, f"/stores/counts/{endpoint}limit={limit}"))
+    assert [each["key"] for each in records] == sorted(KEYS, key=str.encode)[:limit]
+    assert last == {"complete": {"records": len(records), **({"more": True} if more else {})}}
+    assert all(scan.closed for view in client.local.values() for scan in view.scans)
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "x", "", str(2**53 + 1), "1&limit=1"])
+def test_a_limit_that_is_none_is_refused(limit: str) -> None:
+    assert problem(ask(client_with(0, 1, 2), f"/stores/counts/all?limit={limit}"))["status"] == 400
+
+
 # --- health, state, metrics
 
 
@@ -432,7 +449,10 @@ def test_records_come_in_reverse_and_by_prefix() -> None:
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("/stores/counts/range?form=A", "form: no such parameter here, only: from, keyBytes, partition, reverse"),
+        (
+            "/stores/counts/range?form=A",
+            "form: no such parameter here, only: from, keyBytes, limit, partition, reverse",
+        ),
         ("/stores/counts/count?from=A", "from: no such parameter here, only: partition, stale"),
         ("/stores/counts/owners?stale=true", "stale: no such parameter here, only: none"),
         ("/stores/counts/range?from=A&from=B", "from: given 2 times"),

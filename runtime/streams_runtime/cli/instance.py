@@ -17,6 +17,7 @@ import typer
 from streams_runtime.api.load import accepted
 from streams_runtime.api.origins import retold
 from streams_runtime.builder.resolve import read_file
+from streams_runtime.cli.local.peers import RunPeers
 from streams_runtime.cli.logs import LogFormat, configure_logging
 from streams_runtime.cli.process import (
     exit_code,
@@ -32,7 +33,7 @@ from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidApplicationException, StreamsException, told
 from streams_runtime.heaps import share_heaps
 from streams_runtime.query.access import OPEN, QueryGuard, TokenGate
-from streams_runtime.settings import InstanceSettings
+from streams_runtime.settings import InstanceSettings, no_peers
 from streams_runtime.states import EXIT_UNUSABLE, ClientState
 from streams_runtime.user_code import search_in
 
@@ -49,6 +50,7 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     state_dir: Annotated[Path, typer.Option(help="Folder of the stores; this process's own.")],
     listen: Annotated[str, typer.Option(help="host:port for queries; port 0 takes a free one.")] = "127.0.0.1:0",
     advertised: Annotated[str | None, typer.Option(help="host:port by which others reach this instance.")] = None,
+    peers_dir: Annotated[Path | None, typer.Option(help="Folder of the run, in which others write their URLs.")] = None,
     endpoint_file: Annotated[Path | None, typer.Option(help="Where to write pid and URL once known.")] = None,
     termination_file: Annotated[Path | None, typer.Option(help="Where to write the last word.")] = None,
     told_file: Annotated[Path | None, typer.Option(help="Read for the word that all instances are to end.")] = None,
@@ -65,7 +67,8 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     host, _, port = listen.rpartition(":")
     search_in(file.parent)
     try:
-        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised)
+        peers = no_peers if peers_dir is None else RunPeers(instance_id, peers_dir)
+        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised, peers=peers)
         guard = OPEN if queries_token_file is None else QueryGuard(TokenGate(queries_token_file))
         reading = read_file(file)
         client = StreamsClient(accepted(reading), settings, queries=guard)

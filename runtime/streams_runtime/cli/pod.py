@@ -160,6 +160,7 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
         without_secrets,
     )
     from streams_runtime.kubernetes.own_pod import OwnPod
+    from streams_runtime.kubernetes.pod_peers import PodPeers
     from streams_runtime.kubernetes.query_guard import pod_guard
     from streams_runtime.kubernetes.view import RecordsLeft
     from streams_runtime.settings import InstanceSettings
@@ -173,9 +174,10 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
     registry = read_registry_properties(mounts.registry)
     brokers = application.spec.kafka.bootstrap_servers or ""
     host, _, port = listen.rpartition(":")
-    settings = InstanceSettings(api.pod.name, brokers, mounts.state, host, int(port), advertised)
-    left = RecordsLeft()
     guard = pod_guard(application.spec.queries, api.pod.namespace, api.access, mounts.queries)
+    peers = PodPeers(api.pod.name, advertised, guard.scheme)
+    settings = InstanceSettings(api.pod.name, brokers, mounts.state, host, int(port), advertised, peers=peers)
+    left = RecordsLeft()
     try:
         told, own_pod = with_secret(application, secret, registry), OwnPod(api.access, api.pod)
         return StreamsClient(told, settings, left, guard, own_pod=own_pod), left

@@ -19,8 +19,8 @@ _SCHEME = "bearer"
 class Gate(Protocol):
     """Lets requests through, by the value of their header `Authorization`; None: they have none."""
 
-    async def admit(self, authorization: str | None) -> None:
-        """Return where the request may be answered.
+    async def admit(self, authorization: str | None, address: str) -> None:
+        """Return where the request may be answered. `address` is the caller's, without its port.
 
         Raises:
             QueryNotAuthenticatedException: no token, or not one that counts here; present another.
@@ -92,7 +92,7 @@ class TokenGate:
         self._read_at: tuple[int, int, int] | None = None
         self._digest = b""
 
-    async def admit(self, authorization: str | None) -> None:
+    async def admit(self, authorization: str | None, address: str) -> None:  # noqa: ARG002
         """As Gate.admit says."""
         # Digests are equally long, so that the comparison does not tell the token's length either.
         presented = hashlib.sha256(bearer_token(authorization).encode()).digest()

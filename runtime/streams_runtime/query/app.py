@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import structlog
+from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI, Request, Response, params
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
@@ -21,7 +22,9 @@ from streams_runtime.query import problems
 from streams_runtime.query.access import Gate
 from streams_runtime.query.answers import BrokenOff, Misdirected, json_answer, problem_answer
 from streams_runtime.query.docs_page import docs_page
+from streams_runtime.query.leaving import CallerLeft
 from streams_runtime.query.openapi import openapi_of
+from streams_runtime.query.opening import WALKS
 from streams_runtime.query.parameters import known_parameters
 from streams_runtime.query.point_reads import PointReads
 from streams_runtime.query.routes_key_value import key_value_routes
@@ -41,7 +44,7 @@ def create_app(queryable: Queryable, registry: CollectorRegistry, gate: Gate | N
 
     `gate` stands before stores, state and metrics; probes, figures and the description of the endpoints are open.
     Stores are read in worker threads, but for single keys (point_reads.py). Health, readiness, state and metrics never
-    wait for them.
+    wait for them, and no key waits for walks over stores.
     """
     app = FastAPI(title="Streams queries", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(_LastResort)
@@ -51,8 +54,9 @@ def create_app(queryable: Queryable, registry: CollectorRegistry, gate: Gate | N
     app.add_exception_handler(RequestValidationError, _on_invalid_parameters)
     guard = [] if gate is None else [_guard(gate)]
     app.include_router(operation_routes(queryable, registry, guard))
-    stores = (store_routes, key_value_routes, window_routes, session_routes)
-    for router in (routes(queryable) for routes in stores):
+    walks = CapacityLimiter(WALKS)
+    stores = (key_value_routes, window_routes, session_routes)
+    for router in (store_routes(queryable), *(routes(queryable, walks) for routes in stores)):
         app.include_router(router, dependencies=[*guard, Depends(known_parameters)])
     app.include_router(relay_routes(queryable), dependencies=guard)
     _describe(app)
@@ -63,7 +67,7 @@ def _guard(gate: Gate) -> params.Depends:
     """The gate as a dependency; how a token is presented is part of the OpenAPI document."""
 
     async def admit(request: Request, _: Annotated[object, Depends(_BEARER)]) -> None:
-        await gate.admit(request.headers.get("Authorization"))
+        await gate.admit(request.headers.get("Authorization"), "" if request.client is None else request.client.host)
 
     dependency: params.Depends = Depends(admit)
     return dependency
@@ -138,6 +142,8 @@ class _LastResort:
                     "this instance closed before it had the answer; do not retry here, ask another instance"
                 )
                 await problem_answer(problems.problem_of(closing))(scope, receive, send)
+        except CallerLeft:
+            _log.debug("query.caller-left", path=scope.get("path"))
         except BrokenOff as error:
             _log.warning("query.broken-off", path=scope.get("path"), reason=str(error))
         except Exception:

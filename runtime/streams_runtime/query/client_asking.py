@@ -6,13 +6,13 @@ import contextlib
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 from streams_runtime.errors import StreamsException
 from streams_runtime.query.client_http import Failed, Requests
 from streams_runtime.query.client_records import Records, record_of, rows
 from streams_runtime.query.iterators import KeyValue
 from streams_runtime.query.problems import InstanceNotReachableException
+from streams_runtime.query.relay import escaped
 from streams_runtime.query.routing import (
     Directory,
     Failure,
@@ -53,7 +53,7 @@ class Asker:
 
     def one(self, store: str, method: str, key: str, parameters: Parameters, stale: bool) -> KeyValue:
         """One record, from the instance that has its key."""
-        path = f"{_path(store)}/{method}/{_escaped(key)}"
+        path = f"{_path(store)}/{method}/{escaped(key)}"
         asked = {**parameters, **({"stale": "true"} if stale else {})}
 
         def follow(entry: str, until: float) -> KeyValue:
@@ -164,9 +164,4 @@ class Asker:
 
 
 def _path(store: str) -> str:
-    return f"/stores/{_escaped(store)}"
-
-
-def _escaped(text: str) -> str:
-    """Percent-encoded; dots too, or `..` would be taken for a step up in the path."""
-    return quote(text, safe="").replace(".", "%2E")
+    return f"/stores/{escaped(store)}"

@@ -30,11 +30,6 @@ class CompositeStore(LocalPartitions[StoreView]):
         views = self._readable()
         return self._reading(views, lambda: sum(view.approximate_num_entries() for view in views))
 
-    def count(self) -> int:
-        """How many entries there are, by walking over all of them."""
-        with self.scan(None, None) as entries:
-            return sum(1 for _ in entries)
-
 
 class CompositeSegments(LocalPartitions[SegmentedView]):
     """Reads bytes from the local partitions of a window or session store; a record's key decides where it is.

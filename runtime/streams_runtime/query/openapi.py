@@ -34,6 +34,11 @@ def _problems() -> Responses:
     }
 
 
+def _turned_away() -> Responses:
+    """The problems of an endpoint that reads no store, behind a gate."""
+    return {status: answer for status, answer in _problems().items() if status in (401, 403, 503)}
+
+
 class _Answers:
     """`ANSWERS[Model]`: the responses of an endpoint that answers with a Model or a problem."""
 
@@ -53,6 +58,7 @@ class _Answers:
 
 ANSWERS: Final = _Answers("application/json", several=False)
 RELAYED: Final[Responses] = {200: {"description": "What the other instance answered."}, **_problems()}
+GATED: Final[Responses] = _turned_away()
 LINES: Final = _Answers(records.MEDIA_TYPE, several=True)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
+from anyio import CapacityLimiter
 from fastapi import Response
 
 from streams_runtime.kafka.partitioner import partition_for
@@ -16,12 +17,16 @@ from streams_runtime.query.parameters import parse_key
 from streams_runtime.query.records import RecordLines, RecordResponse, Walk
 from streams_runtime.query.views import Entry, Queryable, StoreCodec, StoreType
 
+WALKS: Final = 8
+"""Threads of an instance that walk over stores; each takes turns among all answers of many lines, and all counts."""
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request says about where to read: a store's kind, its name, and which partitions here.
+    """What a request says about where to read: a store's kind, its name, and which partitions here; `walks` are the
+    threads for more than one record.
 
     Every method raises as `handles.open_store` does, with Misdirected for a partition that is elsewhere.
     """
@@ -31,6 +36,7 @@ class Asked:
     store: str
     partitions: list[int] | None
     stale: bool
+    walks: CapacityLimiter
 
     @property
     def codec(self) -> StoreCodec:
@@ -45,7 +51,7 @@ class Asked:
         """The same for the partition of one key alone, where the request names none."""
         own = partition_for(data, self.queryable.partition_count(self.store))
         partitions = [own] if self.partitions is None else self.partitions
-        return Asked(self.queryable, self.type, self.store, partitions, self.stale)
+        return replace(self, partitions=partitions)
 
     def bounds(self, from_key: str | None, to_key: str | None) -> tuple[bytes | None, bytes | None]:
         """The bytes of two keys that the parameters `from` and `to` give; None is an open end."""
@@ -61,16 +67,27 @@ class Asked:
         with naming_the_owner(self.queryable, self.store, self.partitions or ()):
             return do(open_composite(self.queryable, self.store, self.type, self.partitions, self.stale))
 
+    def next_of(self, walk: Walk[Entry], most: int) -> Sequence[Entry]:
+        """The next entries of a walk that was opened here."""
+        with naming_the_owner(self.queryable, self.store, self.partitions or ()):
+            return walk.take(most)
+
     def read_segments(self, do: Callable[[CompositeSegments], T]) -> T:
         """What `do` reads from a window or session store."""
         with naming_the_owner(self.queryable, self.store, self.partitions or ()):
             return do(open_segments(self.queryable, self.store, self.type, self.partitions, self.stale))
 
-    def lines(self, walk: Walk[Entry], shown: Callable[[Entry], Mapping[str, object]], key_bytes: bool) -> Response:
-        """The answer of many lines; `shown` makes a line's object of an entry."""
+    def lines(
+        self,
+        walk: Walk[Entry],
+        shown: Callable[[Entry], Mapping[str, object]],
+        key_bytes: bool,
+        limit: int | None,
+    ) -> Response:
+        """The answer of many lines, `limit` records at most; `shown` makes a line's object of an entry."""
 
         def line(entry: Entry) -> Mapping[str, object]:
             return {**shown(entry), "keyBytes": entry[0]} if key_bytes else shown(entry)
 
         with naming_the_owner(self.queryable, self.store, self.partitions or ()):
-            return RecordResponse(RecordLines(walk, line))
+            return RecordResponse(RecordLines(walk, line, limit), self.walks)

@@ -27,6 +27,15 @@ Partitions = Annotated[list[int] | None, Query(description="Exactly these; absen
 Stale = Annotated[bool, Query(description="Also read copies that may lag behind: standby and restoring stores.")]
 Reverse = Annotated[bool, Query(description="From the last to the first.")]
 KeyBytes = Annotated[bool, Query(alias="keyBytes", description="Add the bytes by which lines are ordered, in base64.")]
+Limit = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        le=2**53,
+        description="Records at most; absent: all. The last line says `more` where there are others: ask again from the"
+        " last key on.",
+    ),
+]
 Time = Annotated[str, Query(description=f"Where the window or session begins: {_TIME}.")]
 SessionEnd = Annotated[str, Query(description=f"Where the session ends, the time of its last record: {_TIME}.")]
 FromTime = Annotated[str | None, Query(alias="fromTime", description=f"Earliest, inclusive: {_TIME}. Absent: open.")]
@@ -61,12 +70,11 @@ def parse_key(codec: StoreCodec, store: str, name: str, text: str) -> tuple[obje
         raise InvalidQueryException(f"{name}: {text!r} can't be a key of store {store!r}: {error}") from error
 
 
-async def known_parameters(request: Request) -> None:
-    """Refuse parameters that the endpoint does not have or that are given twice: an answer to another question than the
-    one that was meant would not be noticed. And escapes that are not UTF-8: decoding would ask for another key.
+async def known_text(request: Request) -> None:
+    """Refuse escapes that are not UTF-8: decoding would ask for another key.
 
     Raises:
-        InvalidQueryException: names the parameter.
+        InvalidQueryException: says how bytes are written.
     """
     try:
         unquote_to_bytes(request.scope.get("raw_path", b"")).decode()
@@ -75,6 +83,16 @@ async def known_parameters(request: Request) -> None:
         raise InvalidQueryException(
             "the URL has percent escapes that are not UTF-8; write bytes keys in base64, all others in UTF-8"
         ) from None
+
+
+async def known_parameters(request: Request) -> None:
+    """Refuse parameters that the endpoint does not have or that are given twice: an answer to another question than the
+    one that was meant would not be noticed. And what `known_text` refuses.
+
+    Raises:
+        InvalidQueryException: names the parameter.
+    """
+    await known_text(request)
     route = request.scope.get("route")
     known = {field.alias for field in route.dependant.query_params} if isinstance(route, APIRoute) else set()
     given = Counter(name for name, _ in request.query_params.multi_items())

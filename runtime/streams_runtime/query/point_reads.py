@@ -54,7 +54,7 @@ class PointReads:
         try:
             answer = self._value(found[1], found[2])
             if answer is not None and self._gate is not None:  # else the routes ask it
-                await self._gate.admit(_authorization(scope))
+                await self._gate.admit(_authorization(scope), (scope.get("client") or ("",))[0])
             return answer
         except Exception:  # the routes meet it again, and say what it is
             return None

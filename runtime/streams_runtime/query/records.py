@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 import orjson
 import structlog
+from anyio import CapacityLimiter, to_thread
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -38,12 +39,14 @@ class RecordLines(Generic[R]):
 
     The first chunk is read at once, so that an exception that comes before any record is raised from the
     constructor and can still become a status. A later one becomes the last line, `{"problem": {…}}`. The last line of a
-    whole answer is `{"complete": {"records": N}}`: an answer with neither was cut off on its way, whatever HTTP says.
-    Never more than one chunk is held, and none is read before the one before it was taken.
+    whole answer is `{"complete": {"records": N}}`, with `"more": true` where `limit` left out others: an answer with
+    neither was cut off on its way, whatever HTTP says. Never more than one chunk is held, and none is read before the
+    one before it was taken.
     """
 
-    def __init__(self, walk: Walk[R], shown: Callable[[R], Mapping[str, object]]) -> None:
+    def __init__(self, walk: Walk[R], shown: Callable[[R], Mapping[str, object]], limit: int | None = None) -> None:
         self._walk = walk
+        self._limit = limit
         self._shown = shown
         self._ended = False
         self._count = 0
@@ -99,12 +102,19 @@ class RecordLines(Generic[R]):
             # As many as fill the chunk, if they are as long as those before.
             wanted = (_CHUNK_BYTES - size) * len(self._lines) // size if size else 1
             wanted = max(wanted, 1)
-            records = self._walk.take(wanted)
+            left = wanted if self._limit is None else self._limit - self._count
+            wanted = min(wanted, left + 1)  # one more than is shown tells whether there are more
+            taken = self._walk.take(wanted)
+            records = taken[:left]
             for record in records:
                 self._lines.append(to_json(self._shown(record)) + b"\n")
                 size += len(self._lines[-1])
             self._count += len(records)
-            if len(records) < wanted:
+            if len(taken) > left:
+                self._end({COMPLETE: {"records": self._count, "more": True}})
+                self._walk.close()
+                return
+            if len(taken) < wanted:
                 self._end({COMPLETE: {"records": self._count}})
                 return
 
@@ -116,11 +126,17 @@ class RecordLines(Generic[R]):
         self._lines.append(orjson.dumps(last) + b"\n")
 
 
+async def _chunks(lines: RecordLines[R], walks: CapacityLimiter) -> AsyncIterator[bytes]:
+    while (chunk := await to_thread.run_sync(next, lines, None, limiter=walks)) is not None:
+        yield chunk
+
+
 class RecordResponse(StreamingResponse):
     """Sends RecordLines, and closes them however the request ends: by itself, a lost reader, a shutdown."""
 
-    def __init__(self, lines: RecordLines[R]) -> None:
-        super().__init__(lines, media_type=MEDIA_TYPE)
+    def __init__(self, lines: RecordLines[R], walks: CapacityLimiter) -> None:
+        """Chunks are read in the threads of `walks`, the first of `lines` having been read already."""
+        super().__init__(_chunks(lines, walks), media_type=MEDIA_TYPE)
         self._close = lines.close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from anyio import CapacityLimiter, to_thread
 
 from streams_runtime.query.access import bearer_token
-from streams_runtime.query.problems import QueryForbiddenException, QueryNotAuthenticatedException
+from streams_runtime.query.problems import (
+    AccessNotCheckedException,
+    QueryForbiddenException,
+    QueryNotAuthenticatedException,
+)
 
 BELIEVED_SECONDS: Final = 10.0
 """How long a review is believed, a refusal as well: what API servers themselves do with other servers' reviews. So long
 does a token that was revoked still count."""
-_KEPT: Final = 1000  # reviews; the oldest go first, so that invented tokens can't fill the memory
+_KEPT: Final = 1000  # reviews of tokens that are admitted, and as many of others: these can't fill the memory
+_REVIEWS: Final = 16  # that run at a time, and
+_REVIEWS_OF_AN_ADDRESS: Final = 2  # of these for one address; a review takes some milliseconds
+_WAITING: Final = 32  # reviews of one address, those that run included
+_RENEWALS: Final = 4  # that run at a time for tokens that were admitted
 _ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 
 
@@ -54,23 +62,33 @@ def admitted(accounts: Collection[str], groups: Collection[str], namespace: str)
 
 
 class ReviewGate:
-    """Lets those through whose token the API server knows and whom `who` admits (access.Gate)."""
+    """Lets those through whose token the API server knows and whom `who` admits (access.Gate).
+
+    Reviews run beside each other. One address has few of them at a time and a bounded queue of its own, so that tokens
+    that somebody invents make nobody else wait. A token that was admitted is reviewed again apart from these, and no
+    other token pushes it out of memory. All methods are called by the server's event loop.
+    """
 
     def __init__(self, review: Reviewer, who: Admitted, clock: Callable[[], float] = time.monotonic) -> None:
         self._review = review
         self._who = who
         self._clock = clock
-        self._threads = CapacityLimiter(4)  # of their own: an API server that hangs must not stall store reads
-        self._one_at_a_time = threading.Lock()
-        self._believed: OrderedDict[bytes, tuple[float, Review]] = OrderedDict()
+        # Of their own: an API server that hangs must not stall store reads.
+        self._threads, self._renewing = CapacityLimiter(_REVIEWS), CapacityLimiter(_RENEWALS)
+        self._admitted = _Believed()
+        self._turned_away = _Believed()
+        self._asking: dict[bytes, asyncio.Task[Review]] = {}
+        self._lanes: dict[str, _Lane] = {}
 
-    async def admit(self, authorization: str | None) -> None:
+    async def admit(self, authorization: str | None, address: str) -> None:
         """As access.Gate.admit says."""
         token = bearer_token(authorization)
         name = hashlib.sha256(token.encode()).digest()  # the tokens themselves are not kept
-        review = self._known(name)
+        now = self._clock()
+        review = self._admitted.get(name, now) or self._turned_away.get(name, now)
         if review is None:
-            review = await to_thread.run_sync(self._ask, token, name, limiter=self._threads)
+            # Shielded: who leaves does not take the review away from others with the same token.
+            review = await asyncio.shield(self._asking.get(name) or self._ask(token, name, address))
         if review.user is None:
             why = f" ({review.error})" if review.error else ""
             raise QueryNotAuthenticatedException(
@@ -82,17 +100,73 @@ class ReviewGate:
                 " spec.queries.access.kubernetes"
             )
 
-    def _ask(self, token: str, name: bytes) -> Review:
-        with self._one_at_a_time:
-            review = self._known(name)  # another request with the same token may have waited here before
-            if review is None:
-                review = self._review(token)
-                self._believed[name] = (self._clock() + BELIEVED_SECONDS, review)
-                self._believed.move_to_end(name)
-                while len(self._believed) > _KEPT:
-                    self._believed.popitem(last=False)
-            return review
+    def _ask(self, token: str, name: bytes, address: str) -> asyncio.Task[Review]:
+        if name in self._admitted:
+            return self._start(name, to_thread.run_sync(self._review, token, limiter=self._renewing))
+        lane = self._lanes.get(address)
+        if lane is None:
+            lane = self._lanes[address] = _Lane()
+        if lane.reviews >= _WAITING:
+            raise AccessNotCheckedException(
+                f"{lane.reviews} tokens from {address or 'this address'} wait for their review already; retry"
+            )
+        lane.reviews += 1
+        return self._start(name, self._in_lane(lane, token, address))
 
-    def _known(self, name: bytes) -> Review | None:
-        until, review = self._believed.get(name, (0.0, None))
-        return review if self._clock() < until else None
+    async def _in_lane(self, lane: _Lane, token: str, address: str) -> Review:
+        try:
+            async with lane.turns:
+                return await to_thread.run_sync(self._review, token, limiter=self._threads)
+        finally:
+            lane.reviews -= 1
+            if not lane.reviews:
+                del self._lanes[address]
+
+    def _start(self, name: bytes, reviewing: Coroutine[Any, Any, Review]) -> asyncio.Task[Review]:
+        task = self._asking[name] = asyncio.create_task(reviewing)
+        task.add_done_callback(lambda done: self._note(name, done))
+        return task
+
+    def _note(self, name: bytes, done: asyncio.Task[Review]) -> None:
+        del self._asking[name]
+        if done.cancelled() or done.exception() is not None:
+            return  # whoever waits raises it; nothing is remembered
+        review, until = done.result(), self._clock() + BELIEVED_SECONDS
+        self._admitted.forget(name)
+        (self._admitted if self._who.admits(review) else self._turned_away).put(name, until, review)
+
+
+class _Believed:
+    """Reviews by their tokens' digests, each believed until its time; those that were used longest ago go first."""
+
+    def __init__(self) -> None:
+        self._reviews: OrderedDict[bytes, tuple[float, Review]] = OrderedDict()
+
+    def __contains__(self, name: bytes) -> bool:
+        """Whether there is one, believed or not."""
+        return name in self._reviews
+
+    def get(self, name: bytes, now: float) -> Review | None:
+        """The review, if it is believed."""
+        until, review = self._reviews.get(name, (0.0, None))
+        if review is None or now >= until:
+            return None
+        self._reviews.move_to_end(name)
+        return review
+
+    def put(self, name: bytes, until: float, review: Review) -> None:
+        self._reviews[name] = until, review
+        self._reviews.move_to_end(name)
+        while len(self._reviews) > _KEPT:
+            self._reviews.popitem(last=False)
+
+    def forget(self, name: bytes) -> None:
+        self._reviews.pop(name, None)
+
+
+class _Lane:
+    """The reviews of one address that run or wait."""
+
+    def __init__(self) -> None:
+        self.turns = asyncio.Semaphore(_REVIEWS_OF_AN_ADDRESS)
+        self.reviews = 0

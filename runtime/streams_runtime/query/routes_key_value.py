@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
-from fastapi import APIRouter, Response
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter, Request, Response
 
 from streams_runtime.query.answers import json_answer
+from streams_runtime.query.leaving import while_connected
 from streams_runtime.query.openapi import ANSWERS, LINES
 from streams_runtime.query.opening import Asked
 from streams_runtime.query.parameters import (
     FromKey,
     Key,
     KeyBytes,
+    Limit,
     Partitions,
     Prefix,
     Reverse,
@@ -26,14 +30,16 @@ from streams_runtime.query.records import Walk
 from streams_runtime.query.schemas import Count, Record
 from streams_runtime.query.views import Entry, Queryable, StoreCodec, StoreType
 
+_COUNTED: Final = 5000  # entries that a count reads before others have their turn
 
-def key_value_routes(queryable: Queryable) -> APIRouter:
+
+def key_value_routes(queryable: Queryable, walks: CapacityLimiter) -> APIRouter:
     """`/stores/{store}/keys/…`, `range`, `all`, `prefix`, `count`, `approximate-count`."""
     router = APIRouter(prefix="/stores/{store}", tags=["key-value stores"])
-    ask: Callable[[str, list[int] | None, bool], Asked] = partial(Asked, queryable, StoreType.KEY_VALUE)
+    ask: Callable[[str, list[int] | None, bool], Asked] = partial(Asked, queryable, StoreType.KEY_VALUE, walks=walks)
 
-    def lines(asked: Asked, walk: Walk[Entry], key_bytes: bool) -> Response:
-        return asked.lines(walk, partial(shown, asked.codec), key_bytes)
+    def lines(asked: Asked, walk: Walk[Entry], key_bytes: bool, limit: int | None) -> Response:
+        return asked.lines(walk, partial(shown, asked.codec), key_bytes, limit)
 
     @router.get("/keys/{key:text}", responses=ANSWERS[Record], summary="get: one key's value")
     def get_key(store: StoreName, key: Key, partition: Partitions = None, stale: Stale = False) -> Response:
@@ -53,10 +59,11 @@ def key_value_routes(queryable: Queryable) -> APIRouter:
         stale: Stale = False,
         reverse: Reverse = False,
         key_bytes: KeyBytes = False,
+        limit: Limit = None,
     ) -> Response:
         asked = ask(store, partition, stale)
         walk = asked.read(lambda opened: opened.scan(*asked.bounds(from_key, to_key), reverse))
-        return lines(asked, walk, key_bytes)
+        return lines(asked, walk, key_bytes, limit)
 
     @router.get("/all", responses=LINES[Record], summary="all, reverse_all: every record")
     def get_all(
@@ -65,9 +72,10 @@ def key_value_routes(queryable: Queryable) -> APIRouter:
         stale: Stale = False,
         reverse: Reverse = False,
         key_bytes: KeyBytes = False,
+        limit: Limit = None,
     ) -> Response:
         asked = ask(store, partition, stale)
-        return lines(asked, asked.read(lambda opened: opened.scan(None, None, reverse)), key_bytes)
+        return lines(asked, asked.read(lambda opened: opened.scan(None, None, reverse)), key_bytes, limit)
 
     @router.get("/prefix", responses=LINES[Record], summary="prefix_scan: records whose keys begin alike")
     def get_prefix(
@@ -76,14 +84,24 @@ def key_value_routes(queryable: Queryable) -> APIRouter:
         partition: Partitions = None,
         stale: Stale = False,
         key_bytes: KeyBytes = False,
+        limit: Limit = None,
     ) -> Response:
         asked = ask(store, partition, stale)
         walk = asked.read(lambda opened: opened.prefix_scan(parse_key(asked.codec, store, "prefix", prefix)[1]))
-        return lines(asked, walk, key_bytes)
+        return lines(asked, walk, key_bytes, limit)
 
     @router.get("/count", responses=ANSWERS[Count], summary="How many records there are, by walking over all")
-    def count(store: StoreName, partition: Partitions = None, stale: Stale = False) -> Response:
-        return json_answer({"count": ask(store, partition, stale).read(lambda opened: opened.count())})
+    async def count(request: Request, store: StoreName, partition: Partitions = None, stale: Stale = False) -> Response:
+        asked = ask(store, partition, stale)
+
+        async def counted() -> int:
+            with await to_thread.run_sync(asked.read, lambda opened: opened.scan(None, None), limiter=walks) as entries:
+                found = 0
+                while taken := await to_thread.run_sync(asked.next_of, entries, _COUNTED, limiter=walks):
+                    found += len(taken)
+                return found
+
+        return json_answer({"count": await while_connected(request, counted)})
 
     @router.get(
         "/approximate-count", responses=ANSWERS[Count], summary="approximate_num_entries: about how many; cheap"

@@ -9,14 +9,17 @@ from typing import Any, TypeVar
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Response
 from fastapi.params import Depends
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from streams_runtime.query import liveness
 from streams_runtime.query.answers import json_answer
+from streams_runtime.query.openapi import GATED, Responses
 from streams_runtime.query.views import Queryable
 from streams_runtime.states import ClientState
 
 T = TypeVar("T")
+_NOT_SO: Responses = {503: {"description": "It is not so.", "content": {"application/json": {"schema": {}}}}}
 _UNNAMED = {"tasks": ("id", "state"), "lag": ("lag",), "restoration": ("position", "end", "ended_at")}
 
 
@@ -28,23 +31,34 @@ def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: S
     async def in_thread(function: Callable[[], T]) -> T:
         return await to_thread.run_sync(function, limiter=threads)
 
-    @router.get("/healthz", summary="200: its threads' loops turn. 503: one is stuck, and which")
+    @router.get("/healthz", responses=_NOT_SO, summary="200: its threads' loops turn. 503: one is stuck, and which")
     async def healthz() -> Response:
         stuck = queryable.stuck_threads()
         return json_answer(liveness.account(stuck, time.time()), 503 if stuck else 200)
 
-    @router.get("/readyz", summary="200: RUNNING. 503: any other state")
+    @router.get("/readyz", responses=_NOT_SO, summary="200: RUNNING. 503: any other state")
     async def readyz() -> Response:
         state = queryable.state
         return json_answer({"state": state}, 200 if state is ClientState.RUNNING else 503)
 
-    @router.get("/metrics", dependencies=guard, summary="Metrics for Prometheus, by Kafka Streams' names")
+    @router.get(
+        "/metrics",
+        dependencies=guard,
+        response_class=PlainTextResponse,
+        responses=GATED,
+        summary="Metrics for Prometheus, by Kafka Streams' names",
+    )
     async def metrics() -> Response:
         return Response(
             await in_thread(lambda: generate_latest(registry)), headers={"Content-Type": CONTENT_TYPE_LATEST}
         )
 
-    @router.get("/state", dependencies=guard, summary="Client, threads, tasks, restoration, lag, counters, error")
+    @router.get(
+        "/state",
+        dependencies=guard,
+        responses=GATED,
+        summary="Client, threads, tasks, restoration, lag, counters, error",
+    )
     async def state() -> Response:
         return json_answer(await in_thread(queryable.describe))
 

@@ -6,19 +6,21 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Annotated, Final
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 from anyio import to_thread
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from streams_runtime.errors import NotSupportedException
 from streams_runtime.query.answers import BrokenOff
 from streams_runtime.query.handles import check_name
+from streams_runtime.query.leaving import while_connected
 from streams_runtime.query.openapi import RELAYED
-from streams_runtime.query.parameters import StoreName
-from streams_runtime.query.problems import InstanceNotReachableException
-from streams_runtime.query.relay import RELAY
+from streams_runtime.query.parameters import StoreName, known_text
+from streams_runtime.query.problems import InstanceNotReachableException, InvalidQueryException
+from streams_runtime.query.relay import RELAY, relayed_path
 from streams_runtime.query.views import Queryable
 
 _TIMEOUT: Final = httpx.Timeout(60.0, connect=2.0)  # a count may walk over a whole store
@@ -33,17 +35,24 @@ Address = Annotated[str, Path(description="host:port of an instance that has a p
 def relay_routes(queryable: Queryable) -> APIRouter:
     """`/relay/{address}/stores/{store}/…`: what that instance answers to the rest of the path.
 
-    Only instances of this application that have a partition of the store are asked, so that nobody reaches anything
-    else by it. The caller's token goes on: the other instance asks for it as this one does.
+    Only instances of this application that have a partition of the store are asked, and only for the endpoints of that
+    store, so that nobody reaches anything else by it. The caller's token goes on: `owners` names no address that a
+    member of the group could have made up.
     """
     router = APIRouter(prefix=RELAY, tags=["stores"])
 
     @router.get(
         "/{address}/stores/{store}/{rest:text}",
+        dependencies=[Depends(known_text)],
         responses=RELAYED,
         summary="The same query, answered by another instance",
     )
-    async def relay(request: Request, address: Address, store: StoreName, rest: Rest) -> Response:  # noqa: ARG001
+    async def relay(request: Request, address: Address, store: StoreName, rest: Rest) -> Response:
+        path = relayed_path(store, rest)
+        if path is None:
+            raise InvalidQueryException(
+                f"{rest!r} is no endpoint of a store; only those below /stores/STORE/ are relayed, see /docs"
+            )
         check_name(queryable, store)
         # The group is asked, which may take a moment.
         owners = await to_thread.run_sync(queryable.owners, store)
@@ -57,7 +66,9 @@ def relay_routes(queryable: Queryable) -> APIRouter:
             raise NotSupportedException(
                 f"queries are not relayed to instances with TLS, such as {url}, yet; ask that instance itself"
             )
-        return await _answer_of(url, request)
+        query = urlencode(request.query_params.multi_items())
+        target = url + path + (f"?{query}" if query else "")
+        return await while_connected(request, lambda: _answer_of(target, request))
 
     return router
 
@@ -70,10 +81,10 @@ async def _answer_of(url: str, request: Request) -> Response:
         await opened.enter_async_context(client)
         headers = {name: value for name in _PASSED_ON if (value := request.headers.get(name))}
         try:
-            answer = await opened.enter_async_context(client.stream("GET", url + _target(request), headers=headers))
+            answer = await opened.enter_async_context(client.stream("GET", url, headers=headers))
         except httpx.TransportError as error:
             raise InstanceNotReachableException(
-                f"the instance at {url} does not answer ({error}); it may be gone"
+                f"the instance at {_origin(url)} does not answer ({error}); it may be gone"
             ) from None
         kept = opened.pop_all()
     passed = {name: value for name in _PASSED_BACK if (value := answer.headers.get(name))}
@@ -86,12 +97,9 @@ async def _body(answer: httpx.Response, kept: AsyncExitStack) -> AsyncIterator[b
             async for part in answer.aiter_bytes():
                 yield part
         except httpx.TransportError as error:
-            raise BrokenOff(f"the instance at {answer.url.netloc.decode()} broke off: {error}") from error
+            raise BrokenOff(f"the instance at {_origin(str(answer.url))} broke off: {error}") from error
 
 
-def _target(request: Request) -> str:
-    """The path at the other instance and the query, escaped as they came."""
-    raw: bytes = request.scope["raw_path"]
-    query: bytes = request.scope["query_string"]
-    path = b"/" + raw.split(b"/", 3)[3]
-    return (path + (b"?" + query if query else b"")).decode("ascii")
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from anyio import CapacityLimiter
 from fastapi import APIRouter, Response
 
 from streams_runtime.query.answers import json_answer
@@ -17,6 +18,7 @@ from streams_runtime.query.parameters import (
     FromTime,
     Key,
     KeyBytes,
+    Limit,
     Partitions,
     Reverse,
     SessionEnd,
@@ -36,10 +38,10 @@ from streams_runtime.query.windows import ReadOnlyWindowStore, windowed
 from streams_runtime.state.window_keys import LATEST
 
 
-def window_routes(queryable: Queryable) -> APIRouter:
+def window_routes(queryable: Queryable, walks: CapacityLimiter) -> APIRouter:
     """`/stores/{store}/window/…`, and `windows/keys/…`, `windows/range` and `windows/all`."""
     router = APIRouter(prefix="/stores/{store}", tags=["window stores"])
-    ask: Callable[[str, list[int] | None, bool], Asked] = partial(Asked, queryable, StoreType.WINDOW)
+    ask: Callable[[str, list[int] | None, bool], Asked] = partial(Asked, queryable, StoreType.WINDOW, walks=walks)
 
     @router.get("/window/{key:text}", responses=ANSWERS[WindowedRecord], summary="fetch: the window of a key at a time")
     def fetch_one(
@@ -65,18 +67,19 @@ def window_routes(queryable: Queryable) -> APIRouter:
         stale: Stale = False,
         reverse: Reverse = False,
         key_bytes: KeyBytes = False,
+        limit: Limit = None,
     ) -> Response:
         asked = ask(store, partition, stale)
         walk = asked.read_segments(lambda opened: opened.fetch(None, None, *_times(from_time, to_time), reverse))
-        return asked.lines(walk, partial(window_shown, asked.codec), key_bytes)
+        return asked.lines(walk, partial(window_shown, asked.codec), key_bytes, limit)
 
     return router
 
 
-def session_routes(queryable: Queryable) -> APIRouter:
+def session_routes(queryable: Queryable, walks: CapacityLimiter) -> APIRouter:
     """`/stores/{store}/session/…`, and `sessions/keys/…` and `sessions/range`."""
     router = APIRouter(prefix="/stores/{store}", tags=["session stores"])
-    ask: Callable[[str, list[int] | None, bool], Asked] = partial(Asked, queryable, StoreType.SESSION)
+    ask: Callable[[str, list[int] | None, bool], Asked] = partial(Asked, queryable, StoreType.SESSION, walks=walks)
 
     @router.get("/session/{key:text}", responses=ANSWERS[WindowedRecord], summary="fetch_session: one session of a key")
     def fetch_session(
@@ -110,7 +113,7 @@ def _many(
     """`NAME/keys/…` and `NAME/range`, which both kinds of store have."""
 
     @router.get(f"/{name}/keys/{{key:text}}", responses=LINES[WindowedRecord], summary=f"fetch: one key's {which}")
-    def fetch_key(
+    def fetch_key(  # noqa: PLR0913, PLR0917 - each is a parameter of the URL
         store: StoreName,
         key: Key,
         from_time: FromTime = None,
@@ -119,12 +122,13 @@ def _many(
         stale: Stale = False,
         reverse: Reverse = False,
         key_bytes: KeyBytes = False,
+        limit: Limit = None,
     ) -> Response:
         asked = ask(store, partition, stale)
         asked.check()
         data, times = parse_key(asked.codec, store, "key", key)[1], _times(from_time, to_time)
         walk = asked.for_key(data).read_segments(lambda opened: opened.fetch_key(data, *times, reverse))
-        return asked.lines(walk, partial(shown, asked.codec), key_bytes)
+        return asked.lines(walk, partial(shown, asked.codec), key_bytes, limit)
 
     @router.get(f"/{name}/range", responses=LINES[WindowedRecord], summary=f"fetch: a range of keys, {which}")
     def fetch_range(  # noqa: PLR0913, PLR0917 - each is a parameter of the URL
@@ -137,11 +141,12 @@ def _many(
         stale: Stale = False,
         reverse: Reverse = False,
         key_bytes: KeyBytes = False,
+        limit: Limit = None,
     ) -> Response:
         asked = ask(store, partition, stale)
         times = _times(from_time, to_time)
         walk = asked.read_segments(lambda opened: opened.fetch(*asked.bounds(from_key, to_key), *times, reverse))
-        return asked.lines(walk, partial(shown, asked.codec), key_bytes)
+        return asked.lines(walk, partial(shown, asked.codec), key_bytes, limit)
 
 
 def window_shown(codec: StoreCodec, entry: Entry) -> Mapping[str, object]:

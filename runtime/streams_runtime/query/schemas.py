@@ -52,6 +52,7 @@ class Complete(Document):
     """What a whole answer counts."""
 
     records: int = Field(description="How many records came before this line.")
+    more: bool = Field(default=False, description="Whether `limit` left out others.")
 
 
 class LastLine(Document):

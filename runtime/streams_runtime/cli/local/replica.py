@@ -39,6 +39,7 @@ class Order:
             *(sys.executable, "-m", "streams_runtime.cli.instance", str(self.file)),
             *("--bootstrap-servers", self.bootstrap_servers, "--instance-id", name),
             *("--state-dir", str(folder.root), "--listen", "127.0.0.1:0"),
+            *("--peers-dir", str(folder.root.parent)),
             *("--endpoint-file", str(folder.endpoint), "--termination-file", str(folder.termination)),
             *("--told-file", str(folder.told)),
             *(() if self.queries_token is None else ("--queries-token-file", str(self.queries_token))),
@@ -148,6 +149,7 @@ class Replica:
         if self._poller is not None:
             self._poller.stop()
         self._process = None
+        self._folder.endpoint.unlink(missing_ok=True)  # another program may get its port
         end = end_of(code, self._asked, started)
         if end in (End.ERROR, End.UNUSABLE):
             self._failure = self._last_word()
