@@ -33,12 +33,18 @@ _LOGGER = logging.getLogger("streams_runtime.kafka")
 # holds up whoever takes over its tasks, and all who read its output. An instance is missed after 45 s by brokers'
 # defaults, so that taking over waits no longer for this; and a large batch is written in a tenth of it.
 _TIMEOUT = "30000"
+_SETTING = "transaction.timeout.ms"
 _TICK = 0.2  # seconds between two looks at `should_stop`
 _GRACE = 2.0  # seconds that a step has all the same, so that a close in the midst of one leaves nothing undecided
 _PATIENCE = 10.0  # seconds of waiting after which, and then again after which, a line says so
 _INIT_SECONDS = 5.0  # for the start of transactions; after that, the thread looks after the group meanwhile
 _ABORT_SECONDS = 5.0  # that an abort has; after that, a new producer does it when it begins
 _CLOSE_SECONDS = 2.0  # that an abort has at the end; after that, the brokers or the successor abort
+
+
+def transaction_seconds(properties: Mapping[str, str]) -> float:
+    """How long a transaction may take, from its first record on, before the brokers abort it."""
+    return int(properties.get(_SETTING, _TIMEOUT)) / 1000
 
 
 class TransactionalProducer(BatchProducer):
@@ -61,7 +67,7 @@ class TransactionalProducer(BatchProducer):
     ) -> None:
         """`transactional_id` is the same for every process that stands for this thread. Does not connect yet."""
         self.transactional_id = transactional_id
-        timeout = properties.get("transaction.timeout.ms", _TIMEOUT)
+        timeout = properties.get(_SETTING, _TIMEOUT)
         super().__init__(
             properties,
             client_id,
