@@ -55,3 +55,29 @@ def test_of_keys_that_come_equally_often_it_finds_the_number(total: int, records
 @given(st.integers(1, 10**7), st.integers(1, 10**7), st.integers(1, 10**7), st.integers(1, 10**7))
 def test_there_is_always_a_batch_and_none_is_too_large(keys: int, records: int, found: int, most: int) -> None:
     assert 1 <= records_with(keys, records, found, most) <= most
+
+
+def test_a_batch_that_took_too_long_is_followed_by_ones_that_take_half_of_what_is_allowed() -> None:
+    size = BatchSize(MOST, AGGREGATED_KEYS)
+    size.learn(FIRST_RECORDS, 142_000)
+    size.overran(MOST, 30.0, 30.0)
+    assert size.limit == MOST // 2
+    size.overran(MOST // 2, 300.0, 30.0)
+    assert size.limit == MOST // 40
+    size.learn(MOST // 40, 10)
+    assert size.limit == MOST // 40, "few keys make it no faster"
+    size.overran(1, 300.0, 30.0)
+    assert size.limit == 1
+
+
+@given(st.integers(1, MOST), st.floats(0, 30))
+def test_batches_grow_to_the_most_again_and_only_if_they_were_full_and_quick(records: int, seconds: float) -> None:
+    size = BatchSize(MOST)
+    size.overran(MOST, 600.0, 30.0)
+    before = size.limit
+    size.kept(records, seconds, 30.0)
+    grows = seconds <= 15 and records * 2 >= before
+    assert size.limit == (before + before // 10 if grows else before)
+    for _ in range(60):
+        size.kept(size.limit, 1.0, 30.0)
+    assert size.limit == MOST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -9,7 +10,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from streams_runtime.errors import BrokerNotAvailableException, ConfigException, ProcessorStateException
+from streams_runtime.errors import (
+    BrokerNotAvailableException,
+    ConfigException,
+    ProcessorStateException,
+    ProducerFencedException,
+    SchemaRegistryNotAvailableException,
+)
 from streams_runtime.kafka.transaction_errors import StaleMemberException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.source import BatchInput, OffsetRange
@@ -22,6 +29,7 @@ from streams_runtime.tasks.processor import Counters, Held, Outcome
 
 ORDERS = TopicPartition("orders", 0)
 BATCH = BatchInput((OffsetRange(ORDERS, 0, 5),))
+LARGE = BatchInput((OffsetRange(ORDERS, 0, 4000),))
 STEPS = ("begin", "send", "flush", "add_offsets", "commit")
 
 
@@ -30,6 +38,7 @@ class Stage:
 
     def __init__(self, *stores: Mock) -> None:
         self.steps: list[str] = []
+        self.now = 100.0
         self.producer, self.consumer, self.intake = Mock(), Mock(), Mock(backlogged=False, size=BatchSize(100))
         for step in (*STEPS, "abort"):
             getattr(self.producer, step).side_effect = lambda *_, step=step: self.steps.append(step)
@@ -46,17 +55,25 @@ class Stage:
             Mock(),
             Mock(),
             self.intake,
-            ExactlyOnce(self.producer, self.consumer),
+            ExactlyOnce(self.producer, self.consumer, 30.0),
             processor,
             Counters(),
             self.spark,
             threading.Event(),
+            lambda: self.now,
         )
 
     def work(self) -> list[str]:
         self.batches.work_on(BATCH)
         self.spark.shutdown()
         return self.steps
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+    def fail_after(self, seconds: float, failure: Exception) -> None:
+        self.pass_time(seconds)
+        raise failure
 
     def _apply(self, *arguments: Any) -> Outcome:
         arguments[-1].send()
@@ -94,6 +111,50 @@ def test_a_member_with_an_old_epoch_takes_part_in_the_group_and_reads_the_batch_
     stage.producer.add_offsets.side_effect = StaleMemberException("old")
     assert stage.work() == ["begin", "send", "flush", "abort", "restart"]
     stage.consumer.poll.assert_called_once()
+
+
+@pytest.mark.parametrize("failure", [ProducerFencedException("fenced"), BrokerNotAvailableException("timed out")])
+def test_a_batch_that_outlasts_its_transaction_comes_again_smaller_and_the_thread_says_why(
+    failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its later stages took 60 s where 30 s are allowed: the same batch would time out for ever."""
+    stage = Stage(Mock())
+    stage.intake.size = BatchSize(1_000_000)
+    stage.producer.commit.side_effect = lambda: stage.fail_after(60.0, failure)
+    with pytest.raises(type(failure)):
+        stage.batches.work_on(LARGE)
+    assert stage.intake.size.limit == 1000
+    (said,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "batch of 4000 records took 60.0 s" in said
+    assert "transaction.timeout.ms" in said
+    assert "1000 records" in said
+    stage.spark.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "failure"),
+    [(29.0, BrokerNotAvailableException("away")), (60.0, SchemaRegistryNotAvailableException("away"))],
+)
+def test_a_batch_that_fails_for_another_reason_keeps_its_size(seconds: float, failure: Exception) -> None:
+    stage = Stage(Mock())
+    stage.producer.flush.side_effect = lambda: stage.fail_after(seconds, failure)
+    with pytest.raises(BrokerNotAvailableException):
+        stage.work()
+    assert stage.intake.size.limit == 100
+
+
+def test_batches_grow_again_slowly_while_they_take_half_of_their_time(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage(Mock())
+    stage.intake.size = size = BatchSize(1_000_000)
+    size.overran(4000, 60.0, 30.0)
+    stage.producer.commit.side_effect = lambda: stage.pass_time(14.0)
+    stage.batches.work_on(LARGE)
+    assert size.limit == 1100
+    stage.producer.commit.side_effect = lambda: stage.pass_time(16.0)
+    stage.batches.work_on(LARGE)
+    assert size.limit == 1100
+    assert not caplog.records
+    stage.spark.shutdown()
 
 
 CHANGELOG = TopicPartition("app-totals-changelog", 0)

@@ -123,6 +123,16 @@ def test_shares_never_exceed_the_limit_or_what_waits_and_always_make_progress(
         assert sum(shares.values()) > 0
 
 
+@pytest.mark.parametrize("backlog", [50, 1000], ids=["spark-reads", "the-member-fetches"])
+def test_behind_one_that_took_too_long_batches_are_smaller_whoever_reads(backlog: int) -> None:
+    broker = FakeBroker({A0: 300})
+    intake = intake_of(broker, backlog=backlog)
+    intake.size.overran(16, 60.0, 30.0)
+    intake.add({A0: 0})
+    found = [ranges(intake.next()) for _ in range(3)]
+    assert [each for each in found if each][:2] == [{A0: (0, 4)}, {A0: (4, 8)}]
+
+
 def test_batches_of_a_backlog_are_as_large_as_is_known_of_their_keys() -> None:
     broker = FakeBroker({A0: 10_000_000})
     intake = Intake(broker, broker, IntakeLimits(1_000_000, 0.0, keys=50_000), broker.read)

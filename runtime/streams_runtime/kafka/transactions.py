@@ -36,6 +36,7 @@ _LOGGER = logging.getLogger("streams_runtime.kafka")
 # holds up whoever takes over its tasks, and all who read its output. An instance is missed after 45 s by brokers'
 # defaults, so that taking over waits no longer for this; and a large batch is written in a tenth of it.
 _TIMEOUT = "30000"
+_SETTING = "transaction.timeout.ms"
 _TICK = 0.2  # seconds between two looks at `should_stop`
 _GRACE = 2.0  # seconds that a step has all the same, so that a close in the midst of one leaves nothing undecided
 _PATIENCE = 10.0  # seconds of waiting after which, and then again after which, a line says so
@@ -48,6 +49,11 @@ _OFFSETS_SECONDS = 5.0
 # Seconds that one call of a step has, though librdkafka is given _TICK. Brokers that choose another coordinator take
 # some; whoever reads committed records waits meanwhile.
 _CALL_SECONDS = 10.0
+
+
+def transaction_seconds(properties: Mapping[str, str]) -> float:
+    """How long a transaction may take, from its first record on, before the brokers abort it."""
+    return int(properties.get(_SETTING, _TIMEOUT)) / 1000
 
 
 class TransactionalProducer(BatchProducer):
@@ -75,7 +81,7 @@ class TransactionalProducer(BatchProducer):
     ) -> None:
         """`transactional_id` is the same for every process that stands for this thread. Does not connect yet."""
         self.transactional_id = transactional_id
-        timeout = properties.get("transaction.timeout.ms", _TIMEOUT)
+        timeout = properties.get(_SETTING, _TIMEOUT)
         super().__init__(
             properties,
             client_id,

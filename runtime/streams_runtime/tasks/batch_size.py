@@ -2,6 +2,9 @@
 
 A first, small batch tells: of K keys that come equally often, n records have K * (1 - exp(-n / K)). Where some come
 more often than others a larger batch has more keys than that says; each batch corrects it for the next one.
+
+A batch whose transaction outlasts its time-out is aborted by the brokers, and would be again at the same size: the next
+ones are smaller.
 """
 
 from __future__ import annotations
@@ -21,20 +24,39 @@ class BatchSize:
 
     most: int
     keys: int | None = None
-    limit: int = field(init=False)
-    """Records that the next batch may have."""
     is_known: bool = field(init=False)
     """Whether it is any more than a guess."""
+    _by_keys: int = field(init=False)
+    _by_time: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.is_known = self.keys is None
-        self.limit = self.most if self.keys is None else min(self.most, FIRST_RECORDS)
+        self._by_keys = self.most if self.keys is None else min(self.most, FIRST_RECORDS)
+        self._by_time = self.most
+
+    @property
+    def limit(self) -> int:
+        """Records that the next batch may have."""
+        return min(self._by_keys, self._by_time)
 
     def learn(self, records: int, keys: int) -> None:
         """So many records had so many keys, in all tables together."""
         if self.keys is not None and records:
-            self.limit = min(self.most, records_with(self.keys, records, keys, self.most))
+            self._by_keys = min(self.most, records_with(self.keys, records, keys, self.most))
             self.is_known = True
+
+    def overran(self, records: int, seconds: float, allowed: float) -> None:
+        """A batch of so many records was lost because its commit took longer than is allowed: the next ones have as
+        many as take half of that, if time goes by records.
+        """
+        self._by_time = max(1, int(records * allowed / (2 * max(seconds, allowed))))
+
+    def kept(self, records: int, seconds: float, allowed: float) -> None:
+        """A batch was committed in this time. After one that overran, batches grow again by a tenth each, while full
+        ones take half of what is allowed at most.
+        """
+        if seconds <= allowed / 2 and records * 2 >= self._by_time:
+            self._by_time = min(self.most, self._by_time + max(1, self._by_time // 10))
 
 
 def records_with(keys: int, records: int, found: int, most: int) -> int:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from streams_runtime.errors import BrokerNotAvailableException, StreamsException
+from streams_runtime.errors import (
+    BrokerNotAvailableException,
+    SchemaRegistryNotAvailableException,
+    StreamsException,
+    TaskMigratedException,
+)
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.failures import is_spark_failure, translated
@@ -33,6 +38,8 @@ class _Part:
     sub: SubTopology
     batch: BatchInput
     result: Future[StageResult]
+    records: int
+    """Offsets of the whole batch, other sub-topologies' parts included."""
 
 
 @dataclass(slots=True)
@@ -50,6 +57,7 @@ class Batches:
     stopping: threading.Event
     pace: Pace | None = None
     """Of the thread among others of its client; None: it writes at its own."""
+    clock: Callable[[], float] = time.monotonic
     _in_work: list[_Part] = field(default_factory=list, init=False)
     _times_given_up: int = field(default=0, init=False)
     computing: bool = field(default=False, init=False)
@@ -111,11 +119,11 @@ class Batches:
 
     def _begun(self, batch: BatchInput) -> list[_Part]:
         """The batch by sub-topology, each with Spark's result to come."""
-        parts = []
+        parts, records = [], sum(each.end - each.start for each in batch.ranges)
         for sub in self.topology.subtopologies:
             part = split_by_topics(batch, frozenset(sub.source_topics))
             if part is not None:
-                parts.append(_Part(sub, part, self.spark.submit(self.processor.compute, sub, part)))
+                parts.append(_Part(sub, part, self.spark.submit(self.processor.compute, sub, part), records))
         return parts
 
     def _complete(self, part: _Part) -> None:
@@ -125,7 +133,7 @@ class Batches:
             self._wait_for_spark([part])
             result = part.result.result()
             computed = time.monotonic()
-            outcome = self._committed(part, result)
+            outcome = self._committed_in_time(part, result)
         except Exception as error:
             if is_spark_failure(error):
                 raise translated(error, part.batch.ranges) from error
@@ -146,6 +154,32 @@ class Batches:
             computed - started,
             committed - computed,
             time.monotonic() - committed,
+        )
+
+    def _committed_in_time(self, part: _Part, result: StageResult) -> Outcome | None:
+        """As `_committed`; the time that it takes says how large the next batches may be."""
+        began, allowed = self.clock(), self.commits.seconds
+        try:
+            outcome = self._committed(part, result)
+        except (TaskMigratedException, BrokerNotAvailableException) as error:
+            took = self.clock() - began
+            if took >= allowed and not isinstance(error, SchemaRegistryNotAvailableException):
+                self._note_overrun(part.records, took, allowed)
+            raise
+        if outcome is not None:
+            self.intake.size.kept(part.records, self.clock() - began, allowed)
+        return outcome
+
+    def _note_overrun(self, records: int, took: float, allowed: float) -> None:
+        self.intake.size.overran(records, took, allowed)
+        _LOGGER.warning(
+            "the transaction of a batch of %d records took %.1f s, and the brokers abort one after %.1f s"
+            " (transaction.timeout.ms): batches have %d records at most from here on, and grow again as they are"
+            " quicker. If it goes on, raise transaction.timeout.ms in spec.kafka.config",
+            records,
+            took,
+            allowed,
+            self.intake.size.limit,
         )
 
     def _committed(self, part: _Part, result: StageResult) -> Outcome | None:

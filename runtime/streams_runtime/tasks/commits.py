@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,6 +22,10 @@ class Commits(Protocol):
     @property
     def producer(self) -> BatchProducer:
         """What the output of the batch is sent with."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take from `begin` to `commit`; a batch that takes longer is lost."""
 
     def begin(self) -> None:
         """Before the output is sent.
@@ -54,6 +59,11 @@ class AtLeastOnce:
     consumer: GroupConsumer
     should_stop: Callable[[], bool]
 
+    @property
+    def seconds(self) -> float:
+        """Without end."""
+        return math.inf
+
     def begin(self) -> None:
         """Nothing to do."""
 
@@ -72,6 +82,8 @@ class ExactlyOnce:
 
     producer: TransactionalProducer
     consumer: GroupConsumer
+    seconds: float
+    """transaction.timeout.ms."""
 
     def begin(self) -> None:
         """Commits."""

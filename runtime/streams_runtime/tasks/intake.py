@@ -176,7 +176,7 @@ class Intake:
         return BatchInput(tuple(OffsetRange(each, *cut[each]) for each in sorted(cut)), records)
 
     def _fetched(self) -> BatchInput | None:
-        limit = min(self._limits.fetch, self._limits.batch)
+        limit = min(self._limits.fetch, self.size.limit)
         fetched = self._member.fetch(limit, self._limits.wait)
         if not self._fetching:
             return None  # a rebalance in the midst of it gave up the claims: these records do not follow on any more

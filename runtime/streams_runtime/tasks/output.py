@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from streams_runtime.api.names import transactional_id
 from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.transactions import TransactionalProducer
+from streams_runtime.kafka.transactions import TransactionalProducer, transaction_seconds
 from streams_runtime.tasks.commits import AtLeastOnce, Commits, ExactlyOnce
 
 
@@ -50,7 +50,7 @@ class Output:
         """How batches are committed with the producer that is there now."""
         assert self._producer is not None
         if isinstance(self._producer, TransactionalProducer):
-            return ExactlyOnce(self._producer, consumer)
+            return ExactlyOnce(self._producer, consumer, transaction_seconds(self._properties))
         return AtLeastOnce(self._producer, consumer, should_stop)
 
     def close(self) -> None:
