@@ -106,6 +106,56 @@ def test_inputs_concern_each_other_within_a_task(backlog: dict[tuple[str, int], 
     assert alignment.concerns({TopicPartition(*at): waiting for at, waiting in backlog.items()}) is concerned
 
 
+MEETING = Inputs([], [["users", "orders"]])
+MANY_LOGS = st.dictionaries(
+    st.builds(TopicPartition, st.sampled_from(["orders", "users"]), st.integers(0, 2)),
+    st.lists(st.integers(0, 60), max_size=20),
+    min_size=2,
+)
+
+
+@given(MANY_LOGS, st.integers(1, 60))
+@settings(max_examples=200, deadline=None)
+def test_tasks_that_meet_behind_a_repartition_topic_are_read_up_to_one_moment(
+    times: dict[TopicPartition, list[int]], limit: int
+) -> None:
+    """The time that a log comes to with its first record of another batch is none that this batch has passed."""
+    alignment, ends = Alignment(Logs(times), MEETING), {each: len(found) for each, found in times.items()}
+    starts = dict.fromkeys(ends, 0)
+    while starts != ends:
+        waiting = {each: ends[each] - start for each, start in starts.items()}
+        shares = alignment.shares(starts, ends, shared_out(waiting, limit))
+        cuts = {each: start + shares.get(each, 0) for each, start in starts.items()}
+        assert cuts != starts
+        read = [max(times[each][: cuts[each]]) for each in cuts if cuts[each] > starts[each]]
+        next_ = [max(times[each][: cut + 1]) for each, cut in cuts.items() if cut < ends[each]]
+        assert max(read) <= min(next_, default=60)
+        starts = cuts
+
+
+@pytest.mark.parametrize("partition", [1, 2])
+def test_inputs_of_tasks_that_meet_concern_each_other_across_partitions(partition: int) -> None:
+    alignment = Alignment(Logs({}), MEETING)
+    assert alignment.concerns({TopicPartition("orders", 0): 1, TopicPartition("orders", partition): 1})
+    assert not alignment.concerns({TopicPartition("orders", 0): 1, TopicPartition("orders", partition): 0})
+
+
+def test_topics_meet_where_their_steps_write_what_one_task_reads() -> None:
+    json = {"format": "json", "schema": "user STRING"}
+    sources = [{"name": name, "topic": name, "key": {"format": "string"}, "value": json} for name in "abcd"]
+    steps = [
+        *({"name": f"by_{name}", "from": name, "keyBy": "user"} for name in "abc"),
+        {"name": "both", "from": "by_a", "join": {"stream": "by_b", "within": "1m", "select": {"x": "by_b.user"}}},
+        {"name": "again", "from": "both", "keyBy": "x"},
+        {"name": "n", "from": "again", "aggregate": {"n": "count(*)"}, "store": "n"},
+        {"name": "m", "from": "by_c", "aggregate": {"n": "count(*)"}, "store": "m"},
+        {"name": "k", "from": "d", "aggregate": {"n": "count(*)"}, "store": "k"},
+    ]
+    inputs = inputs_of(topology_of(sources, steps))
+    assert sorted(inputs.meeting) == [["a", "b"], ["app-by_a-repartition", "app-by_b-repartition"], ["c"]]
+    assert inputs.together == [], "what all tasks read together each of them does"
+
+
 def test_a_task_s_tables_come_before_its_streams() -> None:
     value = {"format": "json", "schema": "amount BIGINT"}
     names = {"orders": {}, "zones": {"table": {"store": "zones"}}, "users": {"table": {"store": "users"}}, "logs": {}}

@@ -132,6 +132,22 @@ def test_batches_of_a_backlog_are_as_large_as_is_known_of_their_keys() -> None:
     assert ranges(intake.next()) == {A0: (FIRST_RECORDS, FIRST_RECORDS + 50_000)}
 
 
+def test_what_comes_at_once_of_inputs_that_meet_is_read_up_to_one_moment() -> None:
+    broker = FakeBroker({A0: 1, A1: 1})
+    inputs = Inputs([], [["a"]])
+    intake = Intake(broker, broker, IntakeLimits(100, 0.0, backlog=1000, fetch=20), broker.read, inputs)
+    intake.add({A0: 0, A1: 0})
+    assert ranges(intake.next()) == {A0: (0, 1), A1: (0, 1)}
+    assert intake.next() is None, "all is level: the member fetches"
+    broker.ends = {A0: 80, A1: 70}
+    assert intake.next() is None, "the member has fetched the first input only"
+    assert ranges(intake.next()) == {A0: (1, 51), A1: (1, 51)}
+    assert ranges(intake.next()) == {A0: (51, 80), A1: (51, 70)}
+    assert intake.next() is None
+    broker.ends = {A0: 120, A1: 70}
+    assert ranges(intake.next()) == {A0: (80, 100)}, "nothing waits that it could come before"
+
+
 @given(BACKLOGS, st.integers(1, 2000))
 def test_shares_are_in_proportion_to_what_waits(backlog: dict[TopicPartition, int], limit: int) -> None:
     total = sum(backlog.values())

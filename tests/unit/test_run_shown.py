@@ -6,8 +6,10 @@ import io
 import json
 
 import pytest
+from pipeline_kit import source, topology_of
 from rich.console import Console
 
+from streams_runtime.cli.local.account import Account
 from streams_runtime.cli.local.document import change, document_of
 from streams_runtime.cli.local.group import GroupProgress
 from streams_runtime.cli.local.news import News
@@ -44,13 +46,13 @@ def store(partition=0, start=0, position=0, end=100, began=990.0, ended=None):
     }
 
 
-def described(state="RUNNING", tasks=("0_0",), lags=(), stores=(), error=None):
+def described(state="RUNNING", tasks=("0_0",), lags=(), stores=(), error=None, late=0):
     return {
         "state": state,
         "tasks": [{"id": task, "state": "RUNNING"} for task in tasks],
         "lag": [{"topic": "orders", "partition": n, "lag": lag} for n, lag in enumerate(lags)],
         "restoration": list(stores),
-        "counters": {"records_processed": 7},
+        "counters": {"records_processed": 7, "late_records": late},
         "error": error,
     }
 
@@ -78,7 +80,7 @@ def test_an_instance_is_what_its_state_says():
 def test_a_process_that_is_gone_has_no_tasks_whatever_it_said_last():
     it = row(state="CRASHED", described=described(lags=(5,), stores=[store()]))
     assert (it.state, it.pid, it.tasks, it.lag, it.restoring) == ("CRASHED", None, {}, None, 0)
-    assert it.counters == {"records_processed": 7}
+    assert it.counters == {"records_processed": 7, "late_records": 0}
 
 
 def test_an_error_is_shown_as_soon_as_the_instance_tells_it():
@@ -143,6 +145,23 @@ def test_an_instance_that_will_not_come_back_is_not_waited_for():
     assert on_the_way([running, row("app-1", state="CRASHED")])
     assert on_the_way([running, row("app-1", described=described("REBALANCING"))])
     assert on_the_way([row(state="ERROR", over=True)])
+
+
+def test_the_account_says_at_the_end_how_often_a_record_came_too_late():
+    topology = topology_of([source("string")], sinks=[{"from": "in", "topic": "out"}])
+    nothing = GroupProgress(frozenset(), {}, {}, {})
+    account = Account("app", topology, nothing, NOW)
+    account.overview([Seen("app-0", described=described())], nothing, NOW)
+    assert account.late is None
+    seen = [Seen("app-0", described=described(late=1_200)), Seen("app-1", described=described(late=3))]
+    account.overview(seen, nothing, NOW)
+    account.overview([Seen("app-0", state="NOT_RUNNING"), seen[1]], nothing, NOW)
+    assert account.late == News(
+        "late",
+        "1,203 times a record came too late (app-0 1,200, app-1 3); the logs name the steps",
+        {"late_records": {"app-0": 1_200, "app-1": 3}},
+        problem=True,
+    )
 
 
 def drawn(seen, width=80):

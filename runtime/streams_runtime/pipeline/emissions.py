@@ -11,8 +11,20 @@ from pyspark.sql import DataFrame
 from streams_runtime.kafka.producer import Headers
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
-from streams_runtime.pipeline.nodes import HIDDEN, OUT_KEY, OUT_TIME, OUT_VALUE, OUT_WINDOW, OUT_WINDOW_END, written
+from streams_runtime.pipeline.nodes import (
+    HIDDEN,
+    OUT_KEY,
+    OUT_TIME,
+    OUT_TOPIC,
+    OUT_TURN,
+    OUT_VALUE,
+    OUT_WINDOW,
+    OUT_WINDOW_END,
+    written,
+    written_in_turn,
+)
 from streams_runtime.pipeline.stage import Emission, TableRows
+from streams_runtime.pipeline.stream_time import stream_time_order
 from streams_runtime.state.json_columns import json_rows
 from streams_runtime.topology.nodes import AggregateNode, RepartitionSinkNode, SinkNode, streams_of
 from streams_runtime.topology.plan import SubTopology
@@ -37,10 +49,13 @@ class Emissions:
         return encoded(column) if writer is None else writer.encoded(column)
 
     def of_rows(self, node: SinkNode | RepartitionSinkNode, rows: DataFrame) -> Emission:
-        """What Spark's rows come to in the node's topic."""
+        """What Spark's rows come to in the node's topic; for a repartition topic in the order of stream time."""
         internal = isinstance(node, RepartitionSinkNode)
-        value_format = "json" if isinstance(node, RepartitionSinkNode) else self._compiler.value_format(node)
-        table = written(rows, value_format).toArrow()
+        if isinstance(node, RepartitionSinkNode):
+            table = written_in_turn(rows, "json").toArrow()
+            table = table.take(stream_time_order(table["_partition"], table[OUT_TOPIC], table[OUT_TURN]))
+        else:
+            table = written(rows, self._compiler.value_format(node)).toArrow()
         headers = table["_headers"]
         starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
         keys = encoded(table[OUT_KEY]) if isinstance(node, RepartitionSinkNode) else self.keys(node, table[OUT_KEY])

@@ -41,6 +41,7 @@ Passing = TransformNode | StreamNode | KeyByNode | MergeNode | ToStreamNode
 OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"
 OUT_WINDOW = "_window"  # start of a row's window, ms
 OUT_WINDOW_END = "_window_until"  # its end, ms
+OUT_TOPIC, OUT_TURN = "_came_of_topic", "_turn_time"
 OUT_RECORDS = "_records"  # how many records a partial aggregate stands for
 
 
@@ -198,6 +199,16 @@ def written(frame: DataFrame, value_format: str) -> DataFrame:
     Rows that are windows have its start and end in ms too.
     """
     return frame.select(*_written(tuple(frame.columns), value_format))
+
+
+def written_in_turn(frame: DataFrame, value_format: str) -> DataFrame:
+    """The same, with what their order goes by (stream_time): the partition and the topic that they came of, and the
+    time that they take their turn by (OUT_TURN, ms).
+    """
+    topic = FROM_TOPIC if FROM_TOPIC in frame.columns else "_topic"
+    turn = F.unix_millis(TURN if TURN in frame.columns else "_timestamp").alias(OUT_TURN)
+    columns = _written(tuple(frame.columns), value_format)
+    return frame.select(*columns, "_partition", F.col(topic).alias(OUT_TOPIC), turn)
 
 
 @cache

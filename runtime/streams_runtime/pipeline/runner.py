@@ -124,7 +124,7 @@ class SubTopologyRunner:
             account = result.accounts.get(each.source.name, Account(0, 0, None))
             result.accounts[each.source.name] = account.with_more(answer.records)
             result.dropped += answer.dropped
-            result.late += answer.late
+            result.late[each.node.name] += answer.late
             if not each.put(result, answer, sparks):
                 return None
         return result
@@ -247,6 +247,8 @@ class SubTopologyRunner:
         direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
         result.emissions = self.emissions.direct(direct, rows) if direct else []
         if len(direct) < len(consumers):
+            if node.windows is None or not node.windows.only_final:
+                rows = rows.in_order_of_times()
             table = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
             peeks: dict[str, Observation] = {}
             for outlet in self._compiler.table_outlets(self._sub, node.name, table, peeks):
@@ -291,7 +293,7 @@ class SubTopologyRunner:
                 state = self._compiler.aggregate(node.name)
                 table = self._compiler.partial_aggregates(node, rows, late).toArrow()
                 result.dropped += observed(dropped, "dropped")
-                result.late += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
+                result.late[node.name] += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
                 told = [*PLACE, *further(rows.columns), "_headers"] if self._compiler.is_told(node.name) else []
                 result.keyed.append(keyed_of(node, table, [*(column.name for column in state.columns), *told]))
             case ToTableNode() as node:

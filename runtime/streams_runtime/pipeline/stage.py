@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streams_runtime.kafka.producer import Headers
 from streams_runtime.pipeline.decode import Account
@@ -95,6 +97,12 @@ class TableRows:
     def __len__(self) -> int:
         return len(self.partitions)
 
+    def in_order_of_times(self) -> TableRows:
+        """The same rows, by their times: what a batch changes once has no other order."""
+        order = pc.array_sort_indices(self.timestamps)  # stable: what a session took in goes before the session
+        each = (self.partitions, self.keys, self.timestamps, self.columns, self.starts, self.ends, self.gone)
+        return TableRows(*(None if part is None else part.take(order) for part in each))
+
     @property
     def windows(self) -> tuple[pa.Array, pa.Array] | None:
         """Starts and ends; None where a row is no window."""
@@ -119,12 +127,12 @@ class StageResult:
 
     `arrived` are the records of sources of raw ones, by their names: bytes of key and value, time (ms), and PLACE.
     `behind` is what the stage begins with, if that is a join, a dedupe or a toStream: None where it begins with the
-    batch.
+    batch. `late`: by aggregate, how often a record was too late for a window by those before it in the batch.
     """
 
     accounts: dict[str, Account] = field(default_factory=dict)
     dropped: int = 0
-    late: int = 0
+    late: Counter[str] = field(default_factory=Counter)
     emissions: list[Emission] = field(default_factory=list)
     keyed: list[Keyed] = field(default_factory=list)
     joins: list[ToJoin] = field(default_factory=list)

@@ -1,8 +1,11 @@
-"""How far a batch reads the inputs of one task, so that none of its records comes before its turn (tasks.places).
+"""How far a batch reads inputs that have one order, so that none of their records comes before its turn.
 
 A task that reads several topics works them off by the time that each has come to, as in Kafka Streams (KIP-695): a
-stream's record meets what the table had by then, however long the backlogs are. So where not all of it fits into a
-batch, all inputs are read up to one moment; those of one moment, where there are too many, tables first.
+stream's record meets what the table had by then, however long the backlogs are (tasks.places). So where not all of it
+fits into a batch, all inputs are read up to one moment; those of one moment, where there are too many, tables first.
+
+So are the inputs of all tasks whose output meets in the tasks behind repartition topics: these know one stream time of
+what comes from all of them, and a task that was read further than the others would make the others' records late.
 
 Moments are the times that records have for the brokers. Where a source takes its times from within its records, these
 have to go along with them.
@@ -15,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.topology.nodes import TableSourceNode
-from streams_runtime.topology.plan import Topology
+from streams_runtime.topology.nodes import RepartitionSinkNode, TableSourceNode
+from streams_runtime.topology.plan import SubTopology, Topology
 
 Positions = Mapping[TopicPartition, int]
 _ALL_TIMES = 2**41  # ms; no record is from 2039, and if it is, the search goes on
@@ -30,32 +33,50 @@ class Moments(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The topics that tasks read together, for each sub-topology with more than one; tables among them first."""
+    """The topics that are read together: by each task, and by all tasks of sub-topologies whose output meets behind
+    repartition topics (`meeting`). Tables among them first.
+    """
 
     together: Sequence[Sequence[str]] = ()
+    meeting: Sequence[Sequence[str]] = ()
 
     def groups(self, partitions: Collection[TopicPartition]) -> list[list[TopicPartition]]:
-        """Of these partitions those of each task that has several, in the order of the topics."""
+        """Of these partitions those that are read together, where there are several, in the order of the topics."""
         numbers = sorted({each.partition for each in partitions})
-        tasks = ([TopicPartition(topic, number) for topic in topics] for topics in self.together for number in numbers)
+        tasks = [[TopicPartition(topic, number) for topic in topics] for topics in self.together for number in numbers]
+        tasks += [[TopicPartition(topic, number) for topic in topics for number in numbers] for topics in self.meeting]
         found = ([each for each in task if each in partitions] for task in tasks)
         return [each for each in found if len(each) > 1]
 
 
 def inputs_of(topology: Topology) -> Inputs:
-    """The topics that each of the topology's tasks reads together."""
-    found = []
+    """The topics that are read together in this topology."""
+    tables = {node.topic for sub in topology.subtopologies for node in sub.nodes if isinstance(node, TableSourceNode)}
+
+    def in_order(topics: Collection[str]) -> list[str]:
+        return sorted(topics, key=lambda topic: (topic not in tables, topic))
+
+    meeting: list[set[str]] = []
     for sub in topology.subtopologies:
-        tables = {node.topic for node in sub.nodes if isinstance(node, TableSourceNode)}
-        if len(sub.source_topics) > 1:
-            streams = set(sub.source_topics) - tables
-            found.append([*sorted(tables), *sorted(streams)])
-    return Inputs(found)
+        writers = [each for each in topology.subtopologies if _written_by(each) & set(sub.source_topics)]
+        if writers:
+            # Who writes to two that are behind it brings together all that write to either.
+            group = {topic for each in writers for topic in each.source_topics}
+            group = group.union(*(each for each in meeting if each & group))
+            meeting = [*(each for each in meeting if not each & group), group]
+    alone = [set(sub.source_topics) for sub in topology.subtopologies if len(sub.source_topics) > 1]
+    together = [each for each in alone if not any(each <= group for group in meeting)]
+    return Inputs([in_order(each) for each in together], [in_order(each) for each in meeting])
+
+
+def _written_by(sub: SubTopology) -> set[str]:
+    """The repartition topics of a sub-topology's streams; those of joins by a foreign key need no order of tasks."""
+    return {node.topic for node in sub.nodes if isinstance(node, RepartitionSinkNode)}
 
 
 @dataclass(slots=True)
 class _Search:
-    """For the largest moment below which a task's inputs have no more records than fit."""
+    """For the largest moment below which inputs that are read together have no more records than fit."""
 
     task: list[TopicPartition]
     starts: Positions
@@ -109,15 +130,16 @@ class _Search:
 
 @dataclass(slots=True)
 class Alignment:
-    """Remembers where tasks have come to, so that the next search is short."""
+    """Remembers where inputs have come to, so that the next search is short."""
 
     moments: Moments
     inputs: Inputs
     _come_to: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """By a task's first input: the moment up to which it was read, and how much further that was than before."""
+    """By the first of inputs that are read together: the moment up to which they were read, and how much further that
+    was than before."""
 
     def concerns(self, backlog: Positions) -> bool:
-        """Whether a task has something of several inputs waiting, by how much there is of each."""
+        """Whether something of several inputs that are read together waits, by how much there is of each."""
         return bool(self.inputs.groups({each for each, waiting in backlog.items() if waiting}))
 
     def forget(self) -> None:
@@ -125,7 +147,7 @@ class Alignment:
         self._come_to.clear()
 
     def shares(self, starts: Positions, ends: Positions, shares: Positions) -> dict[TopicPartition, int]:
-        """How many offsets of each partition a batch takes, with as many for each task as `shares` gives it.
+        """How many offsets of each partition a batch takes, with as many for those read together as `shares` gives.
 
         Raises BrokerNotAvailableException: nothing is lost.
         """

@@ -182,8 +182,11 @@ class Intake:
             return None  # a rebalance in the midst of it gave up the claims: these records do not follow on any more
         if len(fetched.records) >= limit:
             ends = self._ends()
-            if sum(ends.get(each, 0) - at for each, at in self._claimed.items()) >= self._limits.backlog:
+            backlog = {each: ends.get(each, at) - at for each, at in self._claimed.items()}
+            if sum(backlog.values()) >= self._limits.backlog or self._alignment.concerns(backlog):
+                # What the member has fetched are many records of one input, and maybe none yet of another.
                 self._hold()
+                self._unsettle()
                 return None
         return batch_of(fetched, self._claimed)
 

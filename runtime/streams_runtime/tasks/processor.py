@@ -28,6 +28,7 @@ from streams_runtime.tasks.foreign_joins import met
 from streams_runtime.tasks.gathered import gathered, merged_in_turn
 from streams_runtime.tasks.global_joins import looked_up
 from streams_runtime.tasks.joins import matched
+from streams_runtime.tasks.late_log import LEFT_OUT, NOT_KEPT, NOT_REMEMBERED, LateLog
 from streams_runtime.tasks.peeks import PeekLog, Totals, added_up
 from streams_runtime.tasks.sessions import merged_sessions, must_be_cut_anew
 from streams_runtime.tasks.sliding import merged_sliding
@@ -129,6 +130,7 @@ class BatchProcessor:
         self._policy = policy
         self._counters = counters
         self._peek_log = PeekLog()
+        self._late_log = LateLog()
 
     def compute(self, sub: SubTopology, batch: BatchInput) -> StageResult:
         """Spark's part of a batch of one sub-topology: needs no store and changes nothing. May run on any thread."""
@@ -209,7 +211,7 @@ class BatchProcessor:
         for each in begun:
             waiting[each.node.name] = gathered(waiting, each)
         self._counters.records_dropped += stage.dropped
-        self._counters.late_records += stage.late
+        self._counters.late_records += stage.late.total()
         self._counters.peeks = added_up(self._counters.peeks, stage.peeks)
         self._peek_log.take(stage.peeks)
 
@@ -233,7 +235,9 @@ class BatchProcessor:
         self, work: _Work, stage: StageResult, node: AggregateNode, stores: Mapping[int, AnyStore], new: Merged | Told
     ) -> None:
         """The records that came too late for a window, where they are wanted; nothing is in the stores yet."""
-        if node.late_topic is not None and (stage.late or new.late):
+        here = stage.late[node.name] + new.late
+        self._late_log.take(node.name, here, f"they went to {node.late_topic}" if node.late_topic else LEFT_OUT)
+        if node.late_topic is not None and here:
             times = stream_times(stores)
             work.send(work.runner.late(node, node.late_topic, work.batch, times, new.missed, stage.behind))
         self._counters.late_records += new.late
@@ -283,6 +287,7 @@ class BatchProcessor:
             work.hold(store, updates)
         self._counters.records_dropped += joined.dropped
         self._counters.late_records += joined.late
+        self._late_log.take(join.node.name, joined.late, NOT_KEPT)
         return joined.results
 
     def _dedupe(self, work: _Work, given: ToDedupe) -> ToDedupe:
@@ -292,6 +297,7 @@ class BatchProcessor:
             work.hold(store, updates)
         self._counters.records_dropped += found.duplicates
         self._counters.late_records += found.late
+        self._late_log.take(given.node.name, found.late, NOT_REMEMBERED)
         return found.passed
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from streams_runtime.cli.local.catch_up import CatchUp
 from streams_runtime.cli.local.group import GroupProgress
+from streams_runtime.cli.local.news import News
 from streams_runtime.cli.local.overview import (
     Overview,
     Seen,
@@ -30,6 +31,7 @@ class Account:
         self._started_at = started_at
         self._catch_up = CatchUp.of(topology).advanced(first)
         self._backlog = first.lag()
+        self._late: dict[str, int] = {}
         self.caught_up = False
         """Whether the backlog of the start is processed, and the instances are RUNNING that can be."""
 
@@ -41,5 +43,15 @@ class Account:
         self._backlog = max(self._backlog, progress.lag())
         self._catch_up = self._catch_up.advanced(progress)
         self.caught_up = self.caught_up or (self._catch_up.done and not on_the_way(rows))
+        self._late |= {row.name: row.counters["late_records"] for row in rows if row.counters.get("late_records")}
         application = application_row(self._name, rows, progress, setup, now - self._started_at)
         return Overview(application, rows, topic_rows(progress), self._backlog, self.caught_up)
+
+    @property
+    def late(self) -> News | None:
+        """How often a record came too late, by what the instances said last; None: not once."""
+        if not self._late:
+            return None
+        each = ", ".join(f"{name} {count:,}" for name, count in sorted(self._late.items()))
+        text = f"{sum(self._late.values()):,} times a record came too late ({each}); the logs name the steps"
+        return News("late", text, {"late_records": dict(self._late)}, problem=True)

@@ -139,6 +139,8 @@ class Session:
                 say(News("caught-up", "caught up: the backlog of the start is processed and committed"))
             self._note_brokers(watch)
             if self._supervisor.ended:
+                if account.late is not None:
+                    say(account.late)
                 return account.caught_up
             self._stop_where_due(account.caught_up)
             time.sleep(_TICK)

@@ -53,6 +53,11 @@ class ToTable:
     source: TableSourceNode
     stage: TableStage
 
+    @property
+    def node(self) -> TableSourceNode:
+        """The node that takes them."""
+        return self.source
+
     def put(self, result: StageResult, answer: Answer, sparks: StageResult | None) -> bool:
         """Add what the answer has, and Spark of the records that were left to it, to the result."""
         theirs = [] if sparks is None else [each.table for each in sparks.keyed if each.node is self.source]
