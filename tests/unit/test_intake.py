@@ -141,8 +141,8 @@ def test_what_comes_at_once_of_inputs_that_meet_is_read_up_to_one_moment() -> No
     assert intake.next() is None, "all is level: the member fetches"
     broker.ends = {A0: 80, A1: 70}
     assert intake.next() is None, "the member has fetched the first input only"
-    assert ranges(intake.next()) == {A0: (1, 51), A1: (1, 51)}
-    assert ranges(intake.next()) == {A0: (51, 80), A1: (51, 70)}
+    assert ranges(intake.next()) == {A0: (1, 40), A1: (1, 40)}, "of both as much, and more than half a batch"
+    assert ranges(intake.next()) == {A0: (40, 80), A1: (40, 70)}
     assert intake.next() is None
     broker.ends = {A0: 120, A1: 70}
     assert ranges(intake.next()) == {A0: (80, 100)}, "nothing waits that it could come before"

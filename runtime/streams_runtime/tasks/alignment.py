@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.topology.nodes import RepartitionSinkNode, TableSourceNode
-from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.tasks.in_step import repartition_topics_of
+from streams_runtime.topology.nodes import TableSourceNode
+from streams_runtime.topology.plan import Topology
 
 Positions = Mapping[TopicPartition, int]
 _ALL_TIMES = 2**41  # ms; no record is from 2039, and if it is, the search goes on
@@ -58,7 +59,7 @@ def inputs_of(topology: Topology) -> Inputs:
 
     meeting: list[set[str]] = []
     for sub in topology.subtopologies:
-        writers = [each for each in topology.subtopologies if _written_by(each) & set(sub.source_topics)]
+        writers = [each for each in topology.subtopologies if repartition_topics_of(each) & set(sub.source_topics)]
         if writers:
             # Who writes to two that are behind it brings together all that write to either.
             group = {topic for each in writers for topic in each.source_topics}
@@ -67,11 +68,6 @@ def inputs_of(topology: Topology) -> Inputs:
     alone = [set(sub.source_topics) for sub in topology.subtopologies if len(sub.source_topics) > 1]
     together = [each for each in alone if not any(each <= group for group in meeting)]
     return Inputs([in_order(each) for each in together], [in_order(each) for each in meeting])
-
-
-def _written_by(sub: SubTopology) -> set[str]:
-    """The repartition topics of a sub-topology's streams; those of joins by a foreign key need no order of tasks."""
-    return {node.topic for node in sub.nodes if isinstance(node, RepartitionSinkNode)}
 
 
 @dataclass(slots=True)
