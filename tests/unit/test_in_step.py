@@ -26,6 +26,7 @@ TOPOLOGY = topology_of(
 WRITING, COUNTING = TOPOLOGY.subtopologies
 TOPIC = "app-by-repartition"
 LONG = 60.0
+MANY = 10_000
 
 
 class Log:
@@ -53,7 +54,7 @@ def test_threads_with_backlogs_write_one_topic_in_the_order_of_times() -> None:
     in_step, log = InStep(), Log()
     paces = [Pace(in_step, f"t{number}", lambda: False) for number in range(3)]
     for pace in paces:
-        pace.begin([WRITING])
+        pace.begin([WRITING], MANY)
     times = [list(range(number, 300_000, 700)) for number in range(3)]
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(write, paces, [log] * 3, times))
@@ -65,11 +66,12 @@ def test_threads_with_backlogs_write_one_topic_in_the_order_of_times() -> None:
 def test_who_has_nothing_in_work_keeps_nobody() -> None:
     in_step = InStep()
     one, other = (Pace(in_step, name, lambda: False) for name in ("one", "other"))
-    one.begin([WRITING])
-    other.begin([COUNTING])
+    one.begin([WRITING], MANY)
+    other.begin([COUNTING], MANY)
+    other.begin([WRITING], 10)
     log: Any = Log()
-    assert one.paced(log, WRITING) is log, "what reads the topic writes none"
-    other.begin([WRITING])
+    assert one.paced(log, WRITING) is log, "the other reads the topic, and has few records for it"
+    other.begin([WRITING], MANY)
     assert one.paced(log, COUNTING) is log
     assert one.paced(log, WRITING) is not log
     other.end()

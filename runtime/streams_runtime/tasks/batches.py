@@ -65,8 +65,8 @@ class Batches:
             StreamsException: a record can't be processed, or the broker refuses the results.
         """
         before, self._in_work = self._in_work, [] if batch is None else self._begun(batch)
-        if self.pace is not None and self.intake.backlogged:
-            self.pace.begin([part.sub for part in self._in_work])
+        if self.pace is not None and batch is not None:
+            self.pace.begin([part.sub for part in self._in_work], batch.size)
         self._complete_all(before)
         if not self.intake.size.is_known:
             self._learn(self._in_work)  # the next batch's size goes by what comes of this one, which is small

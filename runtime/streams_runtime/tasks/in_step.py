@@ -1,7 +1,7 @@
-"""Threads of an instance that write backlogs to repartition topics keep in step: by the times of what they write.
+"""Threads of an instance that write large batches to repartition topics keep in step: by the times of what they write.
 
 Each writes its batch in slices, and a slice when no other thread has still to write what is older. What is in work is
-waited for, and nothing else: a thread without a backlog, or that is being rebalanced, keeps nobody.
+waited for, and nothing else: a thread that has no batch, or that is being rebalanced, keeps nobody.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from streams_runtime.topology.nodes import RepartitionSinkNode
 from streams_runtime.topology.plan import SubTopology
 
 _SLICES = 100  # of a batch, at most: each waits until the brokers have the one before
+_FEWEST = 1000  # records of a batch that keeps in step: what arrives as it is produced is not held up
 _SHORTEST = 1000  # ms between the times of two slices: no grace that is worth a wait is shorter
 _PATIENCE = 10.0  # seconds that a batch waits for others in all: less than a transaction may take
 _TICK = 0.2  # seconds between two looks at whether to stop
@@ -32,7 +33,7 @@ class InStep:
         self._reached: dict[str, int] = {}
 
     def begin(self, thread: str) -> None:
-        """The thread has a batch of a backlog in work; nothing changes where it had one before."""
+        """The thread has a batch in work; nothing changes where it had one before."""
         with self._changed:
             self._reached.setdefault(thread, _NOT_BEGUN)
 
@@ -71,9 +72,9 @@ class Pace:
     thread: str
     should_stop: Callable[[], bool]
 
-    def begin(self, subs: Sequence[SubTopology]) -> None:
-        """A batch of a backlog of these sub-topologies is in work."""
-        if any(repartition_topics_of(sub) for sub in subs):
+    def begin(self, subs: Sequence[SubTopology], records: int) -> None:
+        """A batch of these sub-topologies is in work, of so many records."""
+        if records >= _FEWEST and any(repartition_topics_of(sub) for sub in subs):
             self.in_step.begin(self.thread)
 
     def end(self) -> None:
