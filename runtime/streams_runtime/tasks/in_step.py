@@ -20,7 +20,7 @@ from streams_runtime.topology.plan import SubTopology
 _SLICES = 100  # of a batch, at most: each waits until the brokers have the one before
 _FEWEST = 1000  # records of a batch that keeps in step: what arrives as it is produced is not held up
 _SHORTEST = 1000  # ms between the times of two slices: no grace that is worth a wait is shorter
-_PATIENCE = 10.0  # seconds that a batch waits for others in all: less than a transaction may take
+_PATIENCE = 5.0  # seconds that a batch waits for others in all: less than a transaction may take
 _TICK = 0.2  # seconds between two looks at whether to stop
 _NOT_BEGUN = -1
 
