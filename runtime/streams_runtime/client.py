@@ -33,7 +33,6 @@ from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.task_folders import StateCleaner
 from streams_runtime.states import ClientState, GlobalThreadState, StateListener
 from streams_runtime.tasks.batch_size import AGGREGATED_KEYS
-from streams_runtime.tasks.in_step import InStep
 from streams_runtime.tasks.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
 from streams_runtime.tasks.processor import Counters
 from streams_runtime.tasks.standbys import StandbyTasks
@@ -87,7 +86,6 @@ class StreamsClient:
         if processing.max_batch_records is None and is_added_up(self.topology):
             most, keys = AGGREGATED_RECORDS, AGGREGATED_KEYS
         self.limits = IntakeLimits(most, interval, read_committed=once, keys=keys)
-        self.in_step = InStep()
         self.partition_counts: Mapping[str, int] = {}
         self.url = ""
         self._address = ""

@@ -31,7 +31,6 @@ from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.states import THREAD, StateMachine, ThreadState
 from streams_runtime.tasks.alignment import inputs_of
 from streams_runtime.tasks.batches import Batches
-from streams_runtime.tasks.in_step import InStep, Pace
 from streams_runtime.tasks.intake import Intake, IntakeLimits
 from streams_runtime.tasks.manager import TaskManager
 from streams_runtime.tasks.output import Output
@@ -63,7 +62,6 @@ class Application(Protocol):
 
     engine: EngineRoom
     standbys: StandbyTasks | None
-    in_step: InStep
 
     @property
     def global_tables_are_complete(self) -> bool:
@@ -191,7 +189,6 @@ class StreamThread:
         except Exception as error:
             _LOGGER.warning("closing %s: %s: %s", self.name, type(error).__name__, error)
         finally:
-            self._application.in_step.end(self.name)
             self.machine.move(ThreadState.DEAD)
 
     def _end_spark_work(self) -> None:
@@ -392,7 +389,6 @@ class StreamThread:
             counters,
             self._spark,
             self._stopping,
-            Pace(application.in_step, self.name, self._stopping.is_set),
         )
 
     def _wait_for_engine(self, consumer: GroupConsumer) -> None:

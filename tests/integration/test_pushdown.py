@@ -124,7 +124,7 @@ def told(result: StageResult) -> Any:
     ]
     rows = list(zip(encoded(keyed.keys), made, strict=True))
     assert len({(row["_partition"], key, row.get("_window")) for key, row in rows}) == len(rows)
-    return sorted(rows, key=repr), table.schema.types, result.dropped, result.accounts, result.late
+    return sorted(rows, key=repr), table.schema.types, result.dropped, result.accounts, result.late.total()
 
 
 def outcome(runner: SubTopologyRunner, records: BatchInput) -> Any:

@@ -19,9 +19,8 @@ from typing import Protocol
 
 from streams_runtime.kafka.record_table import LATEST_TIME
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.tasks.in_step import repartition_topics_of
-from streams_runtime.topology.nodes import TableSourceNode
-from streams_runtime.topology.plan import Topology
+from streams_runtime.topology.nodes import RepartitionSinkNode, TableSourceNode
+from streams_runtime.topology.plan import SubTopology, Topology
 
 Positions = Mapping[TopicPartition, int]
 _ALL_TIMES = 2**41  # ms; no record is from 2039, and if it is, the search goes on
@@ -61,7 +60,7 @@ def inputs_of(topology: Topology) -> Inputs:
 
     meeting: list[set[str]] = []
     for sub in topology.subtopologies:
-        writers = [each for each in topology.subtopologies if repartition_topics_of(each) & set(sub.source_topics)]
+        writers = [each for each in topology.subtopologies if _repartition_topics_of(each) & set(sub.source_topics)]
         if writers:
             # Who writes to two that are behind it brings together all that write to either.
             group = {topic for each in writers for topic in each.source_topics}
@@ -174,3 +173,8 @@ class Alignment:
         before = self._come_to.get(search.task[0])
         further = (search.high or search.low) - search.low if before is None else search.low - before[0]
         self._come_to[search.task[0]] = (search.low, max(1, further))
+
+
+def _repartition_topics_of(sub: SubTopology) -> frozenset[str]:
+    """Where the sub-topology's streams go on by another key; joins by a foreign key need no order of tasks."""
+    return frozenset(node.topic for node in sub.nodes if isinstance(node, RepartitionSinkNode))

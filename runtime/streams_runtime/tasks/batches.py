@@ -21,7 +21,6 @@ from streams_runtime.pipeline.failures import is_spark_failure, translated
 from streams_runtime.pipeline.source import BatchInput
 from streams_runtime.pipeline.stage import StageResult
 from streams_runtime.tasks.commits import Commits
-from streams_runtime.tasks.in_step import Pace
 from streams_runtime.tasks.intake import Intake, split_by_topics
 from streams_runtime.tasks.manager import TaskManager
 from streams_runtime.tasks.processor import BatchProcessor, Counters, Outcome
@@ -55,8 +54,6 @@ class Batches:
     counters: Counters
     spark: ThreadPoolExecutor
     stopping: threading.Event
-    pace: Pace | None = None
-    """Of the thread among others of its client; None: it writes at its own."""
     clock: Callable[[], float] = time.monotonic
     _in_work: list[_Part] = field(default_factory=list, init=False)
     _times_given_up: int = field(default=0, init=False)
@@ -75,22 +72,16 @@ class Batches:
             StreamsException: a record can't be processed, or the broker refuses the results.
         """
         before, self._in_work = self._in_work, [] if batch is None else self._begun(batch)
-        if self.pace is not None and batch is not None:
-            self.pace.begin([part.sub for part in self._in_work], batch.size)
         self._complete_all(before)
         if not self.intake.size.is_known:
             self._learn(self._in_work)  # the next batch's size goes by what comes of this one, which is small
         if not self.intake.backlogged:
             now, self._in_work = self._in_work, []
             self._complete_all(now)
-        if self.pace is not None and not self._in_work:
-            self.pace.end()
 
     def give_up(self) -> None:
         """Forget what is in work and not committed; it is read again by whoever has the partitions."""
         self._in_work = []
-        if self.pace is not None:
-            self.pace.end()
         self._times_given_up += 1
         self.intake.restart()
 
@@ -190,9 +181,7 @@ class Batches:
             ranges = {str(each.partition): (each.start, each.end) for each in part.batch.ranges}
             _LOGGER.debug("producing", extra={"ranges": ranges})
             tasks = self.tasks.running(part.sub.id)
-            producer = self.commits.producer
-            paced = producer if self.pace is None else self.pace.paced(producer, part.sub)
-            outcome = self.processor.apply(part.sub, tasks, part.batch, result, paced)
+            outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.commits.producer)
             return outcome if self.commits.commit(outcome.offsets, self.tasks.topic_ids) else None
         except BaseException:
             self.commits.abort()

@@ -27,7 +27,6 @@ from streams_runtime.tasks.dedupe import deduped
 from streams_runtime.tasks.foreign_joins import met
 from streams_runtime.tasks.gathered import gathered, merged_in_turn
 from streams_runtime.tasks.global_joins import looked_up
-from streams_runtime.tasks.in_step import PacedProducer
 from streams_runtime.tasks.joins import matched
 from streams_runtime.tasks.late_log import LEFT_OUT, NOT_KEPT, NOT_REMEMBERED, LateLog
 from streams_runtime.tasks.peeks import PeekLog, Totals, added_up
@@ -46,9 +45,6 @@ from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart
 from streams_runtime.topology.windows import SessionWindows, SlidingWindows
-
-Sender = BatchProducer | PacedProducer
-"""What takes the records of a batch."""
 
 
 @dataclass(slots=True)
@@ -94,7 +90,7 @@ class _Work:
     sub: SubTopology
     tasks: Mapping[int, Task]
     batch: BatchInput
-    producer: Sender
+    producer: BatchProducer
     outcome: Outcome
     changes: dict[str, Keyed] = field(default_factory=dict)
     """Of the batch, by the node that keeps the table."""
@@ -146,7 +142,7 @@ class BatchProcessor:
         tasks: Mapping[int, Task],
         batch: BatchInput,
         result: StageResult,
-        producer: Sender,
+        producer: BatchProducer,
     ) -> Outcome:
         """The rest of it: what the stores of the tasks (by partition) will hold, and the output to the producer.
 
