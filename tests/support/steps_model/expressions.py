@@ -76,10 +76,9 @@ def _struct(tree: exp.Expression, env: Env) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-def _cast(value: Any, kind: str) -> Any:
-    if value is None:
-        return None
-    return {"string": _text, "bigint": int}[kind](value)
+def _cast(tree: exp.Expression, env: Env) -> Any:
+    value = _value(tree.this, env)
+    return None if value is None else {"string": _text, "bigint": int}[tree.args["to"].sql("spark").lower()](value)
 
 
 def _text(value: Any) -> Any:
@@ -92,7 +91,8 @@ _OTHERS: Mapping[type[exp.Expression], Callable[[Any, Env], Any]] = {
     exp.Column: _column,
     exp.Coalesce: _coalesced,
     exp.Concat: _concatenated,
-    exp.Cast: lambda tree, env: _cast(_value(tree.this, env), tree.to.sql("spark").lower()),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
     exp.Array: lambda tree, env: [_value(each, env) for each in tree.expressions],
     exp.Struct: _struct,
 }
