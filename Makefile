@@ -100,7 +100,7 @@ HOURS := 1
 ROLLS := 10
 faults: install
 	@STREAMSAPP_TEST_LATE=100 $(PYTHON) -m pytest tests/integration/test_late_requests.py
-	@STREAMSAPP_TEST_ROLLS=$(ROLLS) $(PYTHON) -m pytest -s tests/faults/test_brokers.py
+	@STREAMSAPP_TEST_ROLLS=$(ROLLS) $(PYTHON) -m pytest -s tests/faults/long_rolling.py
 	@STREAMSAPP_TEST_SEED=$(SEED) $(PYTHON) -m pytest -s tests/faults/long_brokers.py tests/faults/long_instances.py
 	@$(PYTHON) tests/faults/run.py --seed $(SEED) --hours $(HOURS)
 

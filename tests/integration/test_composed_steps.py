@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 SEED = int(os.environ.get("STREAMSAPP_TEST_SEED", "1"))
 ALL = os.environ.get("STREAMSAPP_TEST_PAIRS") == "all"
 POLICIES: Sequence[Any] = ("fail", "continue", {"deadLetter": {"topic": "letters"}})
-STEPS, CHAINS, APPLICATIONS, RECORDS = 6, 4, 4, 40
+STEPS, CHAINS, APPLICATIONS, RECORDS = 6, 3, 4, 40
 
 
 @cache
@@ -56,6 +56,8 @@ def wrong(spark: SparkSession, document: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("number", range(len(chains()) if ALL else APPLICATIONS))
 def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, number: int) -> None:
     some, key, policy = chains()[number], FORMATS[number % len(FORMATS)], POLICIES[number % len(POLICIES)]
+    if any("foreign key to" in chain for _, chain in some):
+        key = "string"  # what the rows of the other table name their partners by
     together = Made(key, policy)
     for begins, chain in some:
         add_chain(together, begins, chain)

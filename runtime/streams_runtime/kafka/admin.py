@@ -59,12 +59,12 @@ class Admin:
         self.address = properties["bootstrap.servers"]
         self._properties = properties
         self._last_error: KafkaError | None = None
-        config: dict[str, Any] = {
+        self._config: dict[str, Any] = {
             "reconnect.backoff.max.ms": "1000",
             **properties,
             "error_cb": self._note_error,
         }
-        self._open: AdminClient | None = AdminClient(config, logger=QuietLog())
+        self._open: AdminClient | None = AdminClient(self._config, logger=QuietLog())
         self._answers = Answers(self, timeout)
         self._group_offsets = GroupOffsets(properties, timeout)
 
@@ -201,7 +201,7 @@ class Admin:
         def ask(asked: Collection[TopicPartition]) -> Any:
             spec: Any = OffsetSpec.for_timestamp
             request = {to_confluent(partition): spec(times[partition]) for partition in asked}
-            return self._answers.question(doing, self._client.list_offsets, request)
+            return self._answers.question(doing, self._list_offsets, request)
 
         # A record that is found has a time; where there is none, the offset is negative.
         found = self._of_leaders(ask, times, doing, lambda it: it.offset < 0 or it.timestamp >= 0) if times else {}
@@ -256,7 +256,7 @@ class Admin:
 
         def ask(asked: Collection[TopicPartition]) -> Any:
             request = {to_confluent(partition): spec for partition in asked}
-            return self._answers.question(doing, self._client.list_offsets, request, isolation_level=level)
+            return self._answers.question(doing, self._list_offsets, request, isolation_level=level)
 
         found = self._of_leaders(ask, partitions, doing, lambda result: result.offset >= 0)
         return {partition: result.offset for partition, result in found.items()}
@@ -298,12 +298,17 @@ class Admin:
             time.sleep(delay)
         return {from_confluent(each): result for each, result in done.items()}
 
+    def _list_offsets(self, *args: Any, **options: Any) -> Any:
+        """Of the client that is there when it is asked, which `refresh` may have made anew."""
+        return self._client.list_offsets(*args, **options)
+
     def refresh(self) -> None:
-        """Asks anew who leads what. Called between attempts; of no use to others."""
-        try:
-            self._client.list_topics(timeout=_ANSWER_TIMEOUT)
-        except KafkaException as failure:
-            raise self._answers.translated(failure, "looking for the leaders of partitions") from failure
+        """Forget who leads what, by a client that is made anew. Called between attempts; of no use to others.
+
+        One that has lost a broker of several may go on asking it, or nobody, however often it is told of the leaders.
+        """
+        if self._open is not None:
+            self._open = AdminClient(self._config, logger=QuietLog())
 
     def connection_error(self) -> KafkaError | None:
         """Why connections failed since the last call, None if they did not."""
