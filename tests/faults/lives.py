@@ -92,9 +92,13 @@ class Reader:
         )
         self._topic, self._next = topic, dict.fromkeys(range(partitions), 0)
         self._consumer.assign([ConfluentTopicPartition(topic, number, 0) for number in self._next])
+        self._consumer.poll(0.1)  # a partition takes seeks once it is assigned
 
     def look(self) -> list[Any]:
         """All records so far, once every partition was read to its end."""
+        # What was told of ends meanwhile is old; behind a seek they are told of anew.
+        for number, offset in self._next.items():
+            self._consumer.seek(ConfluentTopicPartition(self._topic, number, offset))
         open_ends = set(self._next)
         deadline = time.monotonic() + LONGEST
         while open_ends:
@@ -106,9 +110,6 @@ class Reader:
                     self._next[message.partition()] = message.offset() + 1
                 elif error.code() == KafkaError._PARTITION_EOF:
                     open_ends.discard(message.partition())
-        # Ends are told of once; a seek asks for them again.
-        for number, offset in self._next.items():
-            self._consumer.seek(ConfluentTopicPartition(self._topic, number, offset))
         return self.records
 
     def close(self) -> None:
