@@ -248,8 +248,7 @@ class Life(Generic[T]):
             with self._opening, ExitStack() as ending:  # start() has finished what it was at
                 ending.callback(self._works.free)  # whatever becomes of the threads
                 ending.callback(self._crew.close, self._grace, self._works.hurry)
-        except Exception as error:  # a defect; whoever waits for the end must not wait for ever
-            _LOGGER.warning("closing client %s: %s: %s", self.owner, type(error).__name__, error)
-            _LOGGER.debug("stack trace", exc_info=error)
+        except Exception:  # a defect; whoever waits for the end must not wait for ever
+            _LOGGER.exception("closing client %s", self.owner)
         finally:
             self.machine.move(last)
