@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError
 from waiting import eventually
 
-from streams_runtime.errors import ProducerException, TaskMigratedException
+from streams_runtime.errors import BrokerNotAvailableException, ProducerException, TaskMigratedException
 from streams_runtime.kafka import producer as producers
 from streams_runtime.kafka import transactions
 from streams_runtime.kafka.bounded import OverdueError, bounded
@@ -183,3 +183,56 @@ def test_a_doubt_gives_the_next_transaction_another_producer_and_only_that(produ
     producer.commit()
     producer.begin()
     assert len(producer.made) == 2
+
+
+LEFT = "[thrd:a:1/2]: a:1/2: Decommissioning this broker (after 692ms in state INIT) (_DESTROY_BROKER)"
+
+
+def leave(producer: Hanging, text: str = LEFT) -> None:
+    producer._doubts.log(10, "%s [%s] %s", "FAIL", "p", text)
+
+
+def test_offsets_are_not_waited_for_when_a_broker_has_left_and_the_batch_is_processed_again(
+    producer: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "_CALL_SECONDS", 1e9)
+    monkeypatch.setattr(transactions, "_LEFT_SECONDS", 0.05)
+    producer.made[0].send_offsets_to_transaction.side_effect = producer.hang
+    # The line comes out of a poll while the call waits.
+    producer.made[0].poll.side_effect = lambda *_: leave(producer) or 0
+    with pytest.raises(BrokerNotAvailableException, match=r"a broker has left .* processed again"):
+        producer.add_offsets({}, None)
+    producer.abort()
+    producer.made[0].abort_transaction.assert_not_called()
+    producer.begin()
+    assert len(producer.made) == 2
+
+
+def test_a_broker_that_left_ends_no_other_call_and_no_offsets_that_go_through(
+    producer: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "_LEFT_SECONDS", 0.0)
+    leave(producer)
+    producer.add_offsets({}, None)
+    producer.made[0].commit_transaction.side_effect = producer.hang
+    with pytest.raises(TaskMigratedException, match="Whether it was committed is not known"):
+        producer.commit()
+
+
+def test_an_address_of_bootstrap_servers_that_is_given_up_is_no_broker_that_left(producer: Hanging) -> None:
+    leave(producer, LEFT.replace("/2", "/bootstrap"))
+    assert producer._doubts.left_at is None
+    assert not producer._doubts.any
+    leave(producer)
+    assert producer._doubts.left_at is not None
+    assert producer._doubts.any, "the next transaction has another producer"
+
+
+def test_an_abandoned_producer_is_listened_to_until_its_call_comes_back(producer: Hanging) -> None:
+    producer.made[0].send_offsets_to_transaction.side_effect = producer.hang
+    with pytest.raises(TaskMigratedException):
+        producer.add_offsets({}, None)
+    polled = producer.made[0].poll.call_count
+    eventually(lambda: producer.made[0].poll.call_count > polled + 2, "its lines are taken in")
+    producer.released.set()
+    eventually(lambda: not [each for each in threading.enumerate() if each.name.endswith("-abandoned")], "the end")

@@ -22,12 +22,16 @@ class Brokers:
     def __init__(self):
         self.asked = []
         self.away = False
+        self.refreshed = 0
 
     def look_for(self, names):
         if self.away:
             raise BrokerNotAvailableException("away")
         self.asked.append({name: Future() for name in names})
         return TopicLook(self.asked[-1])
+
+    def refresh(self):
+        self.refreshed += 1
 
     def answer(self, **other):
         """What is not said otherwise is there, under its first id."""
@@ -92,7 +96,10 @@ def test_a_topic_that_brokers_say_they_do_not_have_is_gone_until_they_say_otherw
 
 
 def test_brokers_that_do_not_answer_are_no_sign_of_a_deleted_topic(watch, brokers, clock):
+    assert look(watch, brokers, clock, a=ABSENT) == {"a"}
+    assert brokers.refreshed == 0
     assert look(watch, brokers, clock, a=SILENT, b=SILENT) == frozenset()
+    assert brokers.refreshed == 1, "the next look goes by other connections"
     brokers.away = True
     clock.now += 3
     assert watch.gone() == frozenset()

@@ -42,6 +42,9 @@ from streams_runtime.kafka.types import CreatedTopics, GroupMember, TopicDescrip
 # Seconds that a broker which accepts connections has to answer the first question.
 _ANSWER_TIMEOUT = 5.0
 
+# Seconds that a look has that nobody waits for; the next one goes to another broker.
+_LOOK_TIMEOUT = 8.0
+
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -65,7 +68,7 @@ class Admin:
             "error_cb": self._note_error,
         }
         self._open: AdminClient | None = AdminClient(self._config, logger=QuietLog())
-        self._answers = Answers(self, timeout)
+        self._answers = Answers(self, lambda: self._client, timeout)
         self._group_offsets = GroupOffsets(properties, timeout)
 
     @property
@@ -113,7 +116,7 @@ class Admin:
         if not wanted:
             return {}
         doing = f"looking up the topics {_listed(wanted)}"
-        ask = self._answers.question(doing, self._client.describe_topics, TopicCollection(wanted))
+        ask = self._answers.question(doing, AdminClient.describe_topics, TopicCollection(wanted))
         found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
         configs = self._topic_configs(list(found)) if config and found else {}
         return {
@@ -130,10 +133,15 @@ class Admin:
         return {name: each.id for name, each in self.describe_topics(names, config=False).items()}
 
     def look_for(self, names: Collection[str]) -> TopicLook:
-        """Asks which of the topics the brokers have, and does not wait for the answer."""
+        """Asks which of the topics the brokers have, and does not wait for the answer.
+
+        When the look has failed, ask again after `refresh`.
+        """
         wanted = list(dict.fromkeys(names))
         doing = f"looking for the topics {_listed(wanted)}"
-        return TopicLook(self._answers.question(doing, self._client.describe_topics, TopicCollection(wanted))())
+        ask = self._answers.question(doing, AdminClient.describe_topics, TopicCollection(wanted))
+        client = self._client
+        return TopicLook(ask(client, min(self._timeout, _LOOK_TIMEOUT)), client)
 
     def create_topics(self, topics: Sequence[TopicSpec], validate_only: bool = False) -> CreatedTopics:
         """Makes topics, or with `validate_only` asks the brokers whether they would.
@@ -149,7 +157,7 @@ class Admin:
         new = [NewTopic(t.name, t.partitions, t.replication_factor, config=dict(t.config)) for t in topics]
         ask = self._answers.question(
             doing,
-            self._client.create_topics,
+            AdminClient.create_topics,
             new,
             operation_timeout=self._timeout,
             validate_only=validate_only,
@@ -172,7 +180,7 @@ class Admin:
         wanted = list(dict.fromkeys(names))
         if wanted:
             doing = f"deleting the topics {_listed(wanted)}"
-            ask = self._answers.question(doing, self._client.delete_topics, wanted, operation_timeout=self._timeout)
+            ask = self._answers.question(doing, AdminClient.delete_topics, wanted, operation_timeout=self._timeout)
             self._answers.all(ask, doing, absent=ABSENT_TOPIC)
 
     def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -201,7 +209,7 @@ class Admin:
         def ask(asked: Collection[TopicPartition]) -> Any:
             spec: Any = OffsetSpec.for_timestamp
             request = {to_confluent(partition): spec(times[partition]) for partition in asked}
-            return self._answers.question(doing, self._list_offsets, request)
+            return self._answers.question(doing, AdminClient.list_offsets, request)
 
         # A record that is found has a time; where there is none, the offset is negative.
         found = self._of_leaders(ask, times, doing, lambda it: it.offset < 0 or it.timestamp >= 0) if times else {}
@@ -228,7 +236,7 @@ class Admin:
 
         def ask(partitions: Collection[TopicPartition]) -> Any:
             request = [to_confluent(partition, before[partition]) for partition in partitions]
-            return self._answers.question(doing, self._client.delete_records, request, operation_timeout=self._timeout)
+            return self._answers.question(doing, AdminClient.delete_records, request, operation_timeout=self._timeout)
 
         done = self._of_leaders(ask, before, doing)
         return {partition: result.low_watermark for partition, result in done.items()}
@@ -240,7 +248,7 @@ class Admin:
     def _topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
         doing = f"reading the configuration of the topics {_listed(names)}"
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        ask = self._answers.question(doing, self._client.describe_configs, resources)
+        ask = self._answers.question(doing, AdminClient.describe_configs, resources)
         found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
         return {
             resource.name: {name: entry.value for name, entry in entries.items() if entry.value is not None}
@@ -256,7 +264,7 @@ class Admin:
 
         def ask(asked: Collection[TopicPartition]) -> Any:
             request = {to_confluent(partition): spec for partition in asked}
-            return self._answers.question(doing, self._list_offsets, request, isolation_level=level)
+            return self._answers.question(doing, AdminClient.list_offsets, request, isolation_level=level)
 
         found = self._of_leaders(ask, partitions, doing, lambda result: result.offset >= 0)
         return {partition: result.offset for partition, result in found.items()}
@@ -298,16 +306,13 @@ class Admin:
             time.sleep(delay)
         return {from_confluent(each): result for each, result in done.items()}
 
-    def _list_offsets(self, *args: Any, **options: Any) -> Any:
-        """Of the client that is there when it is asked, which `refresh` may have made anew."""
-        return self._client.list_offsets(*args, **options)
-
     def refresh(self) -> None:
         """Forget who leads what, by a client that is made anew. Called between attempts; of no use to others.
 
         One that has lost a broker of several may go on asking it, or nobody, however often it is told of the leaders.
         """
         if self._open is not None:
+            self._open.poll(0)  # why connections failed, if the question fails in the end
             self._open = AdminClient(self._config, logger=QuietLog())
 
     def connection_error(self) -> KafkaError | None:

@@ -39,16 +39,21 @@ PASSING = frozenset(
     }
 )
 _ANSWERED = ABSENT_PARTITION | {NO_LEADERS}
+# librdkafka's own: nobody answered. Another broker may, or the same one by another connection.
+UNANSWERED = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 # Seconds between two questions when the answer was one of those: first, and at most.
 ASK_AGAIN = (0.05, 1.0)
 # Seconds that a future has beyond the request's own deadline, for librdkafka to report that deadline itself.
-_GRACE = 5.0
-# Seconds that a question still has when the time for a whole piece of work is spent: to put things away.
-_LEAST = 1.0
+_GRACE = 2.0
+# Seconds of a question's first attempt; a broker that was killed is asked for no longer.
+_FIRST_ATTEMPT = 4.0
+# Seconds that an attempt has at the least, also when the time for a whole piece of work is spent: to put things away.
+LEAST = 1.0
 
 K = TypeVar("K")
 V = TypeVar("V")
-Question = Callable[[], Mapping[K, "Future[V]"]]
+# Asks by an AdminClient, with the seconds that the brokers have.
+Question = Callable[[Any, float], Mapping[K, "Future[V]"]]
 
 
 class Brokers(Protocol):
@@ -57,7 +62,7 @@ class Brokers(Protocol):
     address: str
 
     def refresh(self) -> None:
-        """Makes the client forget who led what.
+        """Makes the client forget who led what, and whom it was asking.
 
         Without it a leader's epoch from before a broker's restart is asked with, and refused, for minutes.
         """
@@ -66,11 +71,41 @@ class Brokers(Protocol):
         """Why connections failed lately, which is more than the time-out of a request says."""
 
 
+class Patience:
+    """How the seconds of a question are divided among its attempts: 4 for the first one, twice as many after each that
+    nobody answered, and all that is left for the last.
+
+    So a broker that is gone does not hold a question up while others could answer it, and a slow one has its time.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+        self._attempt = _FIRST_ATTEMPT
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end."""
+        return self._end - self._clock()
+
+    @property
+    def attempt(self) -> float:
+        """Seconds of an attempt that begins now."""
+        left = self.left
+        return self._attempt if left >= 2 * self._attempt else max(left, LEAST)
+
+    def unanswered(self) -> None:
+        """Nobody answered: the next attempt has twice as long."""
+        self._attempt *= 2
+
+
 class Answers:
     """Asks the brokers, with `timeout` seconds for each question."""
 
-    def __init__(self, brokers: Brokers, timeout: float) -> None:
+    def __init__(self, brokers: Brokers, client: Callable[[], Any], timeout: float) -> None:
+        """`client` gives the AdminClient to ask by, at each attempt."""
         self._brokers = brokers
+        self._client = client
         self._longest = timeout
         self._ends_at: float | None = None
 
@@ -79,7 +114,7 @@ class Answers:
         """Seconds that a question has that is asked now."""
         if self._ends_at is None:
             return self._longest
-        return min(self._longest, max(self._ends_at - time.monotonic(), _LEAST))
+        return min(self._longest, max(self._ends_at - time.monotonic(), LEAST))
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
@@ -91,11 +126,11 @@ class Answers:
             self._ends_at = None
 
     def question(self, doing: str, method: Callable[..., Any], *args: Any, **options: Any) -> Question[Any, Any]:
-        """One of AdminClient's methods with its arguments, to be asked as often as it takes."""
+        """One of AdminClient's methods with its arguments behind the client, to be asked as often as it takes."""
 
-        def ask() -> Any:
+        def ask(client: Any, seconds: float) -> Any:
             try:
-                return method(*args, request_timeout=self.timeout, **options)
+                return method(client, *args, request_timeout=seconds, **options)
             except KafkaException as failure:
                 raise self.translated(failure, doing) from failure
 
@@ -108,26 +143,9 @@ class Answers:
 
         What is no answer by `answers` counts as a refusal that passes. No answer at all and a refused login are raised.
         """
-        done: dict[K, V] = {}
-        refused: dict[K, KafkaError] = {}
-        for key, future in ask().items():
-            try:
-                # Not raised here: its trace would hold on to the future and to the client, beyond the client's close.
-                failure = future.exception(timeout=self.timeout + _GRACE)
-            except FutureTimeout as late:
-                raise self.translated(KafkaError(KafkaError._TIMED_OUT), doing) from late
-            if failure is None and answers(future.result()):
-                done[key] = future.result()
-            elif failure is None:
-                refused[key] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
-            elif isinstance(failure, KafkaException):
-                error = error_of(failure)
-                # Negative codes are librdkafka's own: it did not get as far as an answer.
-                if error is None or (error.code() < 0 and error.code() not in _ANSWERED):
-                    raise self.translated(failure, doing) from failure
-                refused[key] = error
-            else:
-                raise failure
+        done, refused, failure = self._asked(ask, self.timeout, answers)
+        if failure is not None:
+            raise self.translated(failure, doing) from failure
         return done, refused
 
     def all(
@@ -137,15 +155,21 @@ class Answers:
         absent: frozenset[int] = frozenset(),
         answers: Callable[[V], bool] = lambda _: True,
     ) -> dict[K, V]:
-        """Asks, again while a refusal is a passing one; what is refused with a code of `absent` is left out.
+        """Asks, again while nobody answers or a refusal is a passing one; what is refused with a code of `absent` is
+        left out.
 
         Any other refusal is raised. `answers` as in `once`.
         """
-        end = time.monotonic() + self.timeout
+        patience = Patience(self.timeout)
         for delay in backoff(*ASK_AGAIN):
-            done, refused = self.once(ask, doing, answers)
-            passing = any(error.code() in PASSING for error in refused.values())
-            if not passing or time.monotonic() + delay > end:
+            done, refused, failure = self._asked(ask, patience.attempt, answers)
+            over = patience.left < delay
+            if failure is not None:
+                error = error_of(failure)
+                if over or error is None or error.code() not in UNANSWERED:
+                    raise self.translated(failure, doing) from failure
+                patience.unanswered()
+            elif over or not any(error.code() in PASSING for error in refused.values()):
                 break
             time.sleep(delay)
             self._brokers.refresh()
@@ -153,6 +177,34 @@ class Answers:
             if error.code() not in absent:
                 raise self.translated(error, doing)
         return done
+
+    def _asked(
+        self, ask: Question[K, V], seconds: float, answers: Callable[[V], bool]
+    ) -> tuple[dict[K, V], dict[K, KafkaError], KafkaException | None]:
+        """The answers, the brokers' refusals, and why there was no answer."""
+        done: dict[K, V] = {}
+        refused: dict[K, KafkaError] = {}
+        end = time.monotonic() + seconds + _GRACE
+        client = self._client()  # held on to until it has answered: another thread may have it made anew
+        for key, future in ask(client, seconds).items():
+            try:
+                # Not raised here: its trace would hold on to the future and to the client, beyond the client's close.
+                failure = future.exception(timeout=max(end - time.monotonic(), 0.0))
+            except FutureTimeout:
+                return done, refused, KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            if failure is None and answers(future.result()):
+                done[key] = future.result()
+            elif failure is None:
+                refused[key] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+            elif isinstance(failure, KafkaException):
+                error = error_of(failure)
+                # Negative codes are librdkafka's own: it did not get as far as an answer.
+                if error is None or (error.code() < 0 and error.code() not in _ANSWERED):
+                    return done, refused, failure
+                refused[key] = error
+            else:
+                raise failure
+        return done, refused, None
 
     def translated(self, failure: BaseException | KafkaError, doing: str) -> StreamsException:
         """The failure in this project's words; of a time-out, with the reason behind it."""

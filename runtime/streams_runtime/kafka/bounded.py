@@ -15,6 +15,11 @@ _TICK = 0.2  # seconds between two looks at `give_up`
 class OverdueError(Exception):
     """A call has not come back. It goes on, on its own thread, with all that it was given."""
 
+    def __init__(self, came_back: threading.Event) -> None:
+        """`came_back` is set when it does."""
+        super().__init__()
+        self.came_back = came_back
+
 
 def bounded(call: Callable[[], T], seconds: float, give_up: Callable[[], bool] = lambda: False) -> T:
     """What `call` returns or raises, made on a thread of its own, which the interpreter's end does not wait for.
@@ -42,7 +47,7 @@ def bounded(call: Callable[[], T], seconds: float, give_up: Callable[[], bool] =
     end = time.monotonic() + seconds
     while not done.wait(min(_TICK, max(end - time.monotonic(), 0))):
         if give_up() or time.monotonic() >= end:
-            raise OverdueError
+            raise OverdueError(done)
     if raised:
         try:
             raise raised[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 from streams_runtime.kafka.foreign import QuietLog
 
@@ -11,6 +12,8 @@ DEBUG = "broker"
 
 # "[thrd:TxnCoordinator]: TxnCoordinator/1: Disconnected … (after 6012ms in state UP) (_TRANSPORT)…"
 _BROKER = re.compile(r"(?:\[thrd:[^\]]*\]: )?(\S+): ")
+# "[thrd:kafka-2:9092/2]: kafka-2:9092/2: Decommissioning this broker (after 692ms in state INIT) (_DESTROY_BROKER)"
+_LEFT = "Decommissioning this broker"
 _STATE = re.compile(r"\(after \d+ms in state ([A-Z_]+)")
 # In these a connection has not come so far as to carry requests of transactions.
 _BEFORE_UP = frozenset(
@@ -43,11 +46,22 @@ class Doubts(QuietLog):
     def __init__(self) -> None:
         self.any = False
         """Whether there are any; of a producer that has them, they stay."""
+        self.left_at: float | None = None
+        """When a broker left the cluster (time.monotonic); None: none has.
+
+        Where it was the group's coordinator, librdkafka waits for it to come back and asks for no other one: offsets
+        are not put into a transaction any more (its issue 5511).
+        """
 
     def log(self, level: int, message: str, *args: object) -> None:
         """Called by librdkafka's binding, with facility, client and text."""
-        if len(args) == 3 and _loses_answers(str(args[0]), str(args[2])):
-            self.any = True
+        if len(args) == 3:
+            facility, text = str(args[0]), str(args[2])
+            left = facility == "FAIL" and _LEFT in text and not _is_bootstrap(text)
+            if left and self.left_at is None:
+                self.left_at = time.monotonic()
+            if left or _loses_answers(facility, text):
+                self.any = True
         super().log(level, message, *args)
 
 
@@ -57,8 +71,13 @@ def _loses_answers(facility: str, text: str) -> bool:
         return True
     if facility != "FAIL":
         return False
-    broker, state = _BROKER.match(text), _STATE.search(text)
+    state = _STATE.search(text)
     # By an address of `bootstrap.servers` only metadata is asked for; its connection ends once brokers have names.
-    if broker is not None and broker[1].endswith("/bootstrap"):
+    if _is_bootstrap(text):
         return False
     return state is None or state[1] not in _BEFORE_UP
+
+
+def _is_bootstrap(text: str) -> bool:
+    broker = _BROKER.match(text)
+    return broker is not None and broker[1].endswith("/bootstrap")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -23,9 +22,10 @@ def members_of(properties: Mapping[str, str], group: str, timeout: float) -> tup
     """
     asking = _Asking(properties)
     doing = f"looking up the members of the group {group}"
-    answers = Answers(asking, timeout)
+    answers = Answers(asking, asking.anew, timeout)
     try:
-        found = answers.all(answers.question(doing, asking.describe, group), doing, absent=_UNKNOWN)
+        question = answers.question(doing, AdminClient.describe_consumer_groups, [group])
+        found = answers.all(question, doing, absent=_UNKNOWN)
     finally:
         asking.close()
     members = (
@@ -53,9 +53,9 @@ class _Asking:
         self._client: AdminClient | None = None
         self._error: KafkaError | None = None
 
-    def describe(self, group: str, request_timeout: float) -> dict[str, Future[Any]]:
+    def anew(self) -> AdminClient:
         self._client = AdminClient(self._config, logger=QuietLog())
-        return self._client.describe_consumer_groups([group], request_timeout=request_timeout)
+        return self._client
 
     def refresh(self) -> None:
         """The next question has a new client anyway."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
 
-from streams_runtime.kafka.answers import ASK_AGAIN, PASSING
+from streams_runtime.kafka.answers import ASK_AGAIN, PASSING, UNANSWERED, Patience
 from streams_runtime.kafka.connection import backoff
 from streams_runtime.kafka.foreign import QuietLog, error_of, from_confluent, to_confluent, translated
 from streams_runtime.kafka.librdkafka import remind
@@ -59,15 +59,20 @@ class GroupOffsets:
         """The offsets that the group has committed; partitions without one are left out, as for an unknown
         group.
         """
-        end = time.monotonic() + self._timeout
+        patience = Patience(self._timeout)
         for delay in backoff(*ASK_AGAIN):
+            consumer = self._consumer(group)
             try:
-                return self._ask(group, partitions)
+                return _asked(consumer, partitions, patience.attempt)
             except KafkaException as failure:
                 error = error_of(failure)
-                if error is None or error.code() not in PASSING or time.monotonic() + delay > end:
+                code = None if error is None else error.code()
+                if code not in PASSING | UNANSWERED or patience.left < delay:
                     doing = f"reading the committed offsets of the group {group}"
                     raise translated(failure, doing, self._properties["bootstrap.servers"]) from failure
+            if code in UNANSWERED:
+                patience.unanswered()
+                self._forget(group, consumer)
             time.sleep(delay)
         raise AssertionError("backoff() never ends")
 
@@ -96,15 +101,6 @@ class GroupOffsets:
         for consumer in consumers.values():
             consumer.close()
 
-    def _ask(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        answer = self._consumer(group).committed(
-            [to_confluent(partition) for partition in partitions], timeout=self._timeout
-        )
-        for each in answer:
-            if each.error is not None:
-                raise KafkaException(each.error)
-        return {from_confluent(each): _taken(each) for each in answer if each.offset >= 0}
-
     def _consumer(self, group: str) -> Any:
         with self._lock:
             if group not in self._consumers:
@@ -117,6 +113,22 @@ class GroupOffsets:
                 self._consumers[group] = Consumer(config, logger=QuietLog())
             remind(self._consumers[group], self._properties["bootstrap.servers"])
             return self._consumers[group]
+
+    def _forget(self, group: str, consumer: Any) -> None:
+        """One that nobody answered may go on asking a broker that is gone. Other threads may still use it."""
+        with self._lock:
+            if self._consumers.get(group) is consumer:
+                del self._consumers[group]
+
+
+def _asked(
+    consumer: Any, partitions: Collection[TopicPartition], seconds: float
+) -> dict[TopicPartition, CommittedOffset]:
+    answer = consumer.committed([to_confluent(partition) for partition in partitions], timeout=seconds)
+    for each in answer:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return {from_confluent(each): _taken(each) for each in answer if each.offset >= 0}
 
 
 def _taken(answer: Any) -> CommittedOffset:

@@ -6,20 +6,27 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from streams_runtime.kafka.answers import ABSENT_TOPIC
+from streams_runtime.kafka.answers import ABSENT_TOPIC, UNANSWERED
 from streams_runtime.kafka.foreign import error_of
 
 
 class TopicLook:
     """The brokers' answers by topic, as they come."""
 
-    def __init__(self, answers: Mapping[str, Future[Any]]) -> None:
+    def __init__(self, answers: Mapping[str, Future[Any]], client: object = None) -> None:
+        """`client` is who was asked: an answer comes only as long as it is there."""
         self._answers = answers
+        self._client = client
 
     @property
     def done(self) -> bool:
         """Whether all answers, or failures to get one, are there."""
         return all(each.done() for each in self._answers.values())
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether nobody answered for some topic."""
+        return any(_unanswered(each) for each in self._answers.values() if each.done())
 
     @property
     def absent(self) -> frozenset[str]:
@@ -34,6 +41,14 @@ class TopicLook:
 
 
 def _is_absent(answer: Future[Any]) -> bool:
+    return _code(answer) in ABSENT_TOPIC
+
+
+def _unanswered(answer: Future[Any]) -> bool:
+    return _code(answer) in UNANSWERED
+
+
+def _code(answer: Future[Any]) -> int | None:
     failure = answer.exception()
     error = error_of(failure) if failure is not None else None
-    return error is not None and error.code() in ABSENT_TOPIC
+    return None if error is None else error.code()

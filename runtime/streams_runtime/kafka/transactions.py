@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -49,6 +50,8 @@ _OFFSETS_SECONDS = 5.0
 # Seconds that one call of a step has, though librdkafka is given _TICK. Brokers that choose another coordinator take
 # some; whoever reads committed records waits meanwhile.
 _CALL_SECONDS = 10.0
+# Seconds that offsets have once a broker has left the cluster, which may have been the group's coordinator.
+_LEFT_SECONDS = 1.0
 
 
 def transaction_seconds(properties: Mapping[str, str]) -> float:
@@ -175,6 +178,7 @@ class TransactionalProducer(BatchProducer):
         self._turn(
             f"putting the offsets of {len(request)} partitions into a transaction",
             lambda _: self._producer.send_offsets_to_transaction(request, member, _OFFSETS_SECONDS),
+            by_group=True,
         )
         if self._untold is not None:
             raise ProducerException(f"{self._untold}, and it does not") from self._untold
@@ -205,8 +209,8 @@ class TransactionalProducer(BatchProducer):
             abort = partial(self._producer.abort_transaction, _CLOSE_SECONDS)
             try:
                 bounded(abort, _CALL_SECONDS)
-            except OverdueError:
-                self._overdue = True
+            except OverdueError as failure:
+                self._abandon(failure)
             except KafkaException:
                 pass
         super().close()
@@ -225,21 +229,51 @@ class TransactionalProducer(BatchProducer):
         else:
             super()._discard()
 
+    def _abandon(self, overdue: OverdueError) -> None:
+        """Leave the producer to the call that is inside of it, and take in what it says until that comes back: the
+        lines would fill the memory.
+        """
+        self._overdue = self._spent = True
+        producer = self._producer
+
+        def listen() -> None:
+            while not overdue.came_back.wait(_TICK):
+                with suppress(KafkaException):
+                    producer.poll(0)
+
+        threading.Thread(target=listen, name=f"{threading.current_thread().name}-abandoned", daemon=True).start()
+
     def _turn(
-        self, doing: str, step: Callable[[float], Any], seconds: float = float("inf"), *, is_end: bool = False
+        self,
+        doing: str,
+        step: Callable[[float], Any],
+        seconds: float = float("inf"),
+        *,
+        is_end: bool = False,
+        by_group: bool = False,
     ) -> bool:
         """Take a step of the transaction, again while librdkafka is not through with it; False after `seconds`.
 
-        `is_end`: the brokers may have committed, whatever the step comes to.
+        `is_end`: the brokers may have committed, whatever the step comes to. `by_group`: the group's coordinator is
+        asked too.
         """
         doing = f"{doing} of {self.transactional_id}"
         started = warned = time.monotonic()
         while True:
             try:
-                bounded(partial(step, _TICK), _CALL_SECONDS, lambda: self._stopped_since(started))
+                bounded(
+                    partial(step, _TICK),
+                    _CALL_SECONDS,
+                    lambda: self._stopped_since(started) or (by_group and self._waits_for_one_that_left(started)),
+                )
             except OverdueError as failure:
-                self._overdue = self._spent = True
+                self._abandon(failure)
                 self._raise_if_stopped(doing, started)
+                if by_group and self._doubts.left_at is not None:
+                    raise BrokerNotAvailableException(
+                        f"{doing}: a broker has left the cluster, and librdkafka waits for it. Nothing of this batch"
+                        " was committed; it is processed again, with a new producer"
+                    ) from failure
                 text = (
                     f"{doing}: librdkafka has not come back within {_CALL_SECONDS:g} s, and its producer is abandoned"
                 )
@@ -259,6 +293,13 @@ class TransactionalProducer(BatchProducer):
                 warned = now
                 _LOGGER.warning("%s waits for the broker at %s", doing, self.address)
             self._heard(self._producer.poll, 0.01)  # librdkafka says some things at once, others after _TICK
+
+    def _waits_for_one_that_left(self, started: float) -> bool:
+        """Whether a call that asks the group's coordinator since then is not to be waited for any longer."""
+        with suppress(KafkaException):  # the call itself raises it
+            self._producer.poll(0)  # lines that say so
+        left_at = self._doubts.left_at
+        return left_at is not None and time.monotonic() - max(left_at, started) > _LEFT_SECONDS
 
     def _stopped_since(self, started: float) -> bool:
         """Whether a step that began then is to be left because of a stop. Always looks, which is a sign of life."""

@@ -18,6 +18,8 @@ class Looking(Protocol):
 
     def look_for(self, names: Collection[str]) -> TopicLook: ...
 
+    def refresh(self) -> None: ...
+
 
 class TopicWatch:
     """Call `gone` often: it asks. One thread uses it.
@@ -52,6 +54,8 @@ class TopicWatch:
         """The internal topics that the brokers did not have when they answered last."""
         if self._look is not None and self._look.done:
             self.note(self._look.ids, self._look.absent)
+            if self._look.unanswered:
+                self._looking.refresh()  # it may go on asking a broker that is gone
             self._look = None
             self._next = self._clock() + self._interval
         elif self._look is None and self.names and self._clock() >= self._next:
