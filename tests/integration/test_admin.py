@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import time
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -247,6 +249,19 @@ def test_a_broker_that_is_away_is_reported_with_its_address_within_the_deadline(
         assert seen
         away.close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_look_that_nobody_has_answered_keeps_no_connection_beyond_the_close() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        admin = Admin(client_properties(f"127.0.0.1:{silent.getsockname()[1]}", {}))
+        look = admin.look_for(["orders"])
+        client = weakref.ref(admin._client)
+        admin.refresh()
+        gc.collect()
+        assert client() is not None, "an answer could come"
+        admin.close()
+    assert client() is None, "here and now, without a garbage collection"
+    assert not look.absent
 
 
 def test_a_broker_that_answers_ends_the_waiting(admin: Admin) -> None:

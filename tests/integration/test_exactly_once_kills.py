@@ -28,7 +28,7 @@ from streams_runtime.kafka.admin import Admin
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3 * 3600)]
 
 SESSION = 6.0  # seconds after which the embedded broker counts a member out that says nothing
-KILLS = int(os.environ.get("STREAMSAPP_TEST_KILLS", "10"))
+KILLS = int(os.environ.get("STREAMSAPP_TEST_KILLS", "5"))
 
 
 @pytest.fixture

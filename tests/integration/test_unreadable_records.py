@@ -134,6 +134,52 @@ def test_nor_one_that_a_source_declares(spark: SparkSession) -> None:
                 other.process(Record(key, data, topic, offset=3, time=ms))
 
 
+CALENDAR = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]
+NO_CALENDAR = ["-290000-01-01T00:00:00Z", "0000-12-31T23:59:59.999999Z", "+10000-01-01T00:00:00Z"]
+
+
+def dated(column: str, text: str) -> bytes:
+    """A value with a time, or with a date, by itself or inside of another column."""
+    text = text if column in ("at", "times") else text.partition("T")[0]
+    return value(**{column: {"times": [text], "days": {"d": text}}.get(column, text)})
+
+
+def test_no_step_meets_a_time_in_a_column_that_no_calendar_has(spark: SparkSession) -> None:
+    schema = "at TIMESTAMP, da DATE, times ARRAY<TIMESTAMP>, days MAP<STRING, DATE>"
+    ids = source(schema="n BIGINT", key=None, name="ids", topic="ids")
+    sources = [source(schema=schema), ids | {"key": {"format": "json", "schema": "at TIMESTAMP, da DATE"}}]
+    latest = {"aggregate": {"at": "max(at)", "da": "last(da)"}}
+    steps: list[dict[str, Any]] = [
+        {"name": "by-time", "from": "in", "keyBy": "struct(at, da)"},
+        {"name": "latest", "from": "in", "store": "latest", **latest},
+        {"name": "session", "from": "in", "store": "session", "window": {"session": {"gap": "10s"}}, **latest},
+    ]
+    sinks = [{"from": name, "topic": f"to-{name}"} for name in ("in", "by-time", "latest", "session", "ids")]
+    topology = topology_of(sources, steps, sinks)
+    pipeline = Pipeline(spark, topology)
+    columns = ("at", "da", "times", "days")
+    good, bad = (
+        [
+            Record(b"a", dated(column, text), offset=at + number)
+            for column in columns
+            for number, text in enumerate(texts)
+        ]
+        for at, texts in ((0, CALENDAR), (50, NO_CALENDAR))
+    )
+    with ExitStack() as stack:
+        clean, other = (Bench(pipeline, open_tasks(stack, topology)) for _ in range(2))
+        clean.process(*good)
+        other.process(*good, *bad, policy="deadLetter", topic="letters")
+        letters = [each for each in other.producer.records if each.topic == "letters"]
+        assert [(each.key, each.value) for each in letters] == [(each.key, each.value) for each in bad]
+        assert [each for each in other.producer.records if each.topic != "letters"] == clean.producer.records
+        assert {each.topic for each in clean.producer.records} >= {"to-in", "to-by-time", "to-latest", "to-session"}
+    keys = [Record(dated(column, text), value(n=1), "ids") for column in columns[:2] for text in CALENDAR + NO_CALENDAR]
+    (sub,) = (each.id for each in topology.subtopologies if "ids" in each.source_topics)
+    found = pipeline.run(*keys, sub=sub)
+    assert (found.records, found.broken, len(values(found, "to-ids"))) == (10, 6, 4)
+
+
 def test_text_that_is_no_utf_8_enters_no_store_and_no_topic(spark: SparkSession) -> None:
     sources = [
         *streams({}, {}),

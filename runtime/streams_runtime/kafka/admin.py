@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -70,6 +72,8 @@ class Admin:
         self._open: AdminClient | None = AdminClient(self._config, logger=QuietLog())
         self._answers = Answers(self, lambda: self._client, timeout)
         self._group_offsets = GroupOffsets(properties, timeout)
+        self._looks: weakref.WeakSet[TopicLook] = weakref.WeakSet()
+        self._looks_lock = threading.Lock()
 
     @property
     def _timeout(self) -> float:
@@ -93,6 +97,9 @@ class Admin:
         """Closes all connections; may be called twice. Questions after it raise BrokerNotAvailableException."""
         self._group_offsets.close()
         self._open = None  # librdkafka's threads and sockets end with the object
+        with self._looks_lock:
+            for look in self._looks:
+                look.let_go()
 
     def wait_for_broker(
         self,
@@ -140,8 +147,11 @@ class Admin:
         wanted = list(dict.fromkeys(names))
         doing = f"looking for the topics {_listed(wanted)}"
         ask = self._answers.question(doing, AdminClient.describe_topics, TopicCollection(wanted))
-        client = self._client
-        return TopicLook(ask(client, min(self._timeout, _LOOK_TIMEOUT)), client)
+        with self._looks_lock:
+            client = self._client
+            look = TopicLook(ask(client, min(self._timeout, _LOOK_TIMEOUT)), client)
+            self._looks.add(look)
+        return look
 
     def create_topics(self, topics: Sequence[TopicSpec], validate_only: bool = False) -> CreatedTopics:
         """Makes topics, or with `validate_only` asks the brokers whether they would.

@@ -14,9 +14,13 @@ class TopicLook:
     """The brokers' answers by topic, as they come."""
 
     def __init__(self, answers: Mapping[str, Future[Any]], client: object = None) -> None:
-        """`client` is who was asked: an answer comes only as long as it is there."""
+        """`client` is who was asked: it is kept, since an answer comes only as long as it is there."""
         self._answers = answers
         self._client = client
+
+    def let_go(self) -> None:
+        """Let go of the client: what is not answered by now has failed."""
+        self._client = None
 
     @property
     def done(self) -> bool:

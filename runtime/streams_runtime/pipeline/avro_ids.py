@@ -8,6 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams_runtime.api.avro_hostile import hostile
 from streams_runtime.api.limits import excess
 from streams_runtime.kafka.schema_registry import FoundSchema
 
@@ -70,7 +71,8 @@ class WriterSchemas:
         if not found.alone:
             return f"the schema {id}, which it was written with, refers to other subjects, which is not there yet"
         try:
-            wrong = excess(json.loads(found.text))
+            document = json.loads(found.text)
+            wrong = excess(document) or hostile(document)
         except (ValueError, RecursionError):
             wrong = "it is no JSON, or nested too deeply"
         if wrong is not None:

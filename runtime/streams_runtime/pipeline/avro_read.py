@@ -19,8 +19,8 @@ from streams_runtime.api.avro_schema import parse_avro
 from streams_runtime.api.columns import shown_type
 from streams_runtime.pipeline.avro_ids import PREFIX, WriterSchemas, prefix_of
 from streams_runtime.pipeline.avro_values import decoded, unreadable
+from streams_runtime.pipeline.fitting import TEXTS, TIMES, fits
 from streams_runtime.pipeline.registered import RegisteredFormat
-from streams_runtime.pipeline.texts import are_utf8
 from streams_runtime.topology.nodes import Format
 
 _READABLE = "_readable"
@@ -76,8 +76,8 @@ def is_unreadable(data: Column, parsed: Column, format: AvroFormat) -> Column:
     """Whether `data` can't be read."""
     missing = parsed[_READABLE].isNull() if is_record(format) else parsed.isNull()
     kind = parse_avro(format.schema or "").type
-    texts = None if kind is None else are_utf8(parsed, DataType.fromDDL(shown_type(kind)))
-    return data.isNotNull() & (missing if texts is None else missing | ~texts)
+    fitting = None if kind is None else fits(parsed, DataType.fromDDL(shown_type(kind)), TEXTS | TIMES)
+    return data.isNotNull() & (missing if fitting is None else missing | ~fitting)
 
 
 def avro_content(parsed: Column, format: AvroFormat) -> Column:

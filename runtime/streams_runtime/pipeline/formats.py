@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from functools import reduce
-from typing import cast
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     DataType,
     DoubleType,
-    FloatType,
     IntegerType,
     LongType,
-    MapType,
     StringType,
     StructType,
 )
 
 from streams_runtime.errors import NotSupportedException
+from streams_runtime.pipeline.fitting import NUMBERS, TIMES, fits
 from streams_runtime.pipeline.registered import RegisteredFormat
 from streams_runtime.topology.nodes import Format
 
@@ -60,7 +53,8 @@ def parsed(data: Column, format: Format, strict: bool = False) -> Column:
 def is_broken(data: Column, parsed: Column, format: Format, strict: bool = False) -> Column:
     """Whether `data` can't be read; null bytes can, and so can the JSON document `null`.
 
-    `strict`: as for `parsed`; then a number that is too large for its column can't be read either.
+    `strict`: as for `parsed`; then a number that is too large for its column, or a time outside of the years 1 to 9999,
+    can't be read either.
     """
     if isinstance(format, RegisteredFormat):
         return format.is_unreadable(data, parsed)
@@ -72,8 +66,8 @@ def is_broken(data: Column, parsed: Column, format: Format, strict: bool = False
         is_array = F.startswith(F.ltrim(text), F.lit("["))
         unfit = parsed.isNull() | parsed[_UNREADABLE].isNotNull() | is_array | ~F.is_valid_utf8(text)
         if strict:
-            infinite = _has_infinite(parsed, StructType.fromDDL(format.schema or ""))
-            unfit = unfit if infinite is None else unfit | infinite
+            fitting = fits(parsed, StructType.fromDDL(format.schema or ""), NUMBERS | TIMES)
+            unfit = unfit if fitting is None else unfit | ~fitting
         return ~is_null(data, format) & unfit
     width = _WIDTH.get(format.name)
     return F.lit(False) if width is None else data.isNotNull() & (F.length(data) != width)
@@ -153,27 +147,3 @@ def _read_primitive(data: Column, name: str) -> Column:
 def _signed(data: Column) -> Column:
     """Up to 8 big-endian bytes as a BIGINT; conv's negative base reads 8 bytes as two's complement."""
     return F.conv(F.hex(data), 16, -10).cast("bigint")
-
-
-def _has_infinite(value: Column, kind: DataType) -> Column | None:
-    """Whether a number in it is infinite, which Spark makes of one that is too large; None: it has no such numbers."""
-    match kind:
-        case FloatType() | DoubleType():
-            return F.coalesce(F.abs(value) == F.lit(math.inf), F.lit(False))
-        case StructType():
-            found = [_has_infinite(value[field.name], field.dataType) for field in kind.fields]
-            several = [each for each in found if each is not None]
-            return reduce(operator.or_, several) if several else None
-        case ArrayType():
-            return _has_infinite_element(value, kind.elementType)
-        case MapType():
-            return _has_infinite_element(F.map_values(value), kind.valueType)
-        case _:
-            return None
-
-
-def _has_infinite_element(values: Column, kind: DataType) -> Column | None:
-    if _has_infinite(F.lit(None), kind) is None:
-        return None
-    found = F.exists(values, lambda each: cast(Column, _has_infinite(each, kind)))
-    return F.coalesce(found, F.lit(False))
