@@ -245,6 +245,7 @@ class StreamThread:
         inputs = inputs_of(application.topology)
         self._intake = intake = Intake(consumer, application.admin, application.limits, read, inputs)
         consumer.subscribe(self._topics_read)
+        failed = False
         while not self._stopping.is_set() and not self._join_anew:
             try:
                 if self._see_to_topics():
@@ -260,10 +261,13 @@ class StreamThread:
                     self._keep_up_with_assignment(intake)
                     batches.work_on(batch)
                     self._purge.behind(intake.positions)
+                    failed = False
             except BrokerNotAvailableException as error:
                 _LOGGER.warning("%s", error)
                 self._give_up()
-                self._stopping.wait(_RETRY)
+                if failed:  # the first time, another broker may answer at once
+                    self._stopping.wait(_RETRY)
+                failed = True
             except UnreleasedInstanceIdException:
                 raise
             except (TaskMigratedException, InvalidOffsetException) as error:

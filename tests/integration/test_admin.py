@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients import delete_records
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from waiting import eventually
@@ -118,7 +119,7 @@ def test_offsets_of_many_partitions_come_in_one_answer_without_those_that_are_ab
 def test_offsets_of_nothing_but_absent_partitions_are_no_offsets(admin: Admin, topic: str, namespace: str) -> None:
     absent = [TopicPartition(topic, 7), TopicPartition(f"{namespace}-absent", 0)]
     assert admin.end_offsets(absent) == {}
-    assert admin.delete_records(dict.fromkeys(absent, 1)) == {}
+    delete_records(admin, dict.fromkeys(absent, 1))
 
 
 def test_offsets_of_a_topic_that_was_made_this_moment_are_answered(admin: Admin, namespace: str) -> None:
@@ -160,8 +161,7 @@ def test_the_end_for_readers_of_committed_data_is_before_an_open_transaction(adm
 
 def test_deleted_records_move_the_start(admin: Admin, topic: str, namespace: str) -> None:
     first, second, third = partitions_of(topic)
-    answer = admin.delete_records({first: 4, third: 10, TopicPartition(f"{namespace}-absent", 0): 1})
-    assert answer == {first: 4, third: 10}
+    delete_records(admin, {first: 4, third: 10, TopicPartition(f"{namespace}-absent", 0): 1})
     assert admin.start_offsets([first, second, third]) == {first: 4, second: 0, third: 10}
 
 

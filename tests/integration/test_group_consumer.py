@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients import delete_records
 from confluent_kafka import Producer
 
 from streams_runtime.errors import UnreleasedInstanceIdException
@@ -200,7 +201,7 @@ def test_a_partition_whose_beginning_was_deleted_can_be_resumed(
     """Partitions are assigned at offset 0 and paused: that offset may be fetched before the pause arrives."""
     make_topics(admin, namespace, t=4)
     fill(admin, f"{namespace}-t", 4, 5)
-    admin.delete_records({TopicPartition(f"{namespace}-t", number): 3 for number in range(4)})
+    delete_records(admin, {TopicPartition(f"{namespace}-t", number): 3 for number in range(4)})
     member = join("one", "t")
     poll_until(lambda: len(member.has) == 4, member)
     if paused == "for a moment":

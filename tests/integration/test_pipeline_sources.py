@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from clients import delete_records
 from confluent_kafka import Producer
 from pipeline_kit import Pipeline, source, topology_of
 from pyspark.errors import PythonException
@@ -237,7 +238,7 @@ def test_records_that_were_deleted_at_the_start_of_a_log_are_not_asked_for(
     producer.send(topic, [b"k"] * 20, [b"v%d" % n for n in range(20)], [1] * 20, partition=0)
     producer.flush()
     producer.close()
-    admin.delete_records({TopicPartition(topic, 0): 15})
+    delete_records(admin, {TopicPartition(topic, 0): 15})
     found = both_ways(spark, admin, topic, ranges_of(admin, topic))
     assert [value for _, value, _, _ in found[b"0"]] == [b"0|%d|v%d" % (n, n) for n in range(15, 20)]
 
@@ -263,7 +264,7 @@ def test_a_range_that_the_log_no_longer_has_is_told_with_its_partition(
 ) -> None:
     filled(admin, topic, *(b"v%d" % n for n in range(20)))
     first = TopicPartition(topic, 0)
-    admin.delete_records({first: 15})
+    delete_records(admin, {first: 15})
     failure = failure_of(spark, admin, (OffsetRange(first, 5, 20),))
     assert isinstance(failure, InvalidOffsetException)
     assert failure.partition == first

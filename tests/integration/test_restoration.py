@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import make_topics, read, send
+from clients import delete_records, make_topics, read, send
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from waiting import eventually
@@ -205,7 +205,7 @@ def test_a_checkpoint_that_the_log_no_longer_has_wipes_the_store(
     send(broker.bootstrap_servers, namespace, [(f"k{i}", b"v") for i in range(10)], 0)
     it = restoration()
     it.store.write(Updates([b"stale"], [b"v"], [1]), 2)
-    it.admin.delete_records({it.store.changelog: 10 - left})
+    delete_records(it.admin, {it.store.changelog: 10 - left})
     it.run()
     assert it.contents() == {f"k{i}".encode(): b"v" for i in range(10 - left, 10)}
 
@@ -300,7 +300,7 @@ class DeletingOffsets:
     ) -> dict[TopicPartition, int]:
         found = self._admin.end_offsets(partitions, read_committed)
         if self._before:
-            self._admin.delete_records(self._before)
+            delete_records(self._admin, self._before)
             self._before = {}
         return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import make_topics
+from clients import delete_records, make_topics
 
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
@@ -81,7 +81,7 @@ class Restorations:
 
     def cut(self, partition: TopicPartition, offset: int) -> None:
         """Delete the changelog's records before the offset."""
-        self._admin.delete_records({partition: offset})
+        delete_records(self._admin, {partition: offset})
 
 
 @pytest.fixture

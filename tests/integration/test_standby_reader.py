@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import make_topics, send
+from clients import delete_records, make_topics, send
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from waiting import eventually
@@ -198,7 +198,7 @@ def test_a_standby_whose_log_was_deleted_under_it_begins_again_and_no_other_does
     it.restoring = True
     it.reader.restore(it.tasks)
     send(it.bootstrap, namespace, [(f"new{i}", b"2") for i in range(5)], 0)
-    it.admin.delete_records({TopicPartition(namespace, 0): 13})
+    delete_records(it.admin, {TopicPartition(namespace, 0): 13})
     it.restoring = False
     it.until(15)
     assert sorted(it.contents()) == [b"new3", b"new4"]

@@ -31,6 +31,13 @@ def make_topics(bootstrap: str, config: Mapping[str, str] | None = None, /, **pa
     admin.close()
 
 
+def delete_records(admin: Admin, before: Mapping[TopicPartition, int]) -> None:
+    """Delete each partition's records before the offset given; returns when they are gone."""
+    deletion = admin.delete_records(before)
+    eventually(lambda: deletion.done, "the records are deleted")
+    assert deletion.failure is None
+
+
 def send(bootstrap: str, topic: str, records: Iterable[tuple[str | None, Any]], partition: int | None = None) -> None:
     """Write records; a value that is bytes goes as it is, None is a tombstone, anything else is JSON."""
     pairs = list(records)

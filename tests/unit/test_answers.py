@@ -61,15 +61,17 @@ def test_what_nobody_answers_and_what_passes_is_asked_again_by_a_client_that_is_
 
 
 def test_an_attempt_that_nobody_answered_is_followed_by_a_longer_one() -> None:
-    brokers = Brokers(SILENT, SILENT, "there")
+    brokers = Brokers(SILENT, SILENT, SILENT, SILENT, "there")
     all_of(brokers)
-    assert [round(seconds) for _, seconds in brokers.asked] == [4, 8, 30], "all that is left is the last one's"
+    *attempts, last = [seconds for _, seconds in brokers.asked]
+    assert attempts == [1.5, 3, 6, 12]
+    assert last > 25, "all that is left is the last one's"
 
 
 def test_a_refusal_that_passes_takes_no_time_of_the_next_attempt() -> None:
     brokers = Brokers(MOVING, MOVING, "there")
     all_of(brokers)
-    assert [seconds for _, seconds in brokers.asked] == [4, 4, 4]
+    assert [seconds for _, seconds in brokers.asked] == [1.5] * 3
 
 
 def test_a_refusal_for_good_is_raised_at_once() -> None:
@@ -101,8 +103,8 @@ def test_the_last_attempt_has_all_that_is_left() -> None:
         taken.append(patience.attempt)
         now += patience.attempt
         patience.unanswered()
-    assert taken == [4.0, 8.0, 18.0]
+    assert taken == [1.5, 3.0, 6.0, 19.5]
 
 
 def test_a_short_question_has_one_attempt() -> None:
-    assert Patience(7.0, clock=lambda: 0.0).attempt == 7.0
+    assert Patience(2.5, clock=lambda: 0.0).attempt == 2.5

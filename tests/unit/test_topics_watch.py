@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.topic_look import TopicLook
+from streams_runtime.kafka.under_way import TopicLook
 from streams_runtime.topics.watch import TopicWatch
 
 ABSENT = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -9,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams_runtime.errors import BrokerNotAvailableException, ProducerFencedException, TaskMigratedException
+from streams_runtime.kafka import transactions
 from streams_runtime.kafka.transactions import TransactionalProducer
 
 
@@ -37,6 +40,32 @@ def test_a_step_that_times_out_is_taken_again_until_it_is_done() -> None:
     producer.commit()
     assert producer.made[0].commit_transaction.call_count == 4
     assert len(producer.made) == 1
+
+
+def test_a_start_of_transactions_that_nobody_answers_is_asked_by_another_producer_and_longer_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, answering = [0.0], [False]
+    monkeypatch.setattr(transactions, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def start(_seconds: float) -> None:
+        now[0] += 1
+        if not answering[0]:
+            raise error(KafkaError._TIMED_OUT, retriable=True)
+
+    class Silent(Failing):
+        def _made(self) -> Any:
+            made = super()._made()
+            made.init_transactions.side_effect = start
+            return made
+
+    producer = Silent()
+    for answers in (False, False, False, False, True, False):
+        answering[0] = answers
+        with nullcontext() if answers else pytest.raises(BrokerNotAvailableException, match="start of transactions"):
+            producer.initialise()
+        producer._spent = True
+    assert [each.init_transactions.call_count for each in producer.made] == [3, 5, 9, 9, 1, 3]
 
 
 @pytest.mark.parametrize(

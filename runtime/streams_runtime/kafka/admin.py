@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -38,17 +38,19 @@ from streams_runtime.kafka.foreign import (
 from streams_runtime.kafka.group_members import members_of
 from streams_runtime.kafka.group_offsets import GroupOffsets
 from streams_runtime.kafka.librdkafka import remind
-from streams_runtime.kafka.topic_look import TopicLook
 from streams_runtime.kafka.types import CreatedTopics, GroupMember, TopicDescription, TopicPartition, TopicSpec
+from streams_runtime.kafka.under_way import Deletion, TopicLook, UnderWay
 
 # Seconds that a broker which accepts connections has to answer the first question.
 _ANSWER_TIMEOUT = 5.0
 
-# Seconds that a look has that nobody waits for; the next one goes to another broker.
+# Seconds that a question has that nobody waits for; the next one goes to another broker.
 _LOOK_TIMEOUT = 8.0
 
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+U = TypeVar("U", bound=UnderWay)
 
 
 class Admin:
@@ -72,8 +74,8 @@ class Admin:
         self._open: AdminClient | None = AdminClient(self._config, logger=QuietLog())
         self._answers = Answers(self, lambda: self._client, timeout)
         self._group_offsets = GroupOffsets(properties, timeout)
-        self._looks: weakref.WeakSet[TopicLook] = weakref.WeakSet()
-        self._looks_lock = threading.Lock()
+        self._under_way: weakref.WeakSet[UnderWay] = weakref.WeakSet()
+        self._under_way_lock = threading.Lock()
 
     @property
     def _timeout(self) -> float:
@@ -97,9 +99,9 @@ class Admin:
         """Closes all connections; may be called twice. Questions after it raise BrokerNotAvailableException."""
         self._group_offsets.close()
         self._open = None  # librdkafka's threads and sockets end with the object
-        with self._looks_lock:
-            for look in self._looks:
-                look.let_go()
+        with self._under_way_lock:
+            for each in self._under_way:
+                each.let_go()
 
     def wait_for_broker(
         self,
@@ -147,11 +149,7 @@ class Admin:
         wanted = list(dict.fromkeys(names))
         doing = f"looking for the topics {_listed(wanted)}"
         ask = self._answers.question(doing, AdminClient.describe_topics, TopicCollection(wanted))
-        with self._looks_lock:
-            client = self._client
-            look = TopicLook(ask(client, min(self._timeout, _LOOK_TIMEOUT)), client)
-            self._looks.add(look)
-        return look
+        return self._not_waited_for(ask, TopicLook)
 
     def create_topics(self, topics: Sequence[TopicSpec], validate_only: bool = False) -> CreatedTopics:
         """Makes topics, or with `validate_only` asks the brokers whether they would.
@@ -235,25 +233,28 @@ class Admin:
         tagged = {partition.topic for partition, each in committed.items() if each.topic_id is not None}
         return self._group_offsets.of_present_topics(committed, self.topic_ids(tagged) if tagged else {})
 
-    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Deletes each partition's records before the offset given; returns the new first offsets.
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> Deletion:
+        """Has the records of each partition before the offset given deleted, and does not wait until they are.
 
-        Partitions that the brokers do not have are left out of the answer.
+        When nobody has answered, ask again after `refresh`.
         """
-        if not before:
-            return {}
         doing = f"deleting processed records of {_listed([str(partition) for partition in before])}"
-
-        def ask(partitions: Collection[TopicPartition]) -> Any:
-            request = [to_confluent(partition, before[partition]) for partition in partitions]
-            return self._answers.question(doing, AdminClient.delete_records, request, operation_timeout=self._timeout)
-
-        done = self._of_leaders(ask, before, doing)
-        return {partition: result.low_watermark for partition, result in done.items()}
+        request = [to_confluent(partition, offset) for partition, offset in before.items()]
+        ask = self._answers.question(doing, AdminClient.delete_records, request)
+        return self._not_waited_for(
+            ask, lambda answers, client: Deletion(answers, lambda it: self._answers.translated(it, doing), client)
+        )
 
     def group_members(self, group: str) -> tuple[GroupMember, ...]:
         """The group's live members with what is assigned to each, by client id; none for an unknown group."""
         return members_of(self._properties, group, self._timeout)
+
+    def _not_waited_for(self, ask: Any, made: Callable[[Any, AdminClient], U]) -> U:
+        with self._under_way_lock:
+            client = self._client
+            under_way = made(ask(client, min(self._timeout, _LOOK_TIMEOUT)), client)
+            self._under_way.add(under_way)
+        return under_way
 
     def _topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
         doing = f"reading the configuration of the topics {_listed(names)}"

@@ -46,7 +46,7 @@ ASK_AGAIN = (0.05, 1.0)
 # Seconds that a future has beyond the request's own deadline, for librdkafka to report that deadline itself.
 _GRACE = 2.0
 # Seconds of a question's first attempt; a broker that was killed is asked for no longer.
-_FIRST_ATTEMPT = 4.0
+_FIRST_ATTEMPT = 1.5
 # Seconds that an attempt has at the least, also when the time for a whole piece of work is spent: to put things away.
 LEAST = 1.0
 
@@ -72,8 +72,8 @@ class Brokers(Protocol):
 
 
 class Patience:
-    """How the seconds of a question are divided among its attempts: 4 for the first one, twice as many after each that
-    nobody answered, and all that is left for the last.
+    """How the seconds of a question are divided among its attempts: 1.5 for the first one, twice as many after each
+    that nobody answered, and all that is left for the last.
 
     So a broker that is gone does not hold a question up while others could answer it, and a slow one has its time.
     """

@@ -41,7 +41,9 @@ _SETTING = "transaction.timeout.ms"
 _TICK = 0.2  # seconds between two looks at `should_stop`
 _GRACE = 2.0  # seconds that a step has all the same, so that a close in the midst of one leaves nothing undecided
 _PATIENCE = 10.0  # seconds of waiting after which, and then again after which, a line says so
-_INIT_SECONDS = 5.0  # for the start of transactions; after that, the thread looks after the group meanwhile
+# Seconds for the start of transactions: first, and at most, twice as many each time. After them the thread looks after
+# the group, and another producer asks: one that was told of a coordinator that is going asks for no other one for long.
+_INIT_SECONDS = (2.0, 8.0)
 _ABORT_SECONDS = 5.0  # that an abort has; after that, a new producer does it when it begins
 _CLOSE_SECONDS = 2.0  # that an abort has at the end; after that, the brokers or the successor abort
 # Seconds that librdkafka has for offsets, for which it asks another coordinator after half a second. When they are over
@@ -103,6 +105,7 @@ class TransactionalProducer(BatchProducer):
             },
         )
         self._initialised = False
+        self._init_seconds = _INIT_SECONDS[0]
         self._open = False
         self._spent = False
         self._overdue = False
@@ -125,13 +128,15 @@ class TransactionalProducer(BatchProducer):
             self._discard()
             self._producer, self._spent, self._overdue, self._initialised = self._made(), False, False, False
         if not self._initialised:
-            if not self._turn("starting transactions", self._producer.init_transactions, _INIT_SECONDS):
+            if not self._turn("starting transactions", self._producer.init_transactions, self._init_seconds):
                 self._spent = True
+                self._init_seconds = min(2 * self._init_seconds, _INIT_SECONDS[1])
                 raise BrokerNotAvailableException(
                     f"no answer from the broker at {self.address} to the start of transactions of"
                     f" {self.transactional_id}. Check that it runs; asking again"
                 )
             self._initialised = True
+            self._init_seconds = _INIT_SECONDS[0]
 
     def begin(self) -> None:
         """Begin a transaction."""

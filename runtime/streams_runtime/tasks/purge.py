@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Mapping
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.kafka.under_way import Deletion
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _INTERVAL = 30.0  # seconds; Kafka Streams' repartition.purge.interval.ms
 
 
 class Purge:
-    """Call `behind` after each batch: it deletes now and then. One thread uses it."""
+    """Call `behind` after each batch: it has records deleted now and then, and never waits. One thread uses it."""
 
     def __init__(
         self, admin: Admin, repartition_topics: Collection[str], clock: Callable[[], float] = time.monotonic
@@ -24,28 +25,39 @@ class Purge:
         self._topics = repartition_topics
         self._clock = clock
         self._purged = clock()
+        self._deletion: Deletion | None = None
         self._refused = False  # by the last answer, of which a line has told
 
     def behind(self, committed: Mapping[TopicPartition, int]) -> None:
-        """Delete the records before the committed offsets, if it is time. Brokers that are away, or refuse, are asked
-        again later: the records take space, and nothing else waits for it (Kafka Streams' maybePurgeCommittedRecords).
+        """Have the records before the committed offsets deleted, if it is time. Brokers that are away, or refuse, are
+        asked again later: the records take space, and nothing else waits for it (Kafka Streams'
+        maybePurgeCommittedRecords).
         """
+        if self._deletion is not None:
+            if not self._deletion.done:
+                return
+            self._tell(self._deletion.failure)
+            if self._deletion.unanswered:
+                self._admin.refresh()  # it may go on asking a broker that is gone
+            self._deletion = None
         if self._clock() - self._purged < _INTERVAL:
             return
         self._purged = self._clock()
         done = {each: offset for each, offset in committed.items() if each.topic in self._topics}
         try:
-            self._admin.delete_records(done)
-        except BrokerNotAvailableException as error:
-            _LOGGER.warning("%s. The records are deleted later", error)
+            self._deletion = self._admin.delete_records(done) if done else None
         except StreamsException as error:
-            if not self._refused:
-                _LOGGER.warning(
-                    "%s. Processed records stay in the repartition topics and take space; the application goes on and"
-                    " asks again every %.0f s",
-                    str(error).rstrip("."),
-                    _INTERVAL,
-                )
-            self._refused = True
-        else:
-            self._refused = False
+            self._tell(error)
+
+    def _tell(self, failure: StreamsException | None) -> None:
+        if isinstance(failure, BrokerNotAvailableException):
+            _LOGGER.warning("%s. The records are deleted later", failure)
+            return
+        if failure is not None and not self._refused:
+            _LOGGER.warning(
+                "%s. Processed records stay in the repartition topics and take space; the application goes on and"
+                " asks again every %.0f s",
+                str(failure).rstrip("."),
+                _INTERVAL,
+            )
+        self._refused = failure is not None

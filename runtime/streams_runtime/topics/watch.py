@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from streams_runtime.errors import StreamsException
-from streams_runtime.kafka.topic_look import TopicLook
+from streams_runtime.kafka.under_way import TopicLook
 
 # Seconds between two looks: a look is one small request, and records that go to a missing topic wait.
 _INTERVAL = 3.0
