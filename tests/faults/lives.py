@@ -2,131 +2,57 @@
 
 A history is made of a seed alone: records (some of them unreadable), faults in their midst, and then peace. Once all is
 processed, sinks, stores and changelogs have to be what a loop over the records makes of them. One application lives
-through many histories; what an earlier one broke a later one finds.
+through many histories; what an earlier one broke a later one finds. The application is one that copies and adds up
+orders (`orders_workload`), or one of a topology that the life's seed makes (`generated_workload`).
 """
 
 from __future__ import annotations
 
-import json
+import os
 import random
+import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from away import standing_still
-from clients import make_topics, send
-from confluent_kafka import Consumer, KafkaError
-from confluent_kafka import TopicPartition as ConfluentTopicPartition
-from instances import Instance, write_application
+from generated_workload import GeneratedTopology
+from instances import Instance
 from kafka_proxy import Fault, KafkaProxy, Mode
+from orders_workload import Orders
+from reader import LONGEST
 from waiting import eventually
+from workload import NAME, History, Step, Workload
 
 from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.foreign import QuietLog
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kafka.types import TopicPartition
-
-NAME = "life"
-USERS, KEYS = 7, 40
-LONGEST = 240.0
-"""Seconds that are only ever waited for in full by a history that fails; `longest_peace` is what it took."""
-BAD = b'{"user": '
 
 TRANSACTIONS = ("Produce", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn", "InitProducerId")
 OTHERS = ("ConsumerGroupHeartbeat", "Fetch", "Metadata", "FindCoordinator", "OffsetCommit", "ListOffsets")
 MODES = tuple(Mode)
-
-
-def topology(name: str) -> str:
-    """Copies orders to NAME-copies and re-keys them; adds up in the store `totals`, to NAME-totals."""
-    row = 'key: {format: string}, value: {format: json, schema: "user STRING, amount BIGINT, id BIGINT"}'
-    return f"""
-sources:
-  - {{name: orders, topic: {name}-orders, {row}}}
-steps:
-  - {{name: by-user, from: orders, keyBy: user}}
-  - {{name: totals, from: by-user, aggregate: {{total: sum(amount), n: count(*)}}, store: totals}}
-sinks:
-  - {{from: orders, topic: {name}-copies}}
-  - {{from: totals, topic: {name}-totals}}
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that goes wrong, in words that a reader of a failed history understands."""
-
-    what: str
-    do: Callable[[], None]
-
-
-@dataclass
-class Expected:
-    """What a loop over the records comes to."""
-
-    ids: list[int] = field(default_factory=list)
-    bad: int = 0
-    totals: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def take(self, order: dict[str, Any]) -> None:
-        """One more readable record."""
-        self.ids.append(order["id"])
-        total = self.totals.setdefault(order["user"], {"total": 0, "n": 0})
-        total["total"] += order["amount"]
-        total["n"] += 1
-
-
-class Reader:
-    """Reads a topic's committed records, each once, from where its last look ended."""
-
-    def __init__(self, address: str, topic: str, partitions: int) -> None:
-        self.records: list[Any] = []
-        config = {"bootstrap.servers": address, "group.id": "none", "enable.auto.commit": False}
-        self._consumer = Consumer(
-            {**config, "isolation.level": "read_committed", "enable.partition.eof": True}, logger=QuietLog()
-        )
-        self._topic, self._next = topic, dict.fromkeys(range(partitions), 0)
-        self._consumer.assign([ConfluentTopicPartition(topic, number, 0) for number in self._next])
-        self._consumer.poll(0.1)  # a partition takes seeks once it is assigned
-
-    def look(self) -> list[Any]:
-        """All records so far, once every partition was read to its end."""
-        # What was told of ends meanwhile is old; behind a seek they are told of anew.
-        for number, offset in self._next.items():
-            self._consumer.seek(ConfluentTopicPartition(self._topic, number, offset))
-        open_ends = set(self._next)
-        deadline = time.monotonic() + LONGEST
-        while open_ends:
-            assert time.monotonic() < deadline, f"no end of {open_ends}"
-            for message in self._consumer.consume(1000, 0.2):
-                error = message.error()
-                if error is None:
-                    self.records.append(message)
-                    self._next[message.partition()] = message.offset() + 1
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    open_ends.discard(message.partition())
-        return self.records
-
-    def close(self) -> None:
-        self._consumer.close()
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 
 class Life:
     """An application with its brokers and instances."""
 
-    def __init__(self, folder: Path, seed: int, once: bool = True, instances: int = 1) -> None:
-        self.dice = random.Random(seed)
-        self.once = once
-        self.partitions = self.dice.randint(2, 4)
-        self.expected = Expected()
-        self.sent = 0
+    def __init__(self, folder: Path, seed: int, once: bool = True, instances: int = 1, generated: bool = False) -> None:
+        """`seed` makes the partition count and, if it is to be `generated`, the topology."""
+        self.seed, self.once, self.generated = seed, once, generated
+        self.partitions = random.Random(seed).randint(2, 4)
+        made = GeneratedTopology if generated else Orders
+        self.workload: Workload = made(seed, once, self.partitions)
         self.longest_peace = 0.0
+        """`LONGEST` is only ever waited for in full by a history that fails; so long did peace take to come."""
         self._folder, self._resources, self._count = folder, ExitStack(), instances
+
+    def __str__(self) -> str:
+        guarantee = "exactly once" if self.once else "at least once"
+        return f"a life of {self._count} instances, {self.partitions} partitions, {guarantee}: {self.workload.title}"
 
     def __enter__(self) -> Self:
         with ExitStack() as made:
@@ -139,16 +65,7 @@ class Life:
             self.address = f"127.0.0.1:{self.proxy.port}"
             self.admin = Admin(client_properties(self.address, {}, exactly_once=True))
             made.callback(self.admin.close)
-            sinks = {f"{NAME}-{each}": self.partitions for each in ("orders", "copies", "totals", "dead")}
-            make_topics(self.address, **sinks)
-            changelog = f"{NAME}-totals-changelog"
-            self.readers = {
-                topic: Reader(self.address, topic, self.partitions)
-                for topic in (*sinks, changelog)
-                if "orders" not in topic
-            }
-            for reader in self.readers.values():
-                made.callback(reader.close)
+            made.enter_context(self.workload.open(self.address))
             self.instances = [made.enter_context(self._instance(number)) for number in range(self._count)]
             self._resources = made.pop_all()
         self.wait_for_peace()
@@ -161,12 +78,10 @@ class Life:
     @contextmanager
     def _instance(self, number: int) -> Iterator[Instance]:
         file = self._folder / "app.yaml"
-        processing = {
-            "guarantee": "exactly_once_v2" if self.once else "at_least_once",
-            "onDeserializationError": {"deadLetter": {"topic": f"{NAME}-dead"}},
-        }
-        write_application(file, NAME, topology(NAME), processing=processing)
-        made = Instance(file, self.address, f"{NAME}-{number}", self._folder)
+        self.workload.write(file)
+        # Classes that aggregate are tests' helpers, and what repartition topics hold stays there to be checked.
+        environment = {"PYTHONPATH": os.pathsep.join((str(SUPPORT), *sys.path)), "STREAMSAPP_TEST_NO_PURGE": "1"}
+        made = Instance(file, self.address, f"{NAME}-{number}", self._folder, environment=environment)
         made.start()
         try:
             yield made
@@ -177,36 +92,19 @@ class Life:
         """One history; returns what went wrong in it. Raises AssertionError, with the history, where a claim fails."""
         dice = random.Random(seed)
         steps = self._steps(dice)
+        history = History(seed - self.seed, dice, records, steps, self.instances, self.wait_for_peace)
         try:
-            self.send(dice, records // 3)
-            for step in steps:
-                step.do()
-                self.send(dice, records // 3)
-            self.wait_for_peace()
-            self.check()
+            self.workload.live(history)
         except AssertionError as failure:
             done = "; ".join(step.what for step in steps)
-            raise AssertionError(f"seed {seed}, {self.partitions} partitions: {done}. {failure}") from failure
+            about = f"seed {seed}, {self.partitions} partitions: {done}. {failure}"
+            raise AssertionError(f"{about}\n{self.workload}") from failure
         return [step.what for step in steps]
-
-    def send(self, dice: random.Random, count: int) -> None:
-        """Write orders straight to the broker, in sequence, some of them unreadable."""
-        rows: list[tuple[str, Any]] = []
-        for _ in range(count):
-            key = f"k{dice.randrange(KEYS)}"
-            if dice.random() < 0.05:
-                rows.append((key, BAD))
-                self.expected.bad += 1
-                continue
-            order = {"user": f"u{dice.randrange(USERS)}", "amount": dice.randint(1, 9), "id": self.sent}
-            rows.append((key, order))
-            self.expected.take(order)
-            self.sent += 1
-        send(self.address, f"{NAME}-orders", rows)
 
     def _steps(self, dice: random.Random) -> list[Step]:
         kinds: list[Callable[[random.Random], Step]] = [self._requests, self._requests, self._requests]
         kinds += [self._broker_stands_still, self._instance_is_killed, self._instance_stands_still]
+        kinds += [self._instance_loses_its_state] * self.generated
         return [dice.choice(kinds)(dice) for _ in range(dice.randint(1, 2))]
 
     def _requests(self, dice: random.Random) -> Step:
@@ -243,6 +141,16 @@ class Life:
 
         return Step(f"{instance.name} is killed", kill)
 
+    def _instance_loses_its_state(self, dice: random.Random) -> Step:
+        instance = dice.choice(self.instances)
+
+        def lose() -> None:
+            instance.kill()
+            instance.lose_state()
+            instance.start()
+
+        return Step(f"{instance.name} is killed and loses its state folder", lose)
+
     def _instance_stands_still(self, dice: random.Random) -> Step:
         instance, seconds = dice.choice(self.instances), dice.uniform(0.5, 9.0)
         return Step(f"{instance.name} stands still for {seconds:.1f} s", lambda: instance.freeze(seconds))
@@ -262,61 +170,12 @@ class Life:
         states = [each.described() or {} for each in self.instances]
         if [state.get("state") for state in states] != ["RUNNING"] * len(states):
             return False
-        topics = (f"{NAME}-orders", f"{NAME}-by-user-repartition")
-        inputs = [TopicPartition(topic, number) for topic in topics for number in range(self.partitions)]
-        ends = self.admin.end_offsets(inputs, read_committed=True)
+        inputs = [
+            TopicPartition(topic, number) for topic, count in self.workload.inputs.items() for number in range(count)
+        ]
+        # Offsets come before ends: what came of all that the former cover lies within the latter.
         committed = self.admin.committed_offsets(NAME, inputs)
-        return all(committed.get(each, 0) >= end for each, end in ends.items())
-
-    def check(self) -> None:
-        """Sinks, store and changelog are what a loop over the records makes of them."""
-        expected, once = self.expected, self.once
-        copies = [(each.key(), int(json.loads(each.value())["id"])) for each in self.readers[f"{NAME}-copies"].look()]
-        counts = Counter(number for _, number in copies)
-        lost = sorted(set(expected.ids) - counts.keys())
-        assert not lost, f"lost: {lost[:10]}"
-        letters = self.readers[f"{NAME}-dead"].look()
-        dead = len(letters)
-        assert dead >= expected.bad, f"{expected.bad - dead} unreadable records are in no dead letter"
-        store = self._store()
-        changelog: dict[str, Any] = {}
-        for each in self.readers[f"{NAME}-totals-changelog"].look():
-            changelog[each.key().decode()] = json.loads(each.value())
-        totals = {user: {"total": it["total"], "n": it["n"]} for user, it in store.items()}
-        assert changelog.keys() == totals.keys()
-        sink: dict[str, list[dict[str, int]]] = defaultdict(list)
-        for each in self.readers[f"{NAME}-totals"].look():
-            sink[each.key().decode()].append(json.loads(each.value()))
-        for user, right in expected.totals.items():
-            assert totals[user]["n"] >= right["n"], f"{user}: {totals[user]} instead of {right}"
-            assert sink[user][-1] == totals[user], f"{user}: the sink has {sink[user][-1]}, the store {totals[user]}"
-        if not once:
-            return
-        doubled = sorted(number for number, times in counts.items() if times > 1)
-        assert not doubled, f"doubled: {doubled[:10]}"
-        assert counts.keys() == set(expected.ids), "records that nobody sent"
-        assert dead == expected.bad, f"{dead - expected.bad} dead letters too many"
-        assert totals == expected.totals, f"{totals} instead of {expected.totals}"
-        for values in sink.values():
-            numbers = [value["n"] for value in values]
-            assert numbers == sorted(set(numbers)), f"out of order, or twice: {numbers[-20:]}"
-        by_key: dict[bytes, list[int]] = defaultdict(list)
-        for key, number in copies:
-            by_key[key].append(number)
-        for key, numbers in by_key.items():
-            assert numbers == sorted(numbers), f"{key!r} out of order: {numbers[-20:]}"
-
-    def _store(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-
-        def read() -> bool:
-            parts = [each.contents("totals") for each in self.instances]
-            if any(part is None for part in parts):
-                return False
-            found.clear()
-            for part in parts:
-                found.update(part or {})
-            return len(found) >= len(self.expected.totals)
-
-        eventually(read, "the stores answer", LONGEST)
-        return found
+        ends = self.admin.end_offsets(inputs)
+        return all(committed.get(each, 0) >= end for each, end in ends.items()) and self.workload.is_ready(
+            self.instances
+        )

@@ -1,6 +1,7 @@
 """`make faults SEED=… HOURS=…`: histories by seeds, one after the other, until the time is over.
 
-Prints each history that fails, with its seed, and goes on with a new application. The exit code is 1 if any did.
+Prints each history that fails, with its seed and its application, and goes on with a new application. The exit code is
+1 if any did. `run.py --seed N --histories 1` begins with history N, of the application that it had.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 
 _HERE = Path(__file__).resolve()
@@ -19,6 +21,28 @@ sys.path[:0] = [str(_HERE.parent), str(_HERE.parents[1] / "support")]
 from lives import Life  # noqa: E402 - tests' helpers are no packages
 
 PER_LIFE = 50  # histories of one application
+PER_TOPOLOGY = 10  # of one that is generated, of which every second PER_LIFE histories are: so that many are met
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a history's seed says of the life that it belongs to."""
+
+    first: int
+    """The seed of the life's first history, which makes the application."""
+    end: int
+    once: bool
+    instances: int
+    generated: bool
+
+
+def kind_of(seed: int) -> Kind:
+    """The life of a history; a quarter of either kind is at least once."""
+    generated = seed // PER_LIFE % 2 == 1
+    length = PER_TOPOLOGY if generated else PER_LIFE
+    number = seed // PER_TOPOLOGY if generated else seed // PER_LIFE // 2
+    first = seed // length * length
+    return Kind(first, first + length, number % 4 != 3, 1 + number % 2, generated)
 
 
 def main() -> int:
@@ -30,19 +54,19 @@ def main() -> int:
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that processes and brokers end too
     end = time.monotonic() + given.hours * 3600
-    first, seed, failed, longest = given.seed, given.seed, [], 0.0
-    while time.monotonic() < end and seed - first < given.histories:
-        once = seed // PER_LIFE % 4 != 3  # a quarter of the lives is at least once
+    seed, failed, longest = given.seed, [], 0.0
+    last = given.seed + given.histories
+    while time.monotonic() < end and seed < last:
+        kind = kind_of(seed)
         with tempfile.TemporaryDirectory(prefix="streams-faults-") as folder:
             try:
-                with Life(Path(folder), seed, once, instances=1 + seed // PER_LIFE % 2) as life:
-                    for _ in range(PER_LIFE - seed % PER_LIFE):
-                        if time.monotonic() > end or seed - first >= given.histories:
-                            break
-                        seed += 1
+                with Life(Path(folder), kind.first, kind.once, kind.instances, kind.generated) as life:
+                    print(life, flush=True)
+                    while seed < min(kind.end, last) and time.monotonic() < end:
                         began = time.monotonic()
                         what = life.live(seed)
                         print(f"seed {seed}: {time.monotonic() - began:.1f} s; {'; '.join(what)}", flush=True)
+                        seed += 1
                     longest = max(longest, life.longest_peace)
             except AssertionError:
                 failed.append(seed)
@@ -53,8 +77,8 @@ def main() -> int:
                 print(f"FAILED: seed {seed}, logs in {kept}", flush=True)
                 seed += 1
     print(
-        f"{seed - first} histories from seed {first}, {len(failed)} failed {failed}; at most {longest:.1f} s from the"
-        " last fault to RUNNING with all processed"
+        f"{seed - given.seed} histories from seed {given.seed}, {len(failed)} failed {failed}; at most {longest:.1f} s"
+        " from the last fault to RUNNING with all processed"
     )
     return 1 if failed else 0
 

@@ -18,6 +18,7 @@ import yaml
 from waiting import eventually
 
 _FAULT_POINTS = Path(__file__).with_name("fault_points.py")
+_ELSEWHERE = 421  # the status of an answer about partitions that others have
 
 
 def write_application(file: Path, name: str, topology: str, **spec: Any) -> None:
@@ -88,12 +89,19 @@ class Instance:
         return None if answer is None else json.loads(answer)
 
     def contents(self, store: str) -> dict[str, Any] | None:
-        """The store's local partitions; None when the instance can't tell at present."""
-        answer = self._get(f"/stores/{store}/all")
-        if answer is None:
-            return None
+        """The store's local partitions, which may be none; None when the instance can't tell at present."""
+        lines = self.lines(store, "all")
+        return None if lines is None else {line["key"]: line["value"] for line in lines}
+
+    def lines(self, store: str, which: str) -> list[dict[str, Any]] | None:
+        """The lines of an answer about the store's local partitions, none where all are elsewhere; None when the
+        instance can't tell at present.
+        """
+        answer = self._get(f"/stores/{store}/{which}")
+        if not answer:
+            return None if answer is None else []
         *lines, last = [json.loads(line) for line in answer.splitlines()]
-        return {line["key"]: line["value"] for line in lines} if "complete" in last else None
+        return lines if "complete" in last else None
 
     def check(self) -> None:
         """Fail if the process has ended."""
@@ -150,4 +158,6 @@ class Instance:
             answer = httpx.get(url + path, timeout=60, trust_env=False)
         except (FileNotFoundError, httpx.HTTPError):
             return None
+        if answer.status_code == _ELSEWHERE:
+            return ""
         return answer.text if answer.status_code == 200 else None

@@ -422,11 +422,12 @@ def records_for(document: Mapping[str, Any], source: random.Random, count: int, 
         if source.random() < 0.1:
             time = last[number] + number if last[number] == _BASE else last[number]
         last[number] = time
-        found.append(_record(topics[number], time, source, bad))
+        found.append(record_of(topics[number], time, source, bad))
     return found
 
 
-def _record(topic: Mapping[str, Any], time: int, source: random.Random, bad: bool) -> Given:
+def record_of(topic: Mapping[str, Any], time: int, source: random.Random, bad: bool) -> Given:
+    """A record of a source's topic; `bad`: some can't be read."""
     keys = topic["key"]["format"]
     key: bytes | None = None if source.random() < 0.08 else source.choice(_KEYS[keys])
     value: bytes | None = None

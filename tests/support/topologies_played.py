@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline_bench import batches
 from state_kit import memory_folder
 from steps_model import Given, Model, Written
+from steps_model.compare import alike
 from steps_model.graph import Known
 from steps_model.windows import Windows
 
@@ -31,9 +31,6 @@ from streams_runtime.topology.ways import keeps_places
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PERCENTILE = "p"
-"""The column that is only known to 1 %."""
 
 
 @dataclass
@@ -127,7 +124,7 @@ def _of_sink(topic: str, known: Known, expected: Sequence[Written], found: Seque
             one, other = one[-1:], other[-1:]
             if not [each for each in (*one, *other) if each.value is not None]:
                 continue
-        if not _alike([_shown(each, known) for each in one], [_shown(each, known) for each in other]):
+        if not alike([_shown(each, known) for each in one], [_shown(each, known) for each in other]):
             differ.append(f"{topic} {key}:\n  expected {one}\n  found    {other}")
     return differ
 
@@ -150,7 +147,7 @@ def _of_store(model: Model, name: str, rows: Mapping[Any, Any]) -> list[str]:
     return [
         f"store {name} {key}: expected {wanted.get(key)}, found {rows.get(key)}"
         for key in {**wanted, **rows}
-        if not _alike(_full(wanted.get(key)), _full(rows.get(key)))
+        if not alike(_full(wanted.get(key)), _full(rows.get(key)))
     ]
 
 
@@ -172,19 +169,6 @@ def _shown(row: Written, known: Known) -> Any:
         row.time if known >= Known.LAST else None,
         list(row.headers) if known is Known.ALL else None,
     )
-
-
-def _alike(one: Any, other: Any, column: str = "") -> bool:
-    """Equal, but for the last digits of numbers that are none exactly."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[name], other[name], name) for name in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(_alike(*each, column) for each in zip(one, other, strict=True))
-    if isinstance(one, float) or isinstance(other, float):
-        return None not in (one, other) and math.isclose(
-            one, other, rel_tol=0.0101 if column == PERCENTILE else 1e-9, abs_tol=1e-9
-        )
-    return bool(one == other)
 
 
 def _written(key: Any, value: Any, it: Any) -> Written:

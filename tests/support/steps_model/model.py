@@ -71,6 +71,10 @@ class Model:
                 list(self._globals[source["name"]].take(row, source["name"]))
             else:
                 self._append(source["name"], partition, row)
+        self.work()
+
+    def work(self) -> None:
+        """Process all that waits, and what comes of it."""
         while any(self._work(component) for component in self.graph.components):
             pass
 
@@ -146,7 +150,7 @@ class Model:
                 continue
             for output, given in self._tasks[partition][step["name"]].take(item, name):
                 if output in self.graph.repartitioned:
-                    self._send(output, given)
+                    self._send(output, partition, given)
                 else:
                     self._push(output, partition, given)
 
@@ -160,7 +164,8 @@ class Model:
             for where, change in join.right(item):
                 self._push(step["name"], where, change)
 
-    def _send(self, name: str, item: Item) -> None:
+    def _send(self, name: str, partition: int, item: Item) -> None:
+        """Hand what the task of this partition gives to a repartition topic."""
         assert isinstance(item, Row)
         if item.key is not None or name in self.graph.keeping_null_keys:
             self._append(name, self._place(name, write_key(item.key)), replace(item, window=None))
