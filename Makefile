@@ -18,7 +18,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts lint format bench bench-quick profile test-e2e test-idle soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts lint format bench bench-quick profile test-e2e test-idle again soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -28,6 +28,7 @@ help:
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
+	@echo "make again        TEST= as often as TIMES= says on a loaded machine, and how often it failed"
 	@echo "make faults       requests, brokers and instances that fail: each in every way, and HOURS= of histories from SEED= on"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
@@ -87,6 +88,11 @@ test-e2e: install
 
 test-idle: install
 	@STREAMSAPP_TEST_IDLE=1 $(PYTHON) -m pytest tests/cluster/test_operator_idle.py
+
+# TEST: what pytest takes. Beside it busy loops compute on all cores.
+TIMES := 20
+again: install
+	@$(PYTHON) tests/support/again.py "$(TEST)" --times $(TIMES)
 
 soak: install
 	@STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random

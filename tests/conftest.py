@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from kept_logs import logs_of
 from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ pytest_plugins = [
     "oracle_fixtures",
     "pytester",
     "query_fixtures",
+    "red_logs",
+    "run_times",
     "topology_drivers",
 ]
 
@@ -89,6 +92,7 @@ def broker() -> Iterator[SharedBroker]:
     with (
         tempfile.TemporaryDirectory(prefix="streamsapp-test-broker-") as folder,
         EmbeddedBroker(Path(folder)) as running,
+        logs_of(Path(folder)),
     ):
         yield SharedBroker(running.bootstrap_servers)
 
