@@ -73,9 +73,9 @@ jvm: $(PROJECT_STAMP)
 demo: install
 	@$(PYTHON) examples/demo.py
 
-# Two lanes (tests/conftest.py): what waits for an API server, beside the rest.
+# Three lanes (tests/support/lanes.py): what computes with Spark, what waits for an API server, and the rest.
 test: install
-	@$(PYTHON) -m pytest -n 2 --dist loadscope
+	@$(PYTHON) -m pytest -n 3 --dist loadscope
 
 test-unit: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lanes import lane_of_item
 from process_times import ProcessTimes
 
 _VARIABLE = "STREAMSAPP_TEST_TIMES"
@@ -22,9 +23,9 @@ _MANY = 200  # tests
 _SHOWN_TESTS, _SHOWN_FILES, _SHOWN_FIXTURES = 50, 20, 20
 BUDGET = Path(__file__).parents[1] / "budget.toml"
 
-# What a worker tells the controller of, beside the durations that a report has: `processor` seconds, and `fixtures`, a
-# list of [name, seconds].
-_PROCESSOR, _FIXTURES = "processor", "made_fixtures"
+# What a worker tells the controller, beside what a report has: seconds of processors, [name, seconds] of each fixture
+# that was made, and the test's lane.
+_PROCESSOR, _FIXTURES, _LANE = "processor", "made_fixtures", "lane"
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Times:
 
 def _lane(report: Any) -> str:
     node = getattr(report, "node", None)
-    return "this process" if node is None else str(node.gateway.id)
+    return str(getattr(report, _LANE, "")) + ("" if node is None else f" ({node.gateway.id})")
 
 
 def file_of(test: str) -> str:
@@ -138,11 +139,12 @@ class Worker:
             self._fixtures.append((fixturedef.argname, own))
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Iterator[Any]:
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[Any]:
         """Put into the report what the phase has taken."""
         report = yield
         setattr(report, _PROCESSOR, self._process_times.since(report.duration))
         setattr(report, _FIXTURES, self._fixtures)
+        setattr(report, _LANE, lane_of_item(item))
         self._fixtures = []
         return report
 

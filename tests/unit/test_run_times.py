@@ -67,7 +67,7 @@ def test_a_run_tells_lanes_tests_files_and_fixtures(pytester: pytest.Pytester, m
     monkeypatch.setattr(run_times, "time", clock)
     said = run(pytester)
     assert list(rows(said, "50 slowest tests")) == ["test_inner.py::test_slow", "test_inner.py::test_quick"]
-    assert rows(said, "lane")["this process"][2] == "2"
+    assert rows(said, "lane")["rest"][2] == "2"
     assert rows(said, "20 slowest files")["test_inner.py"][2] == "2"
     fixtures = rows(said, "20 slowest fixtures")
     assert fixtures["inner"] == ["5.0", "0.0", "1"]
@@ -78,7 +78,7 @@ def test_workers_tell_the_controller(pytester: pytest.Pytester, monkeypatch: pyt
     monkeypatch.setenv("STREAMSAPP_TEST_TIMES", "1")
     monkeypatch.setenv("PYTHONPATH", str(Path(run_times.__file__).parent))
     said = run(pytester, "-n", "1")
-    assert rows(said, "lane")["gw0"][2] == "2"
+    assert rows(said, "lane")["rest (gw0)"][2] == "2"
     assert rows(said, "20 slowest fixtures")["inner"][2] == "1"
 
 
