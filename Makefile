@@ -73,9 +73,9 @@ jvm: $(PROJECT_STAMP)
 demo: install
 	@$(PYTHON) examples/demo.py
 
-# Three lanes (tests/support/lanes.py): what computes with Spark, what waits for an API server, and the rest.
+# Four lanes (tests/support/lanes.py): clients, what waits for an API server, what computes with Spark, and the rest.
 test: install
-	@$(PYTHON) -m pytest -n 3 --dist loadscope
+	@$(PYTHON) -m pytest -n 4 --dist loadscope
 
 test-unit: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit

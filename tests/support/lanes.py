@@ -1,6 +1,6 @@
-"""Pytest plugin: three lanes for `--dist loadscope`, by what a test waits for, each for one worker.
+"""Pytest plugin: four lanes for `--dist loadscope`, by what a test waits for, each for one worker.
 
-Most tests wait for something else than a processor, so three of them are under way on two. Each lane has what its tests
+Most tests wait for something else than a processor, so four of them are under way on two. Each lane has what its tests
 share once: a node, a Spark session, a broker.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-SPARK, PODS, REST = "spark", "pods", "rest"
-LANES = (SPARK, PODS, REST)
+CLIENTS, PODS, SPARK, REST = "clients", "pods", "spark", "rest"
+LANES = (CLIENTS, PODS, SPARK, REST)
 """The longest comes first: with fewer workers than lanes nothing waits for it in the end."""
 
 _OF_PODS = frozenset({"api_server", "node", "shared_clusters", "cluster"})
@@ -27,7 +27,7 @@ _FILE = "lanes_file"
 def lane_of(fixtures: Collection[str], markers: Collection[str]) -> str:
     """The lane of a test that asks for these fixtures, by itself or through others, and has these markers."""
     if "spark" in fixtures or "spark" in markers:
-        return SPARK
+        return CLIENTS if "broker" in fixtures else SPARK
     return REST if _OF_PODS.isdisjoint(fixtures) else PODS
 
 
@@ -64,7 +64,7 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScopeScheduling:
-        """Three lanes."""
+        """The lanes."""
         return Lanes(config, log, self._file)
 
 

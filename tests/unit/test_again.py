@@ -28,7 +28,8 @@ def children() -> set[str]:
 def test_it_says_how_often_it_failed_and_keeps_what_those_runs_said_and_logged(tmp_path: Path) -> None:
     (tmp_path / "test_inner.py").write_text(TEST)
     (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = -p red_logs\npythonpath = {SCRIPT.parent}\n")
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(SCRIPT.parent)}
+    more = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(SCRIPT.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, **more}
     environment.pop("PYTEST_ADDOPTS", None)
     ran = subprocess.run(
         [sys.executable, str(SCRIPT), "test_inner.py::test_it", "--times", "2", "--loops", "1"],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lanes
 import pytest
-from lanes import PODS, REST, SPARK, lane_of
+from lanes import CLIENTS, PODS, REST, SPARK, lane_of
 
 TESTS = """
 import pytest
@@ -29,7 +29,7 @@ def test_marked(): pass
 @pytest.mark.parametrize(
     ("fixtures", "markers", "lane"),
     [
-        (["broker", "spark"], ["integration"], SPARK),
+        (["broker", "spark"], ["integration"], CLIENTS),
         (["spark", "api_server"], [], SPARK),
         ([], ["spark"], SPARK),
         (["broker", "api_server"], ["cluster"], PODS),
@@ -46,8 +46,9 @@ def test_each_lane_has_one_worker_and_the_longest_is_first(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
     pytester.makepyfile(test_inner=TESTS)
-    ran = pytester.runpytest_subprocess("-p", "lanes", "-n", "3", "--dist", "loadscope", "-v")
+    ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "3", "--dist", "loadscope", "-v")
     ran.assert_outcomes(passed=4)
     workers = {}
     for line in ran.outlines:
@@ -62,8 +63,9 @@ def test_a_single_worker_begins_with_the_longest_lane(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
     pytester.makepyfile(test_inner=TESTS)
-    ran = pytester.runpytest_subprocess("-p", "lanes", "-n", "1", "--dist", "loadscope", "-v")
+    ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "1", "--dist", "loadscope", "-v")
     ran.assert_outcomes(passed=4)
     tests = [line.split()[-1].partition("::")[2] for line in ran.outlines if " PASSED " in line]
     assert tests == ["test_pipeline", "test_marked", "test_pods", "test_rest"]

@@ -42,10 +42,11 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "kept"
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "1"]])
+@pytest.mark.parametrize("workers", [[], ["-p", "xdist", "-n", "1"]])
 def test_what_a_failed_test_has_logged_is_kept_shown_and_said_to_be_there(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, kept: Path, workers: list[str]
 ) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
     monkeypatch.setenv("PYTHONPATH", str(Path(red_logs.__file__).parent))
     pytester.makepyfile(test_inner=TESTS)
     ran = pytester.runpytest_inprocess("-p", "red_logs", "-p", "no:hypothesispytest", *workers)

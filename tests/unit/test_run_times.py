@@ -76,8 +76,9 @@ def test_a_run_tells_lanes_tests_files_and_fixtures(pytester: pytest.Pytester, m
 
 def test_workers_tell_the_controller(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMSAPP_TEST_TIMES", "1")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
     monkeypatch.setenv("PYTHONPATH", str(Path(run_times.__file__).parent))
-    said = run(pytester, "-n", "1")
+    said = run(pytester, "-p", "xdist", "-n", "1")
     assert rows(said, "lane")["rest (gw0)"][2] == "2"
     assert rows(said, "20 slowest fixtures")["inner"][2] == "1"
 
