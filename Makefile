@@ -18,16 +18,18 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts lint format bench bench-quick profile test-e2e test-idle soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick profile test-e2e test-idle again soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
 	@echo "make test         every test that this machine can run; names the others and why"
 	@echo "make test-unit    the tests that need neither a broker nor Spark, nor servers and processes of their own"
 	@echo "make test-parts   single parts with real servers, processes and disks; neither a broker nor Spark"
+	@echo "make test-quick   before each commit: lint, unit and parts, and one test each of Spark and a broker"
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
+	@echo "make again        TEST= as often as TIMES= says on a loaded machine, and how often it failed"
 	@echo "make faults       requests, brokers and instances that fail: each in every way, and HOURS= of histories from SEED= on"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
@@ -72,9 +74,9 @@ jvm: $(PROJECT_STAMP)
 demo: install
 	@$(PYTHON) examples/demo.py
 
-# Two lanes (tests/conftest.py): what waits for an API server, beside the rest.
+# Four lanes (tests/support/lanes.py): clients, what waits for an API server, what computes with Spark, and the rest.
 test: install
-	@$(PYTHON) -m pytest -n 2 --dist loadscope
+	@$(PYTHON) -m pytest -n 4 --dist loadscope
 
 test-unit: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit
@@ -82,11 +84,23 @@ test-unit: $(PROJECT_STAMP)
 test-parts: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/parts
 
+# Before each commit: lint, all that needs neither broker nor Spark, and one batch of each.
+test-quick: lint
+	@$(PYTHON) -m pytest -n 2 --dist loadfile tests/unit tests/parts $(SMOKE)
+
+SMOKE := tests/integration/test_pipeline_tables.py::test_a_where_of_a_table_deletes_rows_that_no_longer_fit_and_is_silent_about_others \
+  tests/integration/test_transactions.py::test_a_predecessor_is_fenced_and_its_open_transaction_given_up
+
 test-e2e: install
 	@$(PYTHON) -m pytest tests/e2e
 
 test-idle: install
 	@STREAMSAPP_TEST_IDLE=1 $(PYTHON) -m pytest tests/cluster/test_operator_idle.py
+
+# TEST: what pytest takes. Beside it busy loops compute on all cores.
+TIMES := 20
+again: install
+	@$(PYTHON) tests/support/again.py "$(TEST)" --times $(TIMES)
 
 soak: install
 	@STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random

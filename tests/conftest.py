@@ -8,13 +8,12 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-from xdist.scheduler import LoadScopeScheduling
+from kept_logs import logs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,21 +22,20 @@ pytest_plugins = [
     "avro_kit",
     "e2e_fixtures",
     "kube_fixtures",
+    "lanes",
     "not_run",
     "oracle_fixtures",
     "pytester",
     "query_fixtures",
+    "red_logs",
+    "run_times",
     "topology_drivers",
 ]
 
 BOOTSTRAP_VARIABLE = "STREAMSAPP_TEST_BOOTSTRAP"
 """The address of a broker to test against; without it a run starts its own."""
 
-_SPARK = ("tests/benchmarks/", "tests/integration/", "tests/oracle/")
-"""Where tests may use the run's Spark session: those that do have one lane, all others another."""
-
 _LONGEST_NAME = 40
-_ROOT = Path(__file__).parents[1]
 
 # A test's queries are new ones: making their code fast takes longer than running it. Child processes' Sparks too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
@@ -47,28 +45,6 @@ hypothesis.settings.register_profile("project", deadline=None)
 # A check judges the change in hand: the examples that it tries are the same each time. All other runs try new ones.
 hypothesis.settings.register_profile("check", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("check" if os.environ.get("CI") == "true" else "project")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Two lanes for `--dist loadscope`, each for one worker: what computes with Spark, and what mostly waits.
-
-    So there is still one node, and one Spark session, for all tests that share it.
-    """
-    return Lanes(config, log) if config.getoption("dist") == "loadscope" else None
-
-
-class Lanes(LoadScopeScheduling):
-    """Gives one worker the test files that speak of Spark, and one all others: servers, brokers, pods, pure logic."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return "computing" if _uses_spark(nodeid.partition("::")[0]) else "waiting"
-
-
-@cache
-def _uses_spark(file: str) -> bool:
-    """Whether a test file may want the session. One that is taken for another would only have a second one started."""
-    return file.startswith(_SPARK) and "spark" in (_ROOT / file).read_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +65,7 @@ def broker() -> Iterator[SharedBroker]:
     with (
         tempfile.TemporaryDirectory(prefix="streamsapp-test-broker-") as folder,
         EmbeddedBroker(Path(folder)) as running,
+        logs_of(Path(folder)),
     ):
         yield SharedBroker(running.bootstrap_servers)
 

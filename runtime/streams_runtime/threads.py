@@ -24,7 +24,8 @@ from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.range_reader import read_whole
-from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.kafka.types import GroupMember, TopicPartition
+from streams_runtime.kafka.unheard import AssignmentDoubt
 from streams_runtime.restore.updater import StateUpdater
 from streams_runtime.state.directory import StateDirectory
 from streams_runtime.state.global_store import GlobalStore
@@ -44,6 +45,7 @@ from streams_runtime.topology.plan import Topology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker that is away is asked again
+_GROUP_SECONDS = 3.0  # that a look at the group has, after which the thread goes on
 _SILENCE = 1.0  # seconds without an assignment after which the group is asked, and between two questions
 _ENGINE_PATIENCE = 2.0  # seconds without an assignment after which Spark starts, though a bulk load may be to come
 _ENGINE_LOOK = 0.1  # seconds between two looks at the group while Spark starts
@@ -243,12 +245,13 @@ class StreamThread:
         self._batches = None
         read = partial(read_whole, application.client_properties)
         inputs = inputs_of(application.topology)
+        doubt = AssignmentDoubt(self._membership.client_id)
         self._intake = intake = Intake(consumer, application.admin, application.limits, read, inputs)
         consumer.subscribe(self._topics_read)
         failed = False
         while not self._stopping.is_set() and not self._join_anew:
             try:
-                if self._see_to_topics():
+                if self._see_to_topics() or self._has_missed_a_change(consumer, doubt):
                     continue
                 self._see_to_stores(intake)
                 self._output.make_ready()
@@ -448,6 +451,23 @@ class StreamThread:
         members = self._application.admin.group_members(self._membership.group)
         if any(each.client_id == self._membership.client_id and not each.assignment for each in members):
             self._on_assigned(frozenset())
+
+    def _has_missed_a_change(self, consumer: GroupConsumer, doubt: AssignmentDoubt) -> bool:
+        """Whether the group's answer to a heartbeat was lost and the assignment with it: then the member joins anew."""
+
+        def members() -> Collection[GroupMember]:
+            return self._application.admin.group_members(self._membership.group, _GROUP_SECONDS)
+
+        try:
+            missed = doubt.is_justified(consumer.unheard, consumer.assigned, members)
+        except StreamsException as error:
+            _LOGGER.debug("%s", error)  # whoever needs the brokers says that they are away
+            return False
+        if missed:
+            _LOGGER.warning("%s has not heard what the group has assigned to it, and joins anew", self.name)
+            self._give_up()
+            self._join_anew = True
+        return missed
 
     def _on_assigned(self, partitions: frozenset[TopicPartition]) -> None:
         self._tasks.assigned(partitions)

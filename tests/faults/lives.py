@@ -79,8 +79,9 @@ class Life:
     def _instance(self, number: int) -> Iterator[Instance]:
         file = self._folder / "app.yaml"
         self.workload.write(file)
-        # Classes that aggregate are tests' helpers, and what repartition topics hold stays there to be checked.
-        environment = {"PYTHONPATH": os.pathsep.join((str(SUPPORT), *sys.path)), "STREAMSAPP_TEST_NO_PURGE": "1"}
+        environment = {"PYTHONPATH": os.pathsep.join((str(SUPPORT), *sys.path))}  # classes that aggregate are helpers
+        if self.generated:  # what repartition topics hold stays there to be checked
+            environment["STREAMSAPP_TEST_NO_PURGE"] = "1"
         made = Instance(file, self.address, f"{NAME}-{number}", self._folder, environment=environment)
         made.start()
         try:

@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 from clients import client, last_values, make_topics, run_until_done, send, until_done
+from kafka_proxy import Fault, KafkaProxy, Mode
 from waiting import eventually
 
 from streams_runtime.errors import ProcessorStateException
+from streams_runtime.kafka import unheard
 from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.handles import StoreQueryParameters
 from streams_runtime.states import ClientState
 
@@ -70,6 +75,43 @@ def test_a_client_waits_for_a_broker_that_is_away_at_the_start_and_later_and_los
 
         eventually(caught_up, "the records of before and after the outage in the store", 120)
     assert last_values(address, "totals")["u3"] == {"total": sum(range(3, 100, 10)) + 1000, "n": 11}
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_member_whose_answer_was_lost_gives_back_what_others_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without that it would after five minutes: what an answer to a heartbeat says comes no second time."""
+    monkeypatch.setattr(unheard, "_APART", 3.0)
+    with KafkaProxy() as proxy, EmbeddedBroker(tmp_path / "broker", advertised_port=proxy.port) as broker:
+        proxy.upstream_port = broker.port
+        address = f"127.0.0.1:{proxy.port}"
+        make_topics(address, orders=2, totals=1)
+        with client(address, "missed", TOPOLOGY, tmp_path / "state") as made:
+            made.start()
+            assert made.wait_for(ClientState.RUNNING, timeout=90), made.error
+            # Longer than librdkafka waits, which is the interval of heartbeats.
+            proxy.faults = [Fault("ConsumerGroupHeartbeat", Mode.DELAYED, "missed-i-0", delay=(1.5, 1.5), limit=2)]
+            has: set[TopicPartition] = set()
+            other = GroupConsumer(
+                client_properties(address, {}),
+                Membership("missed", "other", "other|host|1"),
+                has.update,
+                has.difference_update,
+            )
+            try:
+                other.subscribe(["orders"])
+
+                def has_its_share() -> bool:
+                    other.poll(0.05)
+                    return len(has) == 1
+
+                eventually(has_its_share, "the other member has a partition", 60)
+            finally:
+                other.close()
+            assert "has not heard what the group has assigned to it" in caplog.text
+            send(address, "orders", [(f"u{i % 10}", {"amount": i}) for i in range(100)])
+            until_done(made, ["orders"])
 
 
 def test_a_state_folder_that_can_not_be_written_ends_in_error(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from streams_runtime.cli.topology import topology
 from streams_runtime.cli.validate import validate
 from streams_runtime.errors import EnvironmentException
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -20,7 +20,7 @@ from streams_runtime.api.scalars import (
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.pipeline.expressions import catalyst_package, check_sql, check_with_spark_parser
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from kept_logs import logs_of
 from kube_api_server import answers, api_server, controller_manager
 from kube_binaries import CNI_FOLDER, CNI_PACKAGE, install, program
 from kube_cluster import Cluster
@@ -70,6 +71,7 @@ def one_node() -> Iterator[Node]:
         stack.enter_context(controller_manager(cluster, ("*",), place.node, place.prefix))
         for start in (_scheduler, _kubelet, _proxy, _dns):
             stack.enter_context(start(folder, place, cluster))
+        stack.enter_context(logs_of(lambda: {"pods.log": place.run("sh", "-c", _PODS_LOGS)}))
         yield Node(dataclasses.replace(cluster, has_controllers=True), functools.cache(partial(_load, place)))
 
 
@@ -82,6 +84,8 @@ def _import(place: Isolated, archive: Path) -> None:
     place.run("ctr", "--namespace=k8s.io", "images", "import", archive, timeout=_IMPORT_TIMEOUT)
 
 
+# The end of each container's log, of those that are gone too as long as the kubelet keeps them.
+_PODS_LOGS = 'for log in /var/log/pods/*/*/*.log; do echo "== $log"; tail -n 200 "$log"; done'
 _FOR_KUBELETS = ("--kubelet-preferred-address-types=InternalIP,Hostname",)
 
 

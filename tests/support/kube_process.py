@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from kept_logs import logs_of
+
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.child import TiedProcess
 
@@ -41,7 +43,8 @@ def temporary_folder(what: str) -> Iterator[Path]:
     """A folder that is gone afterwards, whatever programs still write into it."""
     folder = Path(tempfile.mkdtemp(prefix=f"streamsapp-test-{what}-"))
     try:
-        yield folder
+        with logs_of(folder):
+            yield folder
     finally:
         deadline = time.monotonic() + _GRACE
         while folder.exists() and time.monotonic() < deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -21,7 +22,7 @@ from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.proto_fill import UnfitValue, filled
 from streams_runtime.pipeline.proto_messages import UnreadableBody
 from streams_runtime.pipeline.proto_read import ProtoFormat, as_written, message_type
-from streams_runtime.pipeline.proto_wire import framed
+from streams_runtime.pipeline.proto_wire import framed, unframed
 from streams_runtime.pipeline.proto_write import proto_writer
 from streams_runtime.pipeline.proto_writers import ProtoWriters
 from streams_runtime.testing.schemas import LocalSchemas
@@ -118,6 +119,38 @@ REQUIRED = """syntax = "proto2"; message Order {
   enum Kind { NONE = 0; GIFT = 1; }
   required string a = 1; optional Kind kind = 2; optional int32 n = 3 [default = 7];
 }"""
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
+    """Bytes with some of them changed, put in, or left out, up to all."""
+    data = bytearray(whole)
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(data)))
+        data[at : at + draw(st.integers(0, 3))] = draw(st.binary(max_size=4))
+    return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_any_bytes_are_a_row_or_unreadable_and_never_a_defect(data: st.DataObject) -> None:
+    for text, row in (
+        (TYPES, {"n": 1, "at": AT, "small": 5, "many": [3], "line": {"item": "x"}, "counts": {"a": 2}}),
+        (ALL, {"n": 7, "raw": b"x", "lines": [{"item": "a", "price": 1.5}], "named": {}, "kind": "GIFT"}),
+    ):
+        kind = message_type(text, None)
+        body = data.draw(st.binary(max_size=40) | damaged(filled(kind, row)))
+        with suppress(UnreadableBody):
+            assert isinstance(kind.read(body), dict)
+
+
+@given(st.binary(max_size=30) | st.binary(max_size=20).map(lambda rest: b"\0\0\0\0\1" + rest))
+def test_any_bytes_have_a_head_or_none(data: bytes) -> None:
+    found = unframed(data)
+    if found is not None:
+        number, indexes, body = found
+        assert framed(number, indexes) + body == data or data.endswith(body)
+        assert all(each >= 0 for each in indexes)
 
 
 def test_times_wrappers_unsigned_numbers_and_empty_messages_are_read_as_they_were_written() -> None:

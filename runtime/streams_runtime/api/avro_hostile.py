@@ -45,8 +45,7 @@ class _Walk:
         return wrong
 
     def _look_at_named(self, document: Mapping[str, Any], namespace: str) -> str | None:
-        given = document.get("namespace")
-        name = _full(str(document.get("name")), namespace if given is None else str(given))
+        name = _name_of(document, namespace)
         fields = document.get("fields") if document.get("type") in ("record", "error") else None
         types = [each.get("type") for each in fields or () if isinstance(each, Mapping)]
         inside = name.rpartition(".")[0]
@@ -64,12 +63,15 @@ class _Walk:
         if isinstance(document, Mapping):
             kind = document.get("type")
             if kind in _NAMED:
-                given = document.get("namespace")
-                return (
-                    _full(str(document.get("name")), namespace if given is None else str(given)) in self._without_bytes
-                )
+                return _name_of(document, namespace) in self._without_bytes
             return kind not in ("array", "map") and self._has_no_bytes(kind, namespace)
         return isinstance(document, str) and _full(document, namespace) in self._without_bytes
+
+
+def _name_of(document: Mapping[str, Any], namespace: str) -> str:
+    """The full name of a record, an enum or a fixed; its own namespace goes before the one that it stands in."""
+    given = document.get("namespace")
+    return _full(str(document.get("name")), namespace if given is None else str(given))
 
 
 def _full(name: str, namespace: str) -> str:

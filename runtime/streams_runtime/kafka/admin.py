@@ -245,9 +245,12 @@ class Admin:
             ask, lambda answers, client: Deletion(answers, lambda it: self._answers.translated(it, doing), client)
         )
 
-    def group_members(self, group: str) -> tuple[GroupMember, ...]:
-        """The group's live members with what is assigned to each, by client id; none for an unknown group."""
-        return members_of(self._properties, group, self._timeout)
+    def group_members(self, group: str, timeout: float | None = None) -> tuple[GroupMember, ...]:
+        """The group's live members with what is assigned to each, by client id; none for an unknown group.
+
+        `timeout` (seconds), where the Admin's own is too long.
+        """
+        return members_of(self._properties, group, self._timeout if timeout is None else timeout)
 
     def _not_waited_for(self, ask: Any, made: Callable[[Any, AdminClient], U]) -> U:
         with self._under_way_lock:

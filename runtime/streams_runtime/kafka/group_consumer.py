@@ -13,7 +13,6 @@ from confluent_kafka import Consumer, KafkaError, Message
 from streams_runtime.errors import BrokerNotAvailableException, UnreleasedInstanceIdException
 from streams_runtime.kafka.bounded import OverdueError, bounded
 from streams_runtime.kafka.foreign import (
-    QuietLog,
     from_confluent,
     offset_of,
     partition_of,
@@ -24,6 +23,7 @@ from streams_runtime.kafka.foreign import (
 from streams_runtime.kafka.group_offsets import NO_IDS, commit_request
 from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.kafka.unheard import HeartbeatLog
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
 _COMMIT_PATIENCE = 10.0  # seconds of failed commits after which a line says so
@@ -111,7 +111,15 @@ class GroupConsumer:
             "error_cb": self._note_error,
             "on_commit": self._note_commit,
         }
-        self._consumer = Consumer(config, logger=QuietLog())
+        self._log = HeartbeatLog()
+        self._consumer = Consumer(config, logger=self._log)
+        self.assigned: frozenset[TopicPartition] = frozenset()
+        """The partitions that were assigned and not revoked."""
+
+    @property
+    def unheard(self) -> int:
+        """How many heartbeats have had no answer in time; unheard.py says why that matters."""
+        return self._log.unheard
 
     def subscribe(self, topics: Collection[str]) -> None:
         """Join the group for these topics; the assignment comes with a later `poll`."""
@@ -246,12 +254,16 @@ class GroupConsumer:
             each.offset = 0
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)
-        self._on_assigned(frozenset(from_confluent(each) for each in partitions))
+        found = frozenset(from_confluent(each) for each in partitions)
+        self.assigned |= found
+        self._on_assigned(found)
 
     def _revoked(self, consumer: Consumer, partitions: list[Any]) -> None:
         if self._abandoned:
             return  # its owner has gone on
-        self._on_revoked(frozenset(from_confluent(each) for each in partitions))
+        found = frozenset(from_confluent(each) for each in partitions)
+        self.assigned -= found
+        self._on_revoked(found)
         consumer.incremental_unassign(partitions)
 
     def _note_error(self, error: KafkaError) -> None:

@@ -1,0 +1,100 @@
+"""Pytest plugin: four lanes for `--dist loadscope`, by what a test waits for, each for one worker.
+
+Most tests wait for something else than a processor, so four of them are under way on two. Each lane has what its tests
+share once: a node, a Spark session, a broker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+CLIENTS, PODS, SPARK, REST = "clients", "pods", "spark", "rest"
+LANES = (CLIENTS, PODS, SPARK, REST)
+"""The longest comes first: with fewer workers than lanes nothing waits for it in the end."""
+
+_OF_PODS = frozenset({"api_server", "node", "shared_clusters", "cluster"})
+_FILE = "lanes_file"
+
+
+def lane_of(fixtures: Collection[str], markers: Collection[str]) -> str:
+    """The lane of a test that asks for these fixtures, by itself or through others, and has these markers."""
+    if "spark" in fixtures or "spark" in markers:
+        return CLIENTS if "broker" in fixtures else SPARK
+    return REST if _OF_PODS.isdisjoint(fixtures) else PODS
+
+
+def lane_of_item(item: pytest.Item) -> str:
+    """The same of a test that was collected."""
+    return lane_of(getattr(item, "fixturenames", ()), {each.name for each in item.iter_markers()})
+
+
+class Lanes(LoadScopeScheduling):
+    """Gives one worker all tests of a lane. Which that is the workers know, who have collected the tests."""
+
+    def __init__(self, config: pytest.Config, log: Any, file: Path) -> None:
+        """`file` is what the workers have written when the first test is given away."""
+        super().__init__(config, log)
+        self._file = file
+        self._lanes: dict[str, str] = {}
+
+    def _split_scope(self, nodeid: str) -> str:
+        if not self._lanes:
+            self._lanes = json.loads(self._file.read_text())
+        return self._lanes[nodeid]
+
+
+class Controller:
+    """Has the lanes scheduled, in the process of the terminal."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "lanes.json"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where to write."""
+        node.workerinput[_FILE] = str(self._file)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScopeScheduling:
+        """The lanes."""
+        return Lanes(config, log, self._file)
+
+
+class Worker:
+    """Says which test is in which lane."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """The longest lane first, each in the order of its files."""
+        items.sort(key=lambda item: LANES.index(lane_of_item(item)))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Before the controller hears that it is through."""
+        found = {item.nodeid: lane_of_item(item) for item in session.items}
+        written = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        written.write_text(json.dumps(found))
+        written.replace(self._file)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the side of this process, if there are lanes, and the marker."""
+    config.addinivalue_line("markers", "spark: computes with a Spark of this process, without the fixture of that name")
+    manager = config.pluginmanager
+    file = getattr(config, "workerinput", {}).get(_FILE)
+    if file is not None and not manager.has_plugin("lanes-worker"):
+        manager.register(Worker(Path(file)), "lanes-worker")
+    elif config.getoption("dist", "no") == "loadscope" and not manager.has_plugin("lanes-controller"):
+        folder = tempfile.TemporaryDirectory(prefix="streamsapp-test-lanes-")
+        config.add_cleanup(folder.cleanup)
+        manager.register(Controller(Path(folder.name)), "lanes-controller")

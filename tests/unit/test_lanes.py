@@ -1,0 +1,79 @@
+"""Tests are in lanes by the fixtures that they ask for, and the longest lane comes first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lanes
+import pytest
+from lanes import CLIENTS, PODS, REST, SPARK, lane_of
+
+TESTS = """
+import pytest
+
+@pytest.fixture(scope="session")
+def spark(): return 1
+@pytest.fixture
+def pipeline(spark): return 2
+@pytest.fixture(scope="session")
+def api_server(): return 3
+
+def test_rest(): pass
+def test_pods(api_server): pass
+def test_pipeline(pipeline): pass
+@pytest.mark.spark
+def test_marked(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("fixtures", "markers", "lane"),
+    [
+        (["broker", "spark"], ["integration"], CLIENTS),
+        (["spark", "api_server"], [], SPARK),
+        ([], ["spark"], SPARK),
+        (["broker", "api_server"], ["cluster"], PODS),
+        (["node"], ["e2e"], PODS),
+        (["broker"], ["integration"], REST),
+        ([], [], REST),
+    ],
+)
+def test_the_lane_of_a_test(fixtures: list[str], markers: list[str], lane: str) -> None:
+    assert lane_of(fixtures, markers) == lane
+
+
+def test_each_lane_has_one_worker_and_the_longest_is_first(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
+    pytester.makepyfile(test_inner=TESTS)
+    ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "3", "--dist", "loadscope", "-v")
+    ran.assert_outcomes(passed=4)
+    workers = {}
+    for line in ran.outlines:
+        if " PASSED " in line:
+            worker, *_, test = line.split()
+            workers[test.partition("::")[2]] = worker
+    assert workers.pop("test_pipeline") == workers["test_marked"]
+    assert len(set(workers.values())) == 3
+
+
+def test_a_single_worker_begins_with_the_longest_lane(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
+    pytester.makepyfile(test_inner=TESTS)
+    ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "1", "--dist", "loadscope", "-v")
+    ran.assert_outcomes(passed=4)
+    tests = [line.split()[-1].partition("::")[2] for line in ran.outlines if " PASSED " in line]
+    assert tests == ["test_pipeline", "test_marked", "test_pods", "test_rest"]
+
+
+def test_without_lanes_the_order_stays(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_inner=TESTS)
+    ran = pytester.runpytest_inprocess("-p", "lanes", "-p", "no:hypothesispytest", "-v")
+    ran.assert_outcomes(passed=4)
+    tests = [line.split()[0].partition("::")[2] for line in ran.outlines if " PASSED " in line]
+    assert tests == ["test_rest", "test_pods", "test_pipeline", "test_marked"]
