@@ -18,7 +18,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick profile test-e2e test-idle again soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick profile test-e2e test-idle again mutations soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -30,6 +30,7 @@ help:
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
 	@echo "make again        TEST= as often as TIMES= says on a loaded machine, and how often it failed"
+	@echo "make mutations    deliberate defects, each of which a test has to catch; NAMES= tries some of them"
 	@echo "make faults       requests, brokers and instances that fail: each in every way, and HOURS= of histories from SEED= on"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
@@ -107,6 +108,9 @@ soak: install
 	@STREAMSAPP_TEST_RESOURCES=100000 $(PYTHON) -m pytest tests/unit/test_any_resource.py
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py
 	@$(PYTHON) tests/benchmarks/full.py --workloads soak --optional
+
+mutations: $(PROJECT_STAMP)
+	@$(PYTHON) tests/support/mutations.py $(NAMES)
 
 # SEED: the first history's, and the order of the other faults.
 SEED := 1

@@ -177,6 +177,14 @@ def test_a_record_is_late_for_each_window_that_has_closed_and_as_a_whole_if_all_
         assert made.late == 2, "stream time is that of the partition"
 
 
+def test_a_window_takes_nothing_a_millisecond_after_it_has_closed() -> None:
+    with tasks(SlidingWindows(10, 5, 1_000)) as made:
+        made.batch([(0, "a", 1, 100), (0, "b", 1, 95), (0, "c", 1, 94)])
+        assert (0, "b", 85) in made.shown()
+        assert (0, "c", 84) not in made.shown()
+        assert made.late == 1
+
+
 def test_windows_are_passed_on_in_the_order_in_which_kafka_streams_writes_them() -> None:
     with tasks() as made:
         made.batch([(0, "a", 1, 100), (0, "a", 2, 104), (0, "a", 3, 108)])
