@@ -75,9 +75,9 @@ jvm: $(PROJECT_STAMP)
 demo: install
 	@$(PYTHON) examples/demo.py
 
-# Four lanes (tests/support/lanes.py): clients, what waits for an API server, what computes with Spark, and the rest.
+# Four lanes (tests/support/lanes.py), two at a time: clients, what waits for an API server, what computes with Spark, the rest.
 test: install
-	@$(PYTHON) -m pytest -n 4 --dist loadscope
+	@$(PYTHON) -m pytest -n 2 --dist loadscope
 
 test-unit: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit

@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from clients import last_values, make_topics, send
 from pod_status_server import PodStatusServer, pod_status_server
 from waiting import eventually
 
+from streams_runtime.kafka.ports import free_ports
 from streams_runtime.query.client import QueryCredentials, StreamsQueryClient
 
 pytestmark = pytest.mark.integration
@@ -72,12 +72,6 @@ class Pod:
             return 0
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
-
-
 @contextmanager
 def pod(
     folder: Path, name: str, brokers: str, config: dict[str, str], secret: dict[str, str], guarded: bool = False
@@ -105,7 +99,7 @@ def pod(
         (folder / "secret" / key).write_text(value)
     (folder / "account" / "token").write_text("token-of-the-pod")
     (folder / "termination-log").touch()
-    port = free_port()
+    (port,) = free_ports(1)
     with (
         pod_status_server() as server,
         (folder / "log").open("wb") as log,

@@ -57,6 +57,8 @@ def _files(folder: Path, moment: float) -> Iterator[Log]:
                 text = opened.read().decode(errors="replace")
         except OSError:
             continue  # its owner removes it at this moment
+        if "\0" in text:
+            continue  # records of a broker, whose files are called logs too
         yield Log(str(file.relative_to(folder.parent)), text, stat.st_mtime)
 
 

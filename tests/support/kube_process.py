@@ -14,6 +14,7 @@ from kept_logs import logs_of
 
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.child import TiedProcess
+from streams_runtime.kafka.ports import free_ports
 
 LOOPBACK = "127.0.0.1"
 _READY = 120.0  # seconds; only ever waited for in full by a program that does not come up
@@ -23,10 +24,8 @@ _LAST_LINES = 15
 
 
 def free_port() -> int:
-    """A TCP port of the loopback address that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    """A TCP port of the loopback address that nothing listens on now, nor will unless it is asked to."""
+    return free_ports(1)[0]
 
 
 def accepts(port: int) -> bool:

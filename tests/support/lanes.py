@@ -1,7 +1,7 @@
 """Pytest plugin: four lanes for `--dist loadscope`, by what a test waits for, each for one worker.
 
-Most tests wait for something else than a processor, so four of them are under way on two. Each lane has what its tests
-share once: a node, a Spark session, a broker.
+Each lane has what its tests share once: a node, a Spark session, a broker. As many lanes are under way as there are
+workers; each takes the next one when it is through.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS, PODS, SPARK, REST = "clients", "pods", "spark", "rest"
 LANES = (CLIENTS, PODS, SPARK, REST)
-"""The longest comes first: with fewer workers than lanes nothing waits for it in the end."""
+"""In this order they are taken: two workers are then through at about the same time."""
 
 _OF_PODS = frozenset({"api_server", "node", "shared_clusters", "cluster"})
 _FILE = "lanes_file"
@@ -75,7 +75,7 @@ class Worker:
         self._file = file
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """The longest lane first, each in the order of its files."""
+        """The lanes in their order, each in the order of its files."""
         items.sort(key=lambda item: LANES.index(lane_of_item(item)))
 
     @pytest.hookimpl(tryfirst=True)

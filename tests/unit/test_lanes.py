@@ -1,4 +1,4 @@
-"""Tests are in lanes by the fixtures that they ask for, and the longest lane comes first."""
+"""Tests are in lanes by the fixtures that they ask for, and the lanes have an order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_lane_of_a_test(fixtures: list[str], markers: list[str], lane: str) 
     assert lane_of(fixtures, markers) == lane
 
 
-def test_each_lane_has_one_worker_and_the_longest_is_first(
+def test_each_lane_has_one_worker_and_they_begin_in_their_order(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
@@ -59,7 +59,7 @@ def test_each_lane_has_one_worker_and_the_longest_is_first(
     assert len(set(workers.values())) == 3
 
 
-def test_a_single_worker_begins_with_the_longest_lane(
+def test_a_single_worker_takes_the_lanes_in_their_order(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))

@@ -92,6 +92,14 @@ def test_texts_that_can_not_be_had_hide_nothing(tmp_path: Path) -> None:
         assert [each.text for each in logs_since(0.0, tmp_path)] == ["of a folder", "OSError: the node is gone"]
 
 
+def test_a_brokers_records_are_no_log(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000000.log").write_bytes(b"key\0\0\0\x04value")
+    (tmp_path / "server.log").write_bytes(b"started\n\xff\n")
+    assert [(each.name, each.text) for each in logs_since(0, tmp_path)] == [
+        (f"{tmp_path.name}/server.log", "started\n\ufffd\n")
+    ]
+
+
 def test_of_a_large_log_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_logs, "_KEPT", 3)
     (tmp_path / "a.log").write_text("abcdef")

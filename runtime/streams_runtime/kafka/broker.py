@@ -29,6 +29,7 @@ from streams_runtime.kafka.broker_config import (
     server_properties,
 )
 from streams_runtime.kafka.broker_folder import BrokerFolder, without_stack
+from streams_runtime.kafka.ports import free_ports
 
 _STOP_GRACE = 30.0
 _FORMAT_TIMEOUT = 60.0
@@ -252,15 +253,6 @@ def new_cluster_id() -> str:
     while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
-
-
-def free_ports(count: int) -> list[int]:
-    """So many different ports of the loopback address that nobody listens at."""
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def _require_free(port: int) -> None:

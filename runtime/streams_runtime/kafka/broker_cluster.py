@@ -12,8 +12,9 @@ from typing import Any, Self
 import orjson
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.kafka.broker import EmbeddedBroker, free_ports, new_cluster_id
+from streams_runtime.kafka.broker import EmbeddedBroker, new_cluster_id
 from streams_runtime.kafka.broker_config import ClusterNode, Ports
+from streams_runtime.kafka.ports import free_ports
 
 SIZES = (3, 5)
 """How many brokers a cluster may have: those without a majority of controllers on one side of any split are no use."""
