@@ -182,9 +182,9 @@ def older_chart(folder: Path) -> Path:
 def test_install_upgrade_uninstall(api_server: Cluster, release: str, kube_namespace: str, tmp_path: Path):
     notes = install(api_server, release, chart=older_chart(tmp_path))
     assert len(re.findall(r"^  kubectl ", notes, re.MULTILINE)) == 3
-    of_release = f"--selector=app.kubernetes.io/instance={release}"
-    assert len(api_server.get("clusterrole,clusterrolebinding", of_release)["items"]) == 4
-    assert api_server.get("deployment", release, "-n", release)["spec"]["replicas"] == 2
+    of_release = f"app.kubernetes.io/instance={release}"
+    assert len(api_server.find("clusterrole,clusterrolebinding", selector=of_release)) == 4
+    assert api_server.get("deployment", release, namespace=release)["spec"]["replicas"] == 2
     assert "Setup" not in columns(api_server)
     eventually(lambda: api_server.is_established("streamsapplications.streamsoperator.io"), "it is established")
     eventually(
@@ -194,19 +194,19 @@ def test_install_upgrade_uninstall(api_server: Cluster, release: str, kube_names
     api_server.apply(application(kube_namespace))
 
     install(api_server, release, "--set=replicas=3", command="upgrade")
-    assert api_server.get("deployment", release, "-n", release)["spec"]["replicas"] == 3
+    assert api_server.get("deployment", release, namespace=release)["spec"]["replicas"] == 3
     assert "Setup" in columns(api_server)
 
     helm("uninstall", release, "--namespace", release, "--no-hooks", cluster=api_server)
-    assert api_server.get("deployment,service,serviceaccount,role,secret", "-n", release, of_release) is None
-    assert api_server.get("clusterrole,clusterrolebinding", of_release) is None
+    assert api_server.find("deployment,service,serviceaccount,role,secret", release, of_release) == []
+    assert api_server.find("clusterrole,clusterrolebinding", selector=of_release) == []
     assert "Setup" in columns(api_server)
-    assert api_server.get("streamsapp", "orders", "-n", kube_namespace) is not None
+    assert api_server.get("streamsapp", "orders", namespace=kube_namespace) is not None
 
 
 def test_the_webhooks_certificate_survives_upgrades(api_server: Cluster, release: str):
     def certificate() -> tuple[Object, str]:
-        secret = api_server.get("secret", f"{release}-webhook", "-n", release)
+        secret = api_server.get("secret", f"{release}-webhook", namespace=release)
         webhook = api_server.get("validatingwebhookconfiguration", f"{release}-{release}")
         return secret["data"], webhook["webhooks"][0]["clientConfig"]["caBundle"]
 
@@ -231,7 +231,7 @@ def test_a_webhook_without_an_operator_stops_no_deletion(api_server: Cluster, re
     patch = ("patch", "streamsapp", "orders", "-n", kube_namespace, "--type=merge")
     api_server.kubectl("delete", "streamsapp", "orders", "-n", kube_namespace, "--wait=false")
     api_server.kubectl(*patch, '--patch={"metadata":{"finalizers":null}}')
-    assert api_server.get("streamsapp", "orders", "-n", kube_namespace) is None
+    assert api_server.get("streamsapp", "orders", namespace=kube_namespace) is None
 
 
 def create(cluster: Cluster, document: Object) -> str:
@@ -317,8 +317,8 @@ def test_after_the_uninstall_job_no_application_waits_for_an_operator(
     )
     assert run.returncode == 0, run.stderr
     assert f"released {kube_namespace}/orders\n" in run.stdout
-    left = api_server.get("streamsapp", "orders", "-n", kube_namespace)
+    left = api_server.get("streamsapp", "orders", namespace=kube_namespace)
     assert left["metadata"]["finalizers"] == ["example.com/another"]
-    assert api_server.get("streamsapp", "deleted", "-n", kube_namespace) is None
+    assert api_server.get("streamsapp", "deleted", namespace=kube_namespace) is None
     patch = ("patch", "streamsapp", "orders", "-n", kube_namespace, "--type=merge")
     api_server.kubectl(*patch, '--patch={"metadata":{"finalizers":null}}')

@@ -46,7 +46,7 @@ def answer(api_server: Cluster, document: Document, *options: str) -> str:
 
 
 def stored(api_server: Cluster, namespace: str, name: str = "orders") -> Document:
-    found: Document = api_server.get("streamsapp", name, "-n", namespace)
+    found: Document = api_server.get("streamsapp", name, namespace=namespace)
     return found
 
 

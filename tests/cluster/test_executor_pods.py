@@ -59,7 +59,7 @@ def pod_process(stage: Stage, name: str, folder: Path) -> Iterator[subprocess.Po
     eventually(lambda: name in stage.kubelet.pods(), f"the pod {name}")
     pod = stage.kubelet.pods()[name]
     volume = next(each for each in pod["spec"]["volumes"] if each["name"] == "application")
-    mounted = stage.cluster.get("configmap", volume["configMap"]["name"], f"--namespace={stage.namespace}")
+    mounted = stage.cluster.get("configmap", volume["configMap"]["name"], namespace=stage.namespace)
     kubeconfig = stage.cluster.kubeconfig_for(f"{stage.namespace}:{names.access('app')}")
     for each in ("application", "account"):
         (folder / each).mkdir()
@@ -243,6 +243,6 @@ def test_an_application_on_its_own_cores_can_make_no_pods(stage: Stage):
     stage.apply(replicas=1)
     stage.reaches("RUNNING", "1/1")
     account = stage.cluster.kubeconfig_for(f"{stage.namespace}:{names.access('app')}")
-    role = stage.cluster.get("role", names.access("app"), f"--namespace={stage.namespace}")
+    role = stage.cluster.get("role", names.access("app"), namespace=stage.namespace)
     assert all("resourceNames" in rule for rule in role["rules"])
     assert "forbidden" in create_as(account, executor(stage, "app-0", "app-0-0a1b-exec-1"))

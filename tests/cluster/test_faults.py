@@ -39,7 +39,7 @@ def watch(faulty_api: FaultyApi, kube_namespace: str) -> Iterator[subprocess.Pop
 
 def test_without_faults_the_proxy_is_the_api_server(faulty_api: FaultyApi, api_server: Cluster, kube_namespace: str):
     faulty_api.cluster.apply(config_map("seen", kube_namespace))
-    assert api_server.get("configmap", "seen", "-n", kube_namespace) is not None
+    assert api_server.get("configmap", "seen", namespace=kube_namespace) is not None
     assert faulty_api.cluster.kubeconfig_for(f"{kube_namespace}:default") != faulty_api.cluster.kubeconfig
 
 
@@ -75,7 +75,7 @@ def test_an_answer_can_be_lost_after_the_request_was_carried_out(
     faulty_api.fail(status, verb="post", path="/configmaps$", carried_out=True)
     path = f"/api/v1/namespaces/{kube_namespace}/configmaps"
     assert raw(faulty_api, "create", path, config_map("made", kube_namespace)).returncode != 0
-    assert api_server.get("configmap", "made", "-n", kube_namespace) is not None
+    assert api_server.get("configmap", "made", namespace=kube_namespace) is not None
 
 
 def test_a_watch_carries_events_and_ends_when_it_is_cut(

@@ -58,11 +58,11 @@ def test_a_user_that_is_no_service_account_is_refused(api_server: Cluster):
 
 def test_owned_objects_are_collected_while_the_controllers_run(api_server: Cluster, kube_namespace: str, controllers):
     api_server.apply(config_map("owner", kube_namespace))
-    owner = api_server.get("configmap", "owner", "-n", kube_namespace)
+    owner = api_server.get("configmap", "owner", namespace=kube_namespace)
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     api_server.apply(config_map("owned", kube_namespace, ownerReferences=[reference]))
     api_server.kubectl("delete", "configmap", "owner", "-n", kube_namespace)
-    eventually(lambda: api_server.get("configmap", "owned", "-n", kube_namespace) is None, "it was collected")
+    eventually(lambda: api_server.get("configmap", "owned", namespace=kube_namespace) is None, "it was collected")
 
 
 def test_what_a_test_leaves_is_removed_with_its_finalizers(pytester: pytest.Pytester, api_server: Cluster):
@@ -92,7 +92,7 @@ def test_what_a_test_leaves_is_removed_with_its_finalizers(pytester: pytest.Pyte
         """
     )
     pytester.runpytest_inprocess("-p", "kube_fixtures", "-p", "no:hypothesispytest").assert_outcomes(passed=1)
-    assert api_server.get("configmap", "held", "-n", "left-behind") is None
+    assert api_server.get("configmap", "held", namespace="left-behind") is None
 
 
 def test_an_api_server_dies_with_the_run_that_is_killed(tmp_path: Path):

@@ -30,13 +30,12 @@ def stage(api_server: Cluster, kube_namespace: str, broker) -> Iterator[Stage]:
 @pytest.mark.timeout(900)
 def test_an_operator_with_nothing_to_do_writes_nothing(stage: Stage, faulty_api: FaultyApi, tmp_path: Path):
     names = [f"app-{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(_APPLICATIONS)]
-    inside = f"--namespace={stage.namespace}"
     with operator(faulty_api.cluster, stage.namespace, tmp_path) as process:
         for name in names:
             stage.cluster.apply(resource(stage.namespace, stage.bootstrap, name))
 
         def all_run() -> bool:
-            found = stage.cluster.get("streamsapps", inside)["items"]
+            found = stage.cluster.find("streamsapps", stage.namespace)
             return len(found) == len(names) and all(each.get("status", {}).get("state") == "RUNNING" for each in found)
 
         eventually(all_run, "all applications run", 300)

@@ -216,7 +216,7 @@ def test_what_is_deleted_or_edited_by_others_is_put_right(stage: Stage):
 
 
 def _rules(stage: Stage) -> list[Any]:
-    rules: list[Any] = stage.cluster.get("role", "app-streams", f"--namespace={stage.namespace}")["rules"]
+    rules: list[Any] = stage.cluster.get("role", "app-streams", namespace=stage.namespace)["rules"]
     return rules
 
 
@@ -232,12 +232,12 @@ def test_a_service_of_the_same_name_that_is_somebody_s_is_not_taken_over(stage: 
         ),
         "the event that says why",
     )
-    found = stage.cluster.get("service", "app", f"--namespace={stage.namespace}")
+    found = stage.cluster.get("service", "app", namespace=stage.namespace)
     assert [port["port"] for port in found["spec"]["ports"]] == [9092]
     assert found["metadata"]["labels"] == {"of": "somebody"}
     stage.cluster.kubectl("delete", "service", "app", f"--namespace={stage.namespace}")
     stage.reaches("RUNNING", "1/1")
-    found = stage.cluster.get("service", "app", f"--namespace={stage.namespace}")
+    found = stage.cluster.get("service", "app", namespace=stage.namespace)
     assert found["metadata"]["ownerReferences"][0]["name"] == "app"
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from kube_cluster import Cluster
-from operator_kit import IMAGE, Object, connection, operator, resource
+from kube_reads import connection
+from operator_kit import IMAGE, Object, operator, resource
 from operator_stage import Stage, open_stage
 from refused_applications import REFUSED
 from waiting import eventually
@@ -62,8 +63,7 @@ def test_each_mistake_is_told_by_the_api_server_or_in_the_condition_and_by_the_w
     api_server: Cluster, kube_namespace: str, tmp_path: Path
 ):
     documents = _documents(kube_namespace)
-    inside = f"--namespace={kube_namespace}"
-    with operator(api_server, kube_namespace, tmp_path), connection(api_server) as requests:
+    with operator(api_server, kube_namespace, tmp_path), connection(api_server.endpoint, api_server.token) as requests:
         path = f"{APPLICATION.path(kube_namespace)}?fieldValidation=Strict"
         answers = {name: requests.post(path, json=each[0]) for name, each in documents.items()}
         accepted = {name for name, answer in answers.items() if answer.status_code == HTTPStatus.CREATED}
@@ -71,11 +71,11 @@ def test_each_mistake_is_told_by_the_api_server_or_in_the_condition_and_by_the_w
 
         def told() -> bool:
             return all(
-                each.get("status", {}).get("conditions") for each in api_server.get("streamsapps", inside)["items"]
+                each.get("status", {}).get("conditions") for each in api_server.find("streamsapps", kube_namespace)
             )
 
         eventually(told, "each has its condition")
-        for found in api_server.get("streamsapps", inside)["items"]:
+        for found in api_server.find("streamsapps", kube_namespace):
             field, what, remedy = documents[found["metadata"]["name"]][1:]
             ready = next(each for each in found["status"]["conditions"] if each["type"] == "Ready")
             assert (ready["status"], ready["reason"], found["status"]["state"]) == ("False", "InvalidSpec", "INVALID")
@@ -86,7 +86,7 @@ def test_each_mistake_is_told_by_the_api_server_or_in_the_condition_and_by_the_w
             assert (answer["allowed"], answer["status"]["message"]) == (False, ready["message"])
         # The rest is refused by the definition's schema, in words of its own.
         assert {answers[name].status_code for name in documents.keys() - accepted} <= {400, 422}
-        assert not (api_server.get("pods", inside) or {}).get("items")
+        assert not api_server.find("pods", kube_namespace)
 
 
 def _review(resource: Object, operation: str = "CREATE") -> Object:

@@ -44,8 +44,7 @@ def deployed(stage: Stage) -> set[str]:
     found = set()
     for pod in stage.kubelet.pods().values():
         version = pod["metadata"]["annotations"][names.ANNOTATION_SPEC]
-        inside = f"--namespace={stage.namespace}"
-        config_map = stage.cluster.get("configmap", names.config("app", version), inside) or {}
+        config_map = stage.cluster.get("configmap", names.config("app", version), stage.namespace) or {}
         application = json.loads(config_map["data"][names.CONFIG_FILE])
         found |= {step["store"] for step in application["spec"]["topology"]["steps"]}
     return found

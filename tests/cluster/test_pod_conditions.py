@@ -39,7 +39,7 @@ class Shop:
     access: ApiAccess
 
     def pod(self, name: str = "orders-0") -> dict[str, Any]:
-        found = self.cluster.get("pod", name, "-n", self.namespace)
+        found = self.cluster.get("pod", name, namespace=self.namespace)
         assert isinstance(found, dict), f"no pod {name}"
         return found
 

@@ -68,7 +68,7 @@ def totals(amounts: range) -> dict[str, dict[str, int]]:
 
 def executors(app: Application, phase: str = "Running") -> dict[str, Any]:
     """The executors' pods in a phase, by name."""
-    found = app.cluster.get("pods", f"--namespace={app.namespace}", f"--selector={LABEL}={app.name}")
+    found = app.cluster.find("pods", app.namespace, f"{LABEL}={app.name}")
     return {each["metadata"]["name"]: each for each in found["items"] if each["status"].get("phase") == phase}
 
 

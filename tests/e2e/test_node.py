@@ -43,7 +43,7 @@ def python(code: str) -> list[str]:
 
 
 def test_the_node_is_ready(node: Node):
-    nodes = node.cluster.get("nodes")["items"]
+    nodes = node.cluster.find("nodes")
     ready = [each["status"] for one in nodes for each in one["status"]["conditions"] if each["type"] == "Ready"]
     assert ready
     assert set(ready) == {"True"}
@@ -69,7 +69,7 @@ def test_a_pod_has_a_name_in_its_headless_service(node: Node, node_namespace: st
     names = {"hostname": "named", "subdomain": "group"}
     node.cluster.apply(service, pod("named", node_namespace, operator_image, waits, **names))
     node.cluster.kubectl("wait", "--for=condition=Ready", "pod/named", f"--namespace={node_namespace}", "--timeout=45s")
-    address = node.cluster.get("pod", "named", f"--namespace={node_namespace}")["status"]["podIP"]
+    address = node.cluster.get("pod", "named", namespace=node_namespace)["status"]["podIP"]
     # The name server learns of a new endpoint a moment after the pod has its address.
     resolves = """
 import socket, time

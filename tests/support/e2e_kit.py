@@ -77,7 +77,7 @@ class Application:
 
     def status(self) -> Any:
         """The resource's status; empty before the operator has written any."""
-        found = self.cluster.get("streamsapp", self.name, f"--namespace={self.namespace}")
+        found = self.cluster.get("streamsapp", self.name, namespace=self.namespace)
         return (found or {}).get("status") or {}
 
     def instance(self, name: str) -> Any:
@@ -93,7 +93,7 @@ class Application:
 
     def pod(self, name: str) -> Any:
         """A pod; None when it is not there."""
-        return self.cluster.get("pod", name, f"--namespace={self.namespace}")
+        return self.cluster.get("pod", name, namespace=self.namespace)
 
     def uid(self, name: str) -> str | None:
         """Which pod of that name it is; None when there is none."""

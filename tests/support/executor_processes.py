@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 from kube_cluster import Cluster
-from operator_kit import connection
+from kube_reads import connection
 
 _END = 30.0
 _SELECTOR = {"labelSelector": "spark-role=executor"}
@@ -27,7 +27,7 @@ class ExecutorProcesses:
 
     def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
         self._path = f"/api/v1/namespaces/{namespace}/pods"
-        self._http = connection(cluster)
+        self._http = connection(cluster.endpoint, cluster.token)
         self._folder = folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._ended: set[str] = set()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kube_binaries import program
+from kube_reads import Reads
 
 _KUBECTL_TIMEOUT = 60.0
 _PREFIX = "system:serviceaccount:"
@@ -31,6 +32,10 @@ class Cluster:
     def url(self) -> str:
         """Address of the API server."""
         return str(self.endpoint["server"])
+
+    @cached_property
+    def _reads(self) -> Reads:
+        return Reads(self.endpoint, self.token)
 
     @cached_property
     def kubeconfig(self) -> Path:
@@ -57,10 +62,15 @@ class Cluster:
             raise AssertionError(f"kubectl {' '.join(args)} ended with {done.returncode}: {done.stderr.strip()}")
         return done
 
-    def get(self, *args: str) -> Any:
-        """What `kubectl get … --output=json` prints, read; None when the object does not exist."""
-        done = self.kubectl("get", *args, "--output=json", "--ignore-not-found")
-        return json.loads(done.stdout) if done.stdout else None
+    def get(self, kind: str, name: str, namespace: str | None = None) -> Any:
+        """An object; None when there is none. Raises AssertionError when the API server refuses, or does not answer."""
+        return self._reads.one(kind, name, namespace)
+
+    def find(self, kinds: str, namespace: str | None = None, selector: str | None = None) -> list[Any]:
+        """The objects of these kinds (separated by commas) that a selector of labels takes, in a namespace or in all.
+        Raises what `get` raises.
+        """
+        return self._reads.all(kinds, namespace, selector)
 
     def is_established(self, definition: str) -> bool:
         """Whether objects of a definition can be made. `kubectl wait` fails as long as it has no conditions at all."""

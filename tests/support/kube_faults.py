@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import re
 import ssl
@@ -19,6 +18,7 @@ from typing import Any
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from kube_cluster import Cluster
 from kube_process import LOOPBACK, free_port, temporary_folder
+from kube_reads import trust
 
 READS = ("get", "head", "options", "watch")
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "host", "content-length"}
@@ -178,7 +178,7 @@ async def _serve(
         api, stop = FaultyApi(seen_as, asyncio.get_running_loop()), asyncio.Event()
         async with ClientSession(
             base_url=cluster.url,
-            connector=TCPConnector(ssl=_trust(cluster), limit=0),
+            connector=TCPConnector(ssl=trust(cluster.endpoint), limit=0),
             timeout=ClientTimeout(total=None),
             # Bodies go through as they come.
             auto_decompress=False,
@@ -265,13 +265,6 @@ def _status(code: int, message: str) -> web.Response:
         "message": message,
     }
     return web.json_response(body, status=code, headers={"Retry-After": "1"} if code == 429 else None)
-
-
-def _trust(cluster: Cluster) -> ssl.SSLContext:
-    if file := cluster.endpoint.get("certificate-authority"):
-        return ssl.create_default_context(cafile=file)
-    data = base64.b64decode(cluster.endpoint["certificate-authority-data"])
-    return ssl.create_default_context(cadata=data.decode())
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:

@@ -32,7 +32,7 @@ def clear(cluster: Cluster, namespace: str) -> None:
         # First, so that an operator that still runs makes nothing anew.
         kinds = (_OURS, *_KINDS)
     cluster.kubectl("delete", ",".join(kinds), "--all", scope, "--wait=false", "--force", "--grace-period=0")
-    for each in (cluster.get(",".join(kinds), scope) or {"items": []})["items"]:
+    for each in cluster.find(",".join(kinds), namespace):
         if each["metadata"].get("finalizers"):
             target = f"{each['kind']}.{_group(each['apiVersion'])}/{each['metadata']['name']}"
             cluster.kubectl("patch", target, scope, "--type=merge", f"--patch={_NO_FINALIZERS}", check=False)

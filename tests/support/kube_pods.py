@@ -67,7 +67,7 @@ def finished(cluster: Cluster, name: str, namespace: str, timeout: float = 90.0)
     scope = f"--namespace={namespace}"
 
     def phase() -> str:
-        return str(cluster.get("pod", name, scope)["status"]["phase"])
+        return str(cluster.get("pod", name, namespace)["status"]["phase"])
 
     with contextlib.suppress(AssertionError):
         eventually(lambda: phase() in ("Succeeded", "Failed"), seconds=timeout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import ssl
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 
 import httpx
 from kube_cluster import Cluster
+from kube_reads import connection
 from waiting import eventually
 
 from streams_operator import names
@@ -126,13 +126,6 @@ def operator(cluster: Cluster, namespace: str, folder: Path, **settings: str) ->
         process.kill()
 
 
-def connection(cluster: Cluster) -> httpx.Client:
-    """Requests to the API server as its administrator, for what kubectl is too slow for."""
-    trust = ssl.create_default_context(cafile=cluster.endpoint["certificate-authority"])
-    headers = {"Authorization": f"Bearer {cluster.token}"}
-    return httpx.Client(base_url=cluster.url, verify=trust, headers=headers, timeout=20)
-
-
 class Kubelet:
     """Reports for the pods of a namespace. A pod that nobody has said anything about becomes RUNNING.
 
@@ -143,7 +136,7 @@ class Kubelet:
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._namespace = namespace
         self._path = f"/api/v1/namespaces/{namespace}/pods"
-        self._http = connection(cluster)
+        self._http = connection(cluster.endpoint, cluster.token)
         self._states: dict[str, str] = {}
         self._reported: dict[str, str] = {}
         self._stop = threading.Event()

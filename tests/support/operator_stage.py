@@ -26,7 +26,7 @@ class Stage:
         self.cluster.apply(resource(self.namespace, self.bootstrap, **spec))
 
     def get(self) -> Object | None:
-        found: Object | None = self.cluster.get("streamsapp", "app", f"--namespace={self.namespace}")
+        found: Object | None = self.cluster.get("streamsapp", "app", namespace=self.namespace)
         return found
 
     def status(self) -> Object:
@@ -56,12 +56,11 @@ class Stage:
         return {name: pod["metadata"]["uid"] for name, pod in self.kubelet.pods().items()}
 
     def kinds(self, kind: str) -> list[str]:
-        found = self.cluster.get(kind, f"--namespace={self.namespace}", f"--selector={names.LABEL_APPLICATION}=app")
-        return sorted(item["metadata"]["name"] for item in (found or {"items": []})["items"])
+        found = self.cluster.find(kind, self.namespace, f"{names.LABEL_APPLICATION}=app")
+        return sorted(item["metadata"]["name"] for item in found)
 
     def events(self) -> list[tuple[str, str]]:
-        found = self.cluster.get("events", f"--namespace={self.namespace}") or {"items": []}
-        return [(item["reason"], item["message"]) for item in found["items"]]
+        return [(item["reason"], item["message"]) for item in self.cluster.find("events", self.namespace)]
 
     def topics(self) -> list[str]:
         admin = Admin({"bootstrap.servers": self.bootstrap})
