@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from case_marks import mark
 from hypothesis import strategies as st
 from oracle_driver import KafkaStreams
-from pipeline_bench import Bench, mark, open_tasks
+from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source
 from shared_cases import shared
 
