@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, settings
 from oracle_driver import KafkaStreams
-from oracle_operators import WINDOWS, Given, aggregated, close_records, cuts, ours, records, theirs
+from oracle_operators import WINDOWS, Case, Rows, aggregated, cases, ours, theirs
 from pipeline_kit import Pipeline, topology_of
+from shared_cases import EXAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,22 +26,25 @@ def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-@settings(max_examples=4)
-@given(records | close_records, cuts)
-@example([("a", 1, 0), ("a", 2, 30_000), ("a", 3, 9_999), ("b", None, 20_000), (None, 1, 50_000)], [2])
-@example([("a", 1, 10), ("a", 2, 12), ("b", 7, 12), ("a", 3, 11), ("a", 4, 14), ("a", 5, 11)], [2])
-# Two sessions become one, in one batch and in two, and then another one with what came of them.
-@example([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [4])
-@example([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [2])
+@settings(max_examples=EXAMPLES)
+@given(cases)
+@example(
+    [
+        ([("a", 1, 0), ("a", 2, 30_000), ("a", 3, 9_999), ("b", None, 20_000), (None, 1, 50_000)], [2]),
+        ([("a", 1, 10), ("a", 2, 12), ("b", 7, 12), ("a", 3, 11), ("a", 4, 14), ("a", 5, 11)], [2]),
+        # Two sessions become one, in one batch and in two, and then another one with what came of them.
+        ([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [4]),
+        ([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [2]),
+    ]
+)
 def test_a_class_sees_records_in_kafka_streams_order_wherever_batches_begin(
-    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Given], cuts: list[int]
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Case]
 ) -> None:
-    sink, store, dropped = ours(pipelines[operator], given, cuts)
-    mine = {key: _state(row) for key, row in sink.items()}, {key: _state(row) for key, row in store.items()}, dropped
+    found, dropped = ours(pipelines[operator], given)
+    mine = [(_states(sink), _states(store)) for sink, store in found], dropped
     assert mine == theirs(driver, WINDOWS[operator], given, trail=True)
 
 
-def _state(row: tuple[Any, int]) -> tuple[Any, int]:
-    """The state alone, without the column's name."""
-    value, time = row
-    return value["s"], time
+def _states(rows: Rows) -> Rows:
+    """The states alone, without the column's name."""
+    return {key: (value["s"], time) for key, (value, time) in rows.items()}

@@ -7,15 +7,18 @@ Kafka Streams has no such operator; what stands there is a processor over a wind
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from case_marks import BY_TIME, Row
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracle_driver import KafkaStreams
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_cases import EXAMPLES, shared
 
 from streams_runtime.topology.dedupe import DedupeNode
 
@@ -26,10 +29,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(9
 
 Given = tuple[str | None, int | None, int]
 """Key, number and time (ms) of a record; without a number it has no value."""
-Case = tuple[int, bool]
+Case = tuple[list[Given], list[int]]
+"""Records, and before which of them a batch begins."""
+Dedupe = tuple[int, bool]
 """Within (ms), and whether the id is the number instead of the key."""
 
-CASES: list[Case] = [(5, False), (12, False), (5, True)]
+DEDUPES: list[Dedupe] = [(5, False), (12, False), (5, True)]
 SEGMENT = 60_000  # ms, the shortest one of a store: ids of long ago are dropped with it
 
 records = st.lists(
@@ -45,26 +50,32 @@ cuts = st.lists(st.integers(0, 30), max_size=5)
 
 
 @pytest.fixture(scope="module")
-def pipelines(spark: SparkSession) -> dict[Case, Pipeline]:
+def pipelines(spark: SparkSession) -> dict[Dedupe, Pipeline]:
     made = {}
-    for case in CASES:
-        within, by = case
+    for each in DEDUPES:
+        within, by = each
         dedupe = {"within": f"{within}ms", **({"by": "a"} if by else {})}
         steps = [{"name": "once", "from": "in", "dedupe": dedupe}]
         topology = topology_of([source(schema="a BIGINT")], steps, [{"from": "once", "topic": "out"}])
-        made[case] = Pipeline(spark, topology)
+        made[each] = Pipeline(spark, topology)
     return made
 
 
-def ours(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[list[Any], int, int]:
-    """The sink's records in order, and how many records were dropped, and late."""
+def ours(pipeline: Pipeline, cases: Sequence[Case]) -> tuple[list[list[Row]], int, int]:
+    """The sink's records of each case in order, and how many records of all were dropped, and late."""
     rows = [
-        Record(key and key.encode(), value_of(number), offset=at, time=time)
-        for at, (key, number, time) in enumerate(given)
+        (
+            [
+                Record(key and key.encode(), value_of(number), offset=at, time=time)
+                for at, (key, number, time) in enumerate(given)
+            ],
+            cuts,
+        )
+        for given, cuts in cases
     ]
     with ExitStack() as stack:
-        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
-        return bench.written(rows, cuts), bench.counters.records_dropped, bench.counters.late_records
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology, len(cases)))
+        return bench.written_each(rows, BY_TIME), bench.counters.records_dropped, bench.counters.late_records
 
 
 def value_of(number: int | None) -> bytes | None:
@@ -77,27 +88,29 @@ LONG_AGO: list[Given] = [("a", 1, 1), ("b", 2, 3 * SEGMENT), ("a", 1, 1), ("a", 
 NOTHING: list[Given] = [(None, 1, 5), (None, 1, 5), ("a", None, 5), ("a", None, 6), (None, None, 5)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-@settings(max_examples=6)
-@given(records, cuts)
-@example(LATE, [2])
-@example(BOUNDS, [1, 3])
-@example(LONG_AGO, [2])
-@example(NOTHING, [])
+@pytest.mark.parametrize("dedupe", DEDUPES, ids=str)
+@settings(max_examples=EXAMPLES)
+@given(shared(st.tuples(records, cuts)))
+@example([(LATE, [2]), (BOUNDS, [1, 3]), (LONG_AGO, [2]), (NOTHING, [])])
 def test_a_dedupe_agrees_with_kafka_streams_wherever_batches_begin(
-    driver: KafkaStreams, pipelines: dict[Case, Pipeline], case: Case, given: list[Given], cuts: list[int]
+    driver: KafkaStreams, pipelines: dict[Dedupe, Pipeline], dedupe: Dedupe, given: list[Case]
 ) -> None:
-    within, by = case
-    asked = [
-        {"topic": "in", "key": key, "value": value and value.decode(), "time": time}
-        for key, number, time in given
-        for value in [value_of(number)]
-    ]
+    within, by = dedupe
     retention = DedupeNode("once", "in", None, within, "").retention
-    dedupe = {"within": within, "retention": retention, **({"by": True} if by else {})}
-    theirs = driver.answer({"dedupe": dedupe}, asked)
-    sink, dropped, late = ours(pipelines[case], given, cuts)
-    assert sink == list(theirs.sinks["out"])
+    told = {"within": within, "retention": retention, **({"by": True} if by else {})}
+    theirs = [
+        driver.answer(
+            {"dedupe": told},
+            [
+                {"topic": "in", "key": key, "value": value and value.decode(), "time": time}
+                for key, number, time in records
+                for value in [value_of(number)]
+            ],
+        )
+        for records, _ in given
+    ]
+    found, dropped, late = ours(pipelines[dedupe], given)
+    assert found == [list(each.sinks["out"]) for each in theirs]
     # Kafka Streams knows nothing of duplicates; a late record it counts once its whole segment of time is gone.
-    assert dropped == len(given) - len(sink)
-    assert theirs.dropped <= late
+    assert dropped == sum(len(records) for records, _ in given) - sum(map(len, found))
+    assert sum(each.dropped for each in theirs) <= late

@@ -6,18 +6,22 @@ Nothing orders a global table's changes and the stream's records, so that a batc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from case_marks import BY_KEY, BY_TIME, Marks, Row, mark, separated
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracle_driver import KafkaStreams
-from pipeline_kit import Pipeline, source, topology_of
+from pipeline_bench import together
+from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_cases import EXAMPLES, shared
+from state_kit import json_contents
 
-from streams_runtime.state.store import unstamp
 from streams_runtime.tasks.unreadable import ErrorPolicy
 from streams_runtime.testing.machine import Machine
 from streams_runtime.testing.outbox import Sent
@@ -29,6 +33,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(9
 
 Given = tuple[str, str | None, int | None, str | None]
 """Topic, key, number and, of the stream, what the expression gives. Without a number it has no value."""
+Case = tuple[list[Given], list[int]]
+"""Records, and before which of them a batch begins."""
 ON = {"key": "_key", "value": "u"}
 KINDS = [(kind, on) for kind in ("inner", "left") for on in ON]
 names = st.sampled_from(["a", "b", "c", None])
@@ -56,30 +62,60 @@ def pipelines(spark: SparkSession) -> dict[tuple[str, str], Pipeline]:
     return made
 
 
-def ours(pipeline: Pipeline, given: list[Given], cuts: Iterable[int]) -> tuple[Any, Any, int]:
-    """The sink's records in order, the table's contents, and how many records were dropped."""
+def ours(pipeline: Pipeline, cases: Sequence[Case]) -> tuple[list[Any], int]:
+    """The sink's records in order and the table's contents of each case, and how many records of all were dropped."""
+    rows = [
+        (
+            [
+                Record(key and key.encode(), _value(topic, number, user), topic, time=at)
+                for at, (topic, key, number, user) in enumerate(given)
+            ],
+            [*cuts, *_turns(given)],
+        )
+        for given, cuts in cases
+    ]
     with TemporaryDirectory() as folder:
-        counts = dict.fromkeys(("in", "users", "out"), 1)
+        counts = {"in": len(cases), "users": len(cases), "out": 1}
         machine = Machine(pipeline.topology, pipeline.compiled, ErrorPolicy("fail"), counts, Path(folder))
         try:
-            for at, (topic, key, number, user) in enumerate(given):
-                if at in cuts or (topic == "users" and at and given[at - 1][0] == "in"):
-                    machine.work()
-                sent = Sent(topic, None, key and key.encode(), _value(topic, number, user), at)
-                machine.logs.append(sent, sent.key)
-            machine.work()
+            for records in together(rows, OF_ONE_TABLE):
+                for each in records:
+                    machine.logs.append(Sent(each.topic, each.partition, each.key, each.value, each.time), each.key)
+                machine.work()
             sink = [
                 (each.key, each.value and json.loads(each.value), each.timestamp) for each in machine.logs.unread("out")
             ]
-            store = machine.global_stores["users"]
-            keys = [key for key, _ in store.scan(None, None)]
-            stored = [unstamp(each) for each in store.get_stored(keys) if each is not None]
-            held = {
-                (key.decode(), None): (json.loads(value), time) for key, (time, value) in zip(keys, stored, strict=True)
-            }
-            return sink, held, machine.counters.records_dropped
+            table = json_contents(machine.global_stores["users"])
+            held = [
+                {(key and key.decode(), None): (value, time) for key, value, time in rows}
+                for rows in separated(table, OF_ONE_TABLE, len(cases))
+            ]
+            found = list(zip(separated(sink, OF_ONE_TABLE, len(cases)), held, strict=True))
+            return found, machine.counters.records_dropped
         finally:
             machine.close()
+
+
+def _turns(given: list[Given]) -> Iterator[int]:
+    """Before which records a batch ends because the table changes."""
+    return (at for at in range(1, len(given)) if (given[at - 1][0], given[at][0]) == ("in", "users"))
+
+
+def _marked(case: int, record: Record) -> Record:
+    record = BY_TIME.put(case, BY_KEY.put(case, record))
+    value = record.value and json.loads(record.value)
+    if value and value.get("u") is not None:
+        value["u"] = mark(case).decode() + value["u"]
+    return replace(record, value=value and json.dumps(value).encode())
+
+
+def _unmarked(row: Row) -> tuple[int, Row]:
+    case, (key, value, time) = BY_TIME.take(row)
+    return case, (key and key.removeprefix(mark(case)), value, time)
+
+
+# All cases' rows lie in one table, by keys of their own; what has no key is told apart by its time.
+OF_ONE_TABLE = Marks(_marked, _unmarked)
 
 
 def _value(topic: str, number: int | None, user: str | None) -> bytes | None:
@@ -89,26 +125,29 @@ def _value(topic: str, number: int | None, user: str | None) -> bytes | None:
 
 
 @pytest.mark.parametrize(("kind", "on"), KINDS)
-@settings(max_examples=5)
-@given(records, cuts)
-@example([("users", "a", 5, None), ("in", "b", 1, "a"), ("users", "a", None, None), ("in", "a", 2, "b")], [])
-@example([("users", "a", 5, None), ("in", None, 1, "a"), ("in", "a", None, "a"), ("in", "a", 2, None)], [2])
-@example([("users", None, 5, None), ("users", "a", 6, None), ("in", None, 3, None), ("in", "a", 4, "a")], [])
-def test_a_stream_beside_a_global_table_agrees_with_kafka_streams(
-    driver: KafkaStreams,
-    pipelines: dict[tuple[str, str], Pipeline],
-    kind: str,
-    on: str,
-    given: list[Given],
-    cuts: list[int],
-) -> None:
-    asked = [
-        {"topic": topic, "key": key, "value": value and value.decode(), "time": at}
-        for at, (topic, key, number, user) in enumerate(given)
-        for value in [_value(topic, number, user)]
+@settings(max_examples=EXAMPLES)
+@given(shared(st.tuples(records, cuts)))
+@example(
+    [
+        ([("users", "a", 5, None), ("in", "b", 1, "a"), ("users", "a", None, None), ("in", "a", 2, "b")], []),
+        ([("users", "a", 5, None), ("in", None, 1, "a"), ("in", "a", None, "a"), ("in", "a", 2, None)], [2]),
+        ([("users", None, 5, None), ("users", "a", 6, None), ("in", None, 3, None), ("in", "a", 4, "a")], []),
     ]
-    theirs = driver.answer({"global": {"type": kind, "on": on}}, asked)
-    sink, held, dropped = ours(pipelines[kind, on], given, cuts)
-    assert sink == list(theirs.sinks["out"])
-    assert held == theirs.store
-    assert dropped == theirs.dropped
+)
+def test_a_stream_beside_a_global_table_agrees_with_kafka_streams(
+    driver: KafkaStreams, pipelines: dict[tuple[str, str], Pipeline], kind: str, on: str, given: list[Case]
+) -> None:
+    theirs = [
+        driver.answer(
+            {"global": {"type": kind, "on": on}},
+            [
+                {"topic": topic, "key": key, "value": value and value.decode(), "time": at}
+                for at, (topic, key, number, user) in enumerate(records)
+                for value in [_value(topic, number, user)]
+            ],
+        )
+        for records, _ in given
+    ]
+    found, dropped = ours(pipelines[kind, on], given)
+    assert found == [(list(each.sinks["out"]), each.store) for each in theirs]
+    assert dropped == sum(each.dropped for each in theirs)

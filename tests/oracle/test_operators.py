@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracle_driver import KafkaStreams
-from oracle_operators import WINDOWS, Given, aggregated, close_records, cuts, ours, records, theirs
+from oracle_operators import WINDOWS, Case, aggregated, cases, cuts, ours, theirs
 from pipeline_kit import Pipeline, source, topology_of
+from shared_cases import EXAMPLES, shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,40 +57,57 @@ def of_lists(windows: dict[str, int] | None) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("operator", WINDOWS)
-@settings(max_examples=8)
-@given(st.one_of(records, close_records), cuts)
-@example([("a", 1, 0), ("a", 1, 30_000), ("a", 1, 9_999), ("b", None, 20_000), (None, 1, 50_000)], [2])
-@example([("a", None, 5_000), ("a", 2, 5_000), ("a", 1, 4_000)], [1])
-@example([("a", 1, 16), ("b", 1, 19), ("b", 1, 20), ("a", 1, 20)], [])  # a store kept shortly hides a's first window
+@settings(max_examples=EXAMPLES)
+@given(cases)
+@example(
+    [
+        ([("a", 1, 0), ("a", 1, 30_000), ("a", 1, 9_999), ("b", None, 20_000), (None, 1, 50_000)], [2]),
+        ([("a", None, 5_000), ("a", 2, 5_000), ("a", 1, 4_000)], [1]),
+        # A store kept shortly hides a's first window.
+        ([("a", 1, 16), ("b", 1, 19), ("b", 1, 20), ("a", 1, 20)], []),
+    ]
+)
 def test_aggregates_agree_with_kafka_streams_wherever_batches_begin(
-    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Given], cuts: list[int]
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Case]
 ) -> None:
-    assert ours(pipelines[operator], given, cuts) == theirs(driver, WINDOWS[operator], given)
+    assert ours(pipelines[operator], given) == theirs(driver, WINDOWS[operator], given)
 
 
 @pytest.mark.parametrize("operator", FINAL)
-@settings(max_examples=6)
-@given(st.one_of(records, close_records), cuts)
-@example([("a", 1, 0), ("b", 1, 1_000), ("a", 1, 14_999), ("b", 3, 9_999), ("c", 1, 15_000), ("a", 1, 60_000)], [2, 4])
-@example([("a", 1, 0), ("a", 1, 40_000)], [])
-@example([("a", 1, 29), ("a", 1, 24)], [1])  # in the moment in which a sliding window closes, stream time stands still
-@example([("a", 1, 29), ("b", 1, 26)], [1])  # the same for a session
+@settings(max_examples=EXAMPLES)
+@given(cases)
+@example(
+    [
+        (
+            [("a", 1, 0), ("b", 1, 1_000), ("a", 1, 14_999), ("b", 3, 9_999), ("c", 1, 15_000), ("a", 1, 60_000)],
+            [2, 4],
+        ),
+        ([("a", 1, 0), ("a", 1, 40_000)], []),
+        # In the moment in which a sliding window closes, stream time stands still; the same for a session.
+        ([("a", 1, 29), ("a", 1, 24)], [1]),
+        ([("a", 1, 29), ("b", 1, 26)], [1]),
+    ]
+)
 def test_windows_that_are_passed_on_once_closed_agree_with_kafka_streams(
-    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Given], cuts: list[int]
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Case]
 ) -> None:
     # Sessions and sliding windows take records in the very moment in which they close, and are passed on once more.
     once = "size" in (WINDOWS[operator] or {})
-    mine = ours(pipelines[f"final {operator}"], given, cuts, once)
+    mine = ours(pipelines[f"final {operator}"], given, once)
     assert mine == theirs(driver, WINDOWS[operator], given, suppress=True)
 
 
 @pytest.mark.parametrize("operator", ELEMENTS)
-@settings(max_examples=6)
-@given(list_records, cuts)
-@example([("a", [1, None, 2], 0), ("a", [3], 30_000), ("a", [1, 1], 5), (None, [1, 2], 1), ("a", None, 2)], [2])
-@example([("a", [], 50_000), ("a", [1], 5), ("b", [1], 20_000), ("a", [2], 5)], [1])
+@settings(max_examples=EXAMPLES)
+@given(shared(st.tuples(list_records, cuts)))
+@example(
+    [
+        ([("a", [1, None, 2], 0), ("a", [3], 30_000), ("a", [1, 1], 5), (None, [1, 2], 1), ("a", None, 2)], [2]),
+        ([("a", [], 50_000), ("a", [1], 5), ("b", [1], 20_000), ("a", [2], 5)], [1]),
+    ]
+)
 def test_aggregates_of_elements_agree_with_kafka_streams_wherever_batches_begin(
-    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Given], cuts: list[int]
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], operator: str, given: list[Case]
 ) -> None:
-    mine = ours(pipelines[f"elements {operator}"], given, cuts)
+    mine = ours(pipelines[f"elements {operator}"], given)
     assert mine == theirs(driver, WINDOWS[operator], given, elements=True)

@@ -12,15 +12,15 @@ from oracle_operators import (
     TRAIL_JOINED,
     TRAIL_REDUCED,
     WINDOWS,
-    Given,
+    Case,
+    Rows,
     aggregated,
-    close_records,
-    cuts,
+    cases,
     ours,
-    records,
     theirs,
 )
 from pipeline_kit import Pipeline, topology_of
+from shared_cases import EXAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,27 +55,32 @@ def _pipeline(spark: SparkSession, case: str, operator: str) -> Pipeline:
 
 
 @pytest.mark.parametrize(("case", "operator"), CALLED)
-@settings(max_examples=2)
-@given(records | close_records, cuts)
-@example([("a", 1, 0), ("a", 0, 30_000), ("a", 3, 9_999), ("b", None, 20_000), (None, 1, 50_000), ("b", 0, 9)], [2])
-# Two sessions become one, in one batch and in two, and then another one with what came of them.
-@example([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [4])
-@example([("a", 1, 10), ("a", 0, 12), ("b", 7, 12), ("a", 3, 11), ("a", 0, 14), ("a", 5, 11)], [2])
+@settings(max_examples=EXAMPLES)
+@given(cases)
+@example(
+    [
+        ([("a", 1, 0), ("a", 0, 30_000), ("a", 3, 9_999), ("b", None, 20_000), (None, 1, 50_000), ("b", 0, 9)], [2]),
+        # Two sessions become one, in one batch and in two, and then another one with what came of them.
+        ([("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)], [4]),
+        ([("a", 1, 10), ("a", 0, 12), ("b", 7, 12), ("a", 3, 11), ("a", 0, 14), ("a", 5, 11)], [2]),
+    ]
+)
 def test_a_lambda_gives_what_kafka_streams_gives_wherever_batches_begin(
     driver: KafkaStreams,
     pipelines: dict[tuple[str, str], Pipeline],
     case: str,
     operator: str,
-    given: list[Given],
-    cuts: list[int],
+    given: list[Case],
 ) -> None:
-    mine, told = ours(pipelines[case, operator], given, cuts), {} if case == "sums" else {case: True}
-    sink, store, dropped = theirs(driver, WINDOWS[operator], given, **told)
-    assert [_shown(rows, case, "s") for rows in mine[:2]] == [_shown(rows, case, None) for rows in (sink, store)]
-    assert mine[2] == dropped
+    mine, dropped = ours(pipelines[case, operator], given)
+    real, really_dropped = theirs(driver, WINDOWS[operator], given, **({} if case == "sums" else {case: True}))
+    assert [[_shown(rows, case, "s") for rows in each] for each in mine] == [
+        [_shown(rows, case, None) for rows in each] for each in real
+    ]
+    assert dropped == really_dropped
 
 
-def _shown(rows: dict[Any, tuple[Any, int]], case: str, column: str | None) -> dict[Any, Any]:
+def _shown(rows: Rows, case: str, column: str | None) -> dict[Any, Any]:
     """The states and their times; `column`: the name that the state is under, if it is."""
     if case == "sums":
         return rows

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from machine_runs import asked, of_keys, sinks_of
+from machine_runs import asked, of_keys, sinks_each
 from oracle_driver import KafkaStreams
 from pipeline_kit import Pipeline, source, topology_of
-from table_trees import RECORDS, Given, in_partitions, renamed
+from shared_cases import EXAMPLES, shared
+from table_trees import PARTITIONS, SPREAD, Case, Given, in_partitions, renamed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -191,28 +191,27 @@ OLDER = [row(1, 4, 9), row(1, 7, 2), row(2, 2, 3), row(0, 6, 12), row(2, 5, 20),
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=3)
-@given(RECORDS, st.lists(st.integers(0, 40), max_size=3), st.sampled_from([1, 2]))
-@example(SAME, [], 1)
-@example([*SAME, *OLDER], [4], 1)
+@settings(max_examples=EXAMPLES)
+@given(shared(SPREAD))
+@example([(SAME, [], 1), ([*SAME, *OLDER], [4], 1)])
 def test_every_record_is_that_of_kafka_streams_wherever_batches_begin(
-    driver: KafkaStreams,
-    pipelines: dict[str, Pipeline],
-    name: str,
-    given: list[Given],
-    cuts: list[int],
-    partitions: int,
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], name: str, given: list[Case]
 ) -> None:
-    records = in_partitions(renamed(given, TOPICS), TOPICS, partitions)
-    mine = [each for each in records if each.topic in pipelines[name].topology.source_topics]
-    found = sinks_of(pipelines[name], mine, cuts, partitions)
-    # Each partition has a stream time of its own, and the driver one partition.
-    parts = [[each for each in records if each.partition == number] for number in range(partitions)]
-    theirs = [driver.answer({"stages": name}, asked(part)).sinks for part in parts]
-    if partitions == 1:
-        assert found == theirs[0]
-    else:
-        assert as_it_stands(of_keys(found)) == as_it_stands(*map(of_keys, theirs))
+    read = [in_partitions(renamed(records, TOPICS), TOPICS, partitions) for records, _, partitions in given]
+    used = pipelines[name].topology.source_topics
+    mine = [
+        ([each for each in records if each.topic in used], cuts)
+        for records, (_, cuts, _) in zip(read, given, strict=True)
+    ]
+    found = sinks_each(pipelines[name], mine, PARTITIONS)
+    for sinks, records, (_, _, partitions) in zip(found, read, given, strict=True):
+        # Each partition has a stream time of its own, and the driver one partition.
+        parts = [[each for each in records if each.partition == number] for number in range(partitions)]
+        theirs = [driver.answer({"stages": name}, asked(part)).sinks for part in parts]
+        if partitions == 1:
+            assert sinks == theirs[0]
+        else:
+            assert as_it_stands(of_keys(sinks)) == as_it_stands(*map(of_keys, theirs))
 
 
 def as_it_stands(*parts: dict[tuple[str, bytes | None], list[Any]]) -> dict[tuple[str, bytes | None], list[Any]]:

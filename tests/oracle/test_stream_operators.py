@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from case_marks import BY_TIME
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracle_driver import KafkaStreams
-from pipeline_bench import Bench, batches, open_tasks
+from pipeline_bench import Bench, Sinks, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_cases import EXAMPLES, shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +23,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(9
 
 Given = tuple[str, str | None, dict[str, Any] | None, int]
 """Topic, key, value and time (ms) of a record."""
-Sinks = dict[str, list[tuple[bytes | None, Any, int]]]
+Case = tuple[list[Given], list[int]]
+"""Records, and before which of them a batch begins."""
 
 SCHEMA = "a BIGINT, s STRING, items ARRAY<STRING>"
 ITEMS = {"explode": "items", "as": "item"}
@@ -101,21 +105,20 @@ def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
     return made
 
 
-def ours(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> Sinks:
-    """The records of each sink, in order."""
-    found: Sinks = {topic: [] for topic in pipeline.topology.sink_topics}
+def ours(pipeline: Pipeline, cases: Sequence[Case]) -> list[Sinks]:
+    """The records of each sink, in order, of each case."""
+    rows = [
+        (
+            [
+                Record(key and key.encode(), value and json.dumps(value).encode(), topic, offset=number, time=time)
+                for number, (topic, key, value, time) in enumerate(given)
+            ],
+            cuts,
+        )
+        for given, cuts in cases
+    ]
     with ExitStack() as stack:
-        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
-        for first, end in batches(len(given), cuts):
-            bench.process(
-                *(
-                    Record(key and key.encode(), value and json.dumps(value).encode(), topic, offset=number, time=time)
-                    for number, (topic, key, value, time) in enumerate(given[first:end], first)
-                )
-            )
-            for topic, _, key_bytes, data, time, _ in bench.producer.records:
-                found[topic].append((key_bytes, data and json.loads(data), time))
-    return found
+        return Bench(pipeline, open_tasks(stack, pipeline.topology, len(cases))).sinks_each(rows, BY_TIME)
 
 
 def theirs(driver: KafkaStreams, name: str, given: list[Given]) -> Sinks:
@@ -138,15 +141,21 @@ FULL = {"a": 7, "s": "odd", "items": ["p", None, "q"]}
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@settings(max_examples=6)
-@given(records, cuts)
-@example([("in", "a", FULL, 5), ("in", None, FULL, 4), ("in", "a", None, 3), ("in", "b", {**FULL, "a": 1}, 2)], [2])
-@example([("in", "a", {**FULL, "a": a, "s": "x"}, 9) for a in (9, 2, 8, None, 1, 6, -1)], [3])
-@example([("in", "a", {"a": 1, "s": None, "items": []}, 1), ("in", "a", {"a": 2, "s": "x", "items": None}, 1)], [])
+@settings(max_examples=EXAMPLES)
+@given(shared(st.tuples(records, cuts)))
+@example(
+    [
+        ([("in", "a", FULL, 5), ("in", None, FULL, 4), ("in", "a", None, 3), ("in", "b", {**FULL, "a": 1}, 2)], [2]),
+        ([("in", "a", {**FULL, "a": a, "s": "x"}, 9) for a in (9, 2, 8, None, 1, 6, -1)], [3]),
+        ([("in", "a", {"a": 1, "s": None, "items": []}, 1), ("in", "a", {"a": 2, "s": "x", "items": None}, 1)], []),
+    ]
+)
 def test_steps_without_state_agree_with_kafka_streams_wherever_batches_begin(
-    driver: KafkaStreams, pipelines: dict[str, Pipeline], name: str, given: list[Given], cuts: list[int]
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], name: str, given: list[Case]
 ) -> None:
     if name not in SEVERAL_TOPICS:
-        given = [("in", *rest) for _, *rest in given]  # type: ignore[misc]
-    mine, real = ours(pipelines[name], given, cuts), theirs(driver, name, given)
-    assert mine == real if name not in SEVERAL_TOPICS else unordered(mine) == unordered(real)
+        given = [([("in", *rest) for _, *rest in records], cuts) for records, cuts in given]  # type: ignore[misc]
+    mine, real = ours(pipelines[name], given), [theirs(driver, name, records) for records, _ in given]
+    if name in SEVERAL_TOPICS:
+        mine, real = [unordered(each) for each in mine], [unordered(each) for each in real]
+    assert mine == real

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from case_marks import BY_TIME
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from machine_runs import asked, of_keys
 from oracle_driver import KafkaStreams
-from pipeline_bench import Bench, batches, open_tasks
+from pipeline_bench import Bench, Sinks, open_tasks
 from pipeline_kit import Pipeline, Record, topology_of
-from table_trees import KINDS, RECORDS, TREES, Given, Tree, in_partitions, joined, renamed, steps_of, table, topics_of
+from shared_cases import EXAMPLES, shared
+from table_trees import (
+    KINDS,
+    PARTITIONS,
+    RECORDS,
+    SPREAD,
+    TREES,
+    Case,
+    Given,
+    Tree,
+    in_partitions,
+    joined,
+    renamed,
+    steps_of,
+    table,
+    topics_of,
+)
 from tables_model import TablesModel
 
 if TYPE_CHECKING:
@@ -21,7 +37,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(900)]
 
-Sinks = dict[str, list[tuple[bytes | None, Any, int]]]
 LEFT, RIGHT, THIRD = table("left"), table("right"), table("third")
 WHOLE: dict[str, Tree] = (
     {f"{kind} of filtered": joined(kind, {"filter": LEFT}, {"filter": {"double": RIGHT}}) for kind in KINDS}
@@ -43,40 +58,17 @@ CHANGES = [row(0, 1, 1), row(0, 3, 2), row(0, 6, 3), row(0, 2, 4), row(1, 1, 9),
 KEYS = [row(0, 1, 1, None), row(1, 1, 1, None), row(0, 1, 2, "b"), row(1, 5, 2, "b"), row(1, 5, 2), row(2, 1, 9)]
 
 
-def asked(read: Sequence[Record]) -> list[dict[str, Any]]:
-    """The records as the driver takes them."""
-    texts = [(each.key and each.key.decode(), each.value and each.value.decode()) for each in read]
-    return [
-        {"topic": each.topic, "key": key, "value": value, "time": each.time}
-        for each, (key, value) in zip(read, texts, strict=True)
-    ]
-
-
 @pytest.fixture(scope="module")
 def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
     made = {name: steps_of(tree) for name, tree in WHOLE.items()}
     return {name: Pipeline(spark, topology_of(each.sources, each.steps, each.sinks)) for name, each in made.items()}
 
 
-def ours(pipeline: Pipeline, records: Sequence[Record], cuts: list[int]) -> tuple[Sinks, int]:
-    """Each sink's records in order, and how many were dropped."""
-    sinks: Sinks = {topic: [] for topic in pipeline.topology.sink_topics}
+def ours(pipeline: Pipeline, cases: Sequence[tuple[Sequence[Record], list[int]]]) -> tuple[list[Sinks], int]:
+    """Each sink's records of each case in order, and how many of all were dropped."""
     with ExitStack() as stack:
-        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
-        for first, end in batches(len(records), cuts):
-            bench.store(bench.process(*records[first:end]))
-            for topic, _, key, value, time, _ in bench.producer.records:
-                sinks[topic].append((key, value and json.loads(value), time))
-        return sinks, bench.counters.records_dropped
-
-
-def of_keys(sinks: Sinks) -> dict[tuple[str, bytes | None], list[Any]]:
-    """Each key's records of each sink, in order."""
-    found: dict[tuple[str, bytes | None], list[Any]] = {}
-    for topic, rows in sinks.items():
-        for key, value, time in rows:
-            found.setdefault((topic, key), []).append((value, time))
-    return found
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology, PARTITIONS * len(cases)))
+        return bench.sinks_each(cases, BY_TIME, PARTITIONS), bench.counters.records_dropped
 
 
 @settings(max_examples=300)
@@ -96,24 +88,18 @@ def test_what_the_model_of_the_unit_tests_passes_on_is_what_kafka_streams_passes
 
 
 @pytest.mark.parametrize("name", WHOLE)
-@settings(max_examples=4)
-@given(RECORDS, st.lists(st.integers(0, 40), max_size=3), st.sampled_from([1, 2]))
-@example(DELETIONS, [3], 1)
-@example(CHANGES, [1, 3], 1)
-@example(KEYS, [], 2)
+@settings(max_examples=EXAMPLES)
+@given(shared(SPREAD))
+@example([(DELETIONS, [3], 1), (CHANGES, [1, 3], 1), (KEYS, [], 2)])
 def test_every_change_of_every_table_is_that_of_kafka_streams_wherever_batches_begin(
-    driver: KafkaStreams,
-    pipelines: dict[str, Pipeline],
-    name: str,
-    given: list[Given],
-    cuts: list[int],
-    partitions: int,
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], name: str, given: list[Case]
 ) -> None:
     topics = topics_of(WHOLE[name])
-    read = in_partitions(renamed(given, topics), topics, partitions)
-    theirs = driver.answer({"tables": WHOLE[name]}, asked(read))
-    sinks, dropped = ours(pipelines[name], read, cuts)
-    assert of_keys(sinks) == of_keys({topic: list(rows) for topic, rows in theirs.sinks.items()})
-    if partitions == 1:
-        assert sinks == theirs.sinks
-    assert dropped == theirs.dropped
+    read = [in_partitions(renamed(records, topics), topics, partitions) for records, _, partitions in given]
+    theirs = [driver.answer({"tables": WHOLE[name]}, asked(records)) for records in read]
+    found, dropped = ours(pipelines[name], [(records, cuts) for records, (_, cuts, _) in zip(read, given, strict=True)])
+    assert [of_keys(sinks) for sinks in found] == [of_keys(each.sinks) for each in theirs]
+    for sinks, each, (_, _, partitions) in zip(found, theirs, given, strict=True):
+        if partitions == 1:
+            assert sinks == each.sinks
+    assert dropped == sum(each.dropped for each in theirs)

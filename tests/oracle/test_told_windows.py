@@ -7,22 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from case_marks import BY_KEY, Row
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from machine_runs import asked, of_keys, sinks_of
+from machine_runs import asked, of_keys, sinks_each, sinks_of
 from oracle_driver import KafkaStreams
 from oracle_operators import (
     SUMS,
     TRAIL_JOINED,
     TRAIL_REDUCED,
     WINDOWS,
+    Case,
     Given,
     aggregated,
+    cases,
     close_records,
     cuts,
     records,
 )
+from pipeline_bench import Sinks
 from pipeline_kit import Pipeline, Record, topology_of
+from shared_cases import EXAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +45,6 @@ EQUAL = [("a", None, 5_000), ("a", 2, 5_000), ("a", 1, 4_000), ("a", 5, 5_000), 
 JOINING = [("a", 1, 0), ("a", 2, 8_000), ("a", 3, 4_000), ("a", 4, 16_000), ("a", 5, 12_000), ("a", 6, 2_000)]
 CLOSE = [("a", 1, 16), ("b", 1, 19), ("b", 1, 20), ("a", 1, 20), ("a", 1, 18), ("a", 3, 10), ("a", 2, 17)]
 SINKS = {"out": "told", "met": "met", "twice": "twice", "counts": "counts"}
-Row = tuple[bytes | None, Any, int]
 
 
 @pytest.fixture(scope="module")
@@ -97,17 +101,20 @@ def of_what_is_there(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
+def found_each(pipeline: Pipeline, given: list[Case]) -> list[Sinks]:
+    """The sinks of cases that share batches."""
+    return sinks_each(pipeline, [(written(records), cuts) for records, cuts in given], marks=BY_KEY)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=2)
-@given(st.one_of(records, close_records), cuts)
-@example(LATE, [2, 3])
-@example(EQUAL, [1])
-@example(CLOSE, [3])
+@settings(max_examples=EXAMPLES)
+@given(cases)
+@example([(LATE, [2, 3]), (EQUAL, [1]), (CLOSE, [3])])
 def test_every_change_of_every_window_is_that_of_kafka_streams_wherever_batches_begin(
-    driver: KafkaStreams, pipelines: dict[str, Pipeline], kind: str, given: list[Given], cuts: list[int]
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], kind: str, given: list[Case]
 ) -> None:
-    theirs = driver.answer({"windows": WINDOWS[kind]}, asked(written(given)))
-    assert sinks_of(pipelines[kind], written(given), cuts, 1) == theirs.sinks
+    theirs = [driver.answer({"windows": WINDOWS[kind]}, asked(written(records))).sinks for records, _ in given]
+    assert found_each(pipelines[kind], given) == theirs
 
 
 @pytest.mark.parametrize("kind", BEHIND)
@@ -129,20 +136,19 @@ def test_what_lies_behind_such_a_stream_is_that_of_kafka_streams(
 
 
 @pytest.mark.parametrize("kind", IN_TURN)
-@settings(max_examples=2)
-@given(st.one_of(records, close_records), cuts)
-@example(LATE, [2, 3])
-@example(EQUAL, [1])
-@example(CLOSE, [3])
+@settings(max_examples=EXAMPLES)
+@given(cases)
 # Two sessions become one, in one batch and in two, and then another one with what came of them.
-@example(JOINING, [4])
-@example(JOINING, [2])
+@example([(LATE, [2, 3]), (EQUAL, [1]), (CLOSE, [3]), (JOINING, [4]), (JOINING, [2])])
 def test_a_class_and_a_lambda_tell_what_kafka_streams_tells_of_each_record(
-    driver: KafkaStreams, pipelines: dict[str, Pipeline], kind: str, given: list[Given], cuts: list[int]
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], kind: str, given: list[Case]
 ) -> None:
-    theirs = driver.answer({"windows": WINDOWS[kind], "trail": True}, asked(written(given))).sinks["out"]
-    found = sinks_of(pipelines[f"in turn {kind}"], written(given), cuts, 1)["out"]
-    assert found == [(key, value and {"c": value, "r": value, "n": value["n"]}, time) for key, value, time in theirs]
+    told = {"windows": WINDOWS[kind], "trail": True}
+    theirs = [driver.answer(told, asked(written(records))).sinks["out"] for records, _ in given]
+    assert [sinks["out"] for sinks in found_each(pipelines[f"in turn {kind}"], given)] == [
+        [(key, value and {"c": value, "r": value, "n": value["n"]}, time) for key, value, time in rows]
+        for rows in theirs
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from pipeline_bench import batches
+from case_marks import BY_TIME, Marks, Row
+from pipeline_bench import Case, Sinks, batches, sinks_apart, together
 from pipeline_kit import Pipeline, Record
 from state_kit import memory_folder
 
@@ -16,21 +17,28 @@ from streams_runtime.testing.machine import Machine
 from streams_runtime.testing.outbox import Sent
 from streams_runtime.topology.partitions import partition_counts
 
-Rows = dict[str, list[tuple[bytes | None, Any, int]]]
 
-
-def sinks_of(pipeline: Pipeline, records: Sequence[Record], cuts: list[int], partitions: int) -> Rows:
+def sinks_of(pipeline: Pipeline, records: Sequence[Record], cuts: list[int], partitions: int) -> Sinks:
     """Each sink's records in order."""
+    return _sinks(pipeline, [records[first:end] for first, end in batches(len(records), cuts)], partitions)
+
+
+def sinks_each(pipeline: Pipeline, cases: Sequence[Case], partitions: int = 1, marks: Marks = BY_TIME) -> list[Sinks]:
+    """The same of cases that share batches; see pipeline_bench.together."""
+    return sinks_apart(_sinks(pipeline, together(cases, marks, partitions), len(cases) * partitions), marks, len(cases))
+
+
+def _sinks(pipeline: Pipeline, parts: Iterable[Sequence[Record]], partitions: int) -> Sinks:
     topology = pipeline.topology
-    sinks: Rows = {topic: [] for topic in topology.sink_topics}
+    sinks: Sinks = {topic: [] for topic in topology.sink_topics}
     counts = dict(partition_counts(topology, dict.fromkeys(topology.source_topics, partitions)))
     with ExitStack() as stack:
         folder = stack.enter_context(memory_folder())
         counts |= dict.fromkeys(sinks, 1)
         machine = Machine(topology, pipeline.compiled, ErrorPolicy("fail", None), counts, folder)
         stack.callback(machine.close)
-        for first, end in batches(len(records), cuts):
-            for each in records[first:end]:
+        for part in parts:
+            for each in part:
                 machine.logs.append(Sent(each.topic, each.partition, each.key, each.value, each.time), each.key)
             machine.work()
             for topic in sinks:
@@ -38,7 +46,7 @@ def sinks_of(pipeline: Pipeline, records: Sequence[Record], cuts: list[int], par
     return sinks
 
 
-def _taken(machine: Machine, topic: str) -> Iterator[tuple[bytes | None, Any, int]]:
+def _taken(machine: Machine, topic: str) -> Iterator[Row]:
     unread = machine.logs.unread(topic)
     while unread:
         each = unread.popleft()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from case_marks import mark
 from hypothesis import strategies as st
 from oracle_driver import KafkaStreams
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source
+from shared_cases import shared
 
 from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key
@@ -18,6 +20,12 @@ from streams_runtime.state.windows import SessionStore, WindowStore
 
 Given = tuple[str | None, Any, int]
 """Key, number (or list of numbers) and time (ms) of a record; without a number it has no value."""
+Case = tuple[list[Given], list[int]]
+"""Records, and before which of them a batch begins."""
+Rows = dict[Any, tuple[Any, int]]
+"""Value and time by key."""
+Found = tuple[Rows, Rows]
+"""The sink's last record of each key, and the store's contents, whose keys have a window's start beside them."""
 
 WINDOWS: dict[str, dict[str, int] | None] = {
     "by key": None,
@@ -51,6 +59,7 @@ close_records = st.lists(
     st.tuples(st.sampled_from(["a", "b"]), st.integers(-9, 9), st.integers(0, 30)), min_size=1, max_size=30
 )
 cuts = st.lists(st.integers(0, 30), max_size=4)
+cases = shared(st.tuples(records | close_records, cuts))
 
 
 def aggregated(
@@ -76,37 +85,41 @@ def aggregated(
     return [source(schema="a BIGINT")], [step], [{"from": "step", "topic": "out"}]
 
 
-def ours(pipeline: Pipeline, given: list[Given], cuts: list[int], once: bool = False) -> tuple[Any, Any, int]:
-    """The sink's last record of each key, the store's contents, and how many records were dropped."""
-    last: dict[bytes, tuple[Any, int]] = {}
+def ours(pipeline: Pipeline, cases: Sequence[Case], once: bool = False) -> tuple[list[Found], int]:
+    """What each case comes to, and how many records of all were dropped. `once`: no key may come twice."""
     rows = [
-        Record(key and key.encode(), _json(amount), offset=number, time=time)
-        for number, (key, amount, time) in enumerate(given)
+        (
+            [
+                Record(key and key.encode(), _json(amount), offset=number, time=time)
+                for number, (key, amount, time) in enumerate(given)
+            ],
+            cuts,
+        )
+        for given, cuts in cases
     ]
     with ExitStack() as stack:
-        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
-        for key_bytes, value, time in bench.written(rows, cuts):
-            assert key_bytes is not None
-            assert not (once and key_bytes in last), "a window is passed on once"
-            last[key_bytes] = (value, time)
-        counters = bench.counters
-        shown = {key: row for key, row in last.items() if row[0] is not None}
-        return shown, held(bench), counters.records_dropped + counters.late_records
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology, len(cases)))
+        found = []
+        for number, sent in enumerate(bench.written_each(rows)):
+            last = {key: (value, time) for key, value, time in sent}
+            assert not once or len(last) == len(sent), "a window is passed on once"
+            found.append(({key: row for key, row in last.items() if row[0] is not None}, held(bench, number)))
+        return found, bench.counters.records_dropped + bench.counters.late_records
 
 
-def held(bench: Bench) -> dict[tuple[str, int | None], tuple[Any, int]]:
-    """The store's contents by key and, of windows, start: value and time."""
-    store = bench.tasks[0].stores["store"]
+def held(bench: Bench, case: int) -> Rows:
+    """The contents of a case's store by key and, of windows, start: value and time."""
+    store, begin = bench.tasks[case].stores["store"], len(mark(case))
     if isinstance(store, KeyValueStore):
         keys = [key for key, _ in store.scan(None, None)]
-        names: list[tuple[str, int | None]] = [(key.decode(), None) for key in keys]
+        names: list[tuple[str, int | None]] = [(key[begin:].decode(), None) for key in keys]
     elif isinstance(store, SessionStore):
         sessions = [(split_session_key(key), value) for key, value in store.fetch(None, None, 0, LATEST)]
-        return {(key.decode(), start): (json.loads(value), end) for (key, start, end), value in sessions}
+        return {(key[begin:].decode(), start): (json.loads(value), end) for (key, start, end), value in sessions}
     else:
         assert isinstance(store, WindowStore)
         keys = [key for key, _ in store.fetch(None, None, 0, LATEST)]
-        names = [(name.decode(), start) for name, start, _ in map(split_window_key, keys)]
+        names = [(name[begin:].decode(), start) for name, start, _ in map(split_window_key, keys)]
     stored = [unstamp(each) for each in store.get_stored(keys) if each is not None]
     return {name: (json.loads(value), time) for name, (time, value) in zip(names, stored, strict=True)}
 
@@ -117,15 +130,19 @@ def _json(amount: int | list[int | None] | None) -> bytes | None:
 
 
 def theirs(
-    driver: KafkaStreams, windows: dict[str, int] | None, given: list[Given], **more: bool
-) -> tuple[Any, Any, int]:
+    driver: KafkaStreams, windows: dict[str, int] | None, cases: Sequence[Case], **more: bool
+) -> tuple[list[Found], int]:
     """The same by Kafka Streams; `more` is what the driver is told beside the windows (Topologies.java)."""
-    asked = [
-        {"topic": "in", "key": key, "value": data and data.decode(), "time": time}
-        for key, data, time in ((key, _json(amount), time) for key, amount, time in given)
-    ]
     topology: dict[str, Any] = {} if windows is None else {"windows": windows}
-    answer = driver.answer(topology | more, asked)
-    # What came and went between two batches of ours is a tombstone there, and nothing here.
-    last = {key: (value, time) for key, value, time in answer.sinks["out"]}
-    return {key: row for key, row in last.items() if row[0] is not None}, answer.store, answer.dropped
+    found, dropped = [], 0
+    for given, _ in cases:
+        asked = [
+            {"topic": "in", "key": key, "value": data and data.decode(), "time": time}
+            for key, data, time in ((key, _json(amount), time) for key, amount, time in given)
+        ]
+        answer = driver.answer(topology | more, asked)
+        # What came and went between two batches of ours is a tombstone there, and nothing here.
+        last = {key: (value, time) for key, value, time in answer.sinks["out"]}
+        found.append(({key: row for key, row in last.items() if row[0] is not None}, dict(answer.store)))
+        dropped += answer.dropped
+    return found, dropped

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, zip_longest
 
+from case_marks import BY_KEY, Marks, Row, separated
 from pipeline_kit import Pipeline, Record, batch
 from state_kit import memory_folder
 
@@ -21,10 +21,15 @@ from streams_runtime.testing.outbox import Outbox
 from streams_runtime.topology.partitions import partition_counts
 from streams_runtime.topology.plan import TaskId, Topology
 
+Case = tuple[Sequence[Record], Iterable[int]]
+"""Records, and before which of them a batch begins."""
+Sinks = dict[str, list[Row]]
+"""Each sink's records in order."""
+
 
 @dataclass
 class Bench:
-    """A processor over real stores of one sub-topology's tasks 0 and 1."""
+    """A processor over real stores of one sub-topology's tasks, by partition."""
 
     pipeline: Pipeline
     tasks: dict[int, Task]
@@ -39,22 +44,31 @@ class Bench:
         sub, one = self.pipeline.topology.subtopologies[0], batch(*records)
         return processor.apply(sub, self.tasks, one, processor.compute(sub, one), self.producer)  # type: ignore[arg-type]
 
-    def written(self, records: Sequence[Record], cuts: Iterable[int]) -> list[tuple[bytes | None, Any, int]]:
+    def written(self, records: Sequence[Record], cuts: Iterable[int]) -> list[Row]:
         """Key, JSON value and time of what goes to the topic `out` while the records are processed, and stored, in
         batches that are cut before these.
         """
-        found = []
-        for first, end in batches(len(records), cuts):
-            self.store(self.process(*records[first:end]))
-            found += [
-                (key, value and json.loads(value), time)
-                for topic, _, key, value, time, _ in self.producer.records
-                if topic == "out"
-            ]
-        return found
+        return self._sinks([records[first:end] for first, end in batches(len(records), cuts)])["out"]
 
     def store(self, outcome: Outcome, end: int = 100) -> None:
         store(outcome, lambda _: end)
+
+    def sinks_each(self, cases: Sequence[Case], marks: Marks, partitions: int = 1) -> list[Sinks]:
+        """What goes to each sink, in order, of cases that share batches; see `together`."""
+        return sinks_apart(self._sinks(together(cases, marks, partitions)), marks, len(cases))
+
+    def written_each(self, cases: Sequence[Case], marks: Marks = BY_KEY) -> list[list[Row]]:
+        """The same of the topic `out` alone."""
+        return [sinks["out"] for sinks in self.sinks_each(cases, marks)]
+
+    def _sinks(self, parts: Iterable[Sequence[Record]]) -> Sinks:
+        found: Sinks = {topic: [] for topic in self.pipeline.topology.sink_topics}
+        for part in parts:
+            self.store(self.process(*part))
+            for topic, _, key, value, time, _ in self.producer.records:
+                if topic in found:
+                    found[topic].append((key, value and json.loads(value), time))
+        return found
 
 
 def batches(records: int, cuts: Iterable[int]) -> Iterable[tuple[int, int]]:
@@ -62,7 +76,31 @@ def batches(records: int, cuts: Iterable[int]) -> Iterable[tuple[int, int]]:
     return pairwise(sorted({0, records, *(cut for cut in cuts if cut < records)}))
 
 
-def open_tasks(stack: ExitStack, topology: Topology) -> dict[int, Task]:
+def together(cases: Sequence[Case], marks: Marks, partitions: int = 1) -> Iterator[list[Record]]:
+    """The batches of cases that share them, so that there are as few as the longest case has: the first part of each
+    case, then the second of each, and so on. Each case has marks, and so many partitions, of its own.
+    """
+    parts = [
+        [
+            [
+                replace(marks.put(case, each), partition=case * partitions + each.partition)
+                for each in records[first:end]
+            ]
+            for first, end in batches(len(records), cuts)
+        ]
+        for case, (records, cuts) in enumerate(cases)
+    ]
+    return ([each for part in some for each in part] for some in zip_longest(*parts, fillvalue=[]))
+
+
+def sinks_apart(sinks: Sinks, marks: Marks, cases: int) -> list[Sinks]:
+    """Each case's part of the sinks, without the marks."""
+    apart = {topic: separated(rows, marks, cases) for topic, rows in sinks.items()}
+    return [{topic: rows[case] for topic, rows in apart.items()} for case in range(cases)]
+
+
+def open_tasks(stack: ExitStack, topology: Topology, partitions: int = 2) -> dict[int, Task]:
     directory = StateDirectory(stack.enter_context(memory_folder()), "app", "test")
-    counts = partition_counts(topology, dict.fromkeys(topology.source_topics, 2))
-    return running_tasks(stack, topology.subtopologies[0], [TaskId(0, 0), TaskId(0, 1)], counts, directory)
+    counts = partition_counts(topology, dict.fromkeys(topology.source_topics, partitions))
+    ids = [TaskId(0, number) for number in range(partitions)]
+    return running_tasks(stack, topology.subtopologies[0], ids, counts, directory)

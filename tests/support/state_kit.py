@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.state.store import KeyValueStore
+from streams_runtime.state.store import KeyValueStore, unstamp
 
 _SHARED_MEMORY = Path("/dev/shm")
 
@@ -35,3 +37,10 @@ def key_value_store(folder: Path, name: str = "totals", partition: int = 0) -> I
 def contents(store: KeyValueStore) -> dict[bytes, bytes]:
     """All that a store holds, without timestamps."""
     return dict(store.scan(None, None))
+
+
+def json_contents(store: KeyValueStore) -> list[tuple[bytes, Any, int]]:
+    """Key, JSON value and time of all that a store holds."""
+    keys = [key for key, _ in store.scan(None, None)]
+    stored = [unstamp(each) for each in store.get_stored(keys) if each is not None]
+    return [(key, json.loads(value), time) for key, (time, value) in zip(keys, stored, strict=True)]

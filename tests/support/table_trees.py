@@ -144,6 +144,12 @@ RECORDS = st.lists(
 )
 
 
+PARTITIONS = 2
+Case = tuple[list[Given], list[int], int]
+"""Records, before which of them a batch begins, and over how many of the partitions they are spread."""
+SPREAD = st.tuples(RECORDS, st.lists(st.integers(0, 40), max_size=3), st.integers(1, PARTITIONS))
+
+
 @st.composite
 def _trees(draw: st.DrawFn, topics: Sequence[str]) -> Tree:
     """Any tree over all of these topics."""
