@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from shared_batches import shared_batches
 from topology_drivers import ORDERS, USERS, Made, document
 
 from streams_runtime.errors import InvalidApplicationException
@@ -49,6 +52,9 @@ GIVEN: list[tuple[str, Record]] = [
     ("orders", Record("a", {"amount": 7}, at(28))),
 ]
 
+CUTS: list[Sequence[int]] = [[], [2, 5], range(1, len(GIVEN))]
+"""Before which records batches begin."""
+
 
 def pipe(driver: TopologyTestDriver, given: list[tuple[str, Record]]) -> None:
     with driver.batch():
@@ -56,11 +62,18 @@ def pipe(driver: TopologyTestDriver, given: list[tuple[str, Record]]) -> None:
             driver.input_topic(topic).pipe_all([each])
 
 
-def answers(driver: TopologyTestDriver) -> dict[str, Any]:
-    counts = driver.output_topic("counts").read_latest_by_key()
-    late = [(each.value["amount"], dict(each.headers or [])["__streams.late.topic"]) for each in read(driver, "late")]
-    rows = [(each.key, each.value["amount"], each.value["tier"], each.value["topic"]) for each in read(driver, "out")]
-    return {"out": rows, "counts": {str(key): value for key, value in counts.items()}, "late": late}
+def answers(driver: TopologyTestDriver) -> list[dict[str, Any]]:
+    """What each case has got, whose number is the end of its keys."""
+    found: list[dict[str, Any]] = [{"out": [], "counts": {}, "late": []} for _ in CUTS]
+    for each in read(driver, "out"):
+        row = each.key[0], each.value["amount"], each.value["tier"], each.value["topic"]
+        found[int(each.key[1])]["out"].append(row)
+    for window, value in driver.output_topic("counts").read_latest_by_key().items():
+        found[int(window.key[1])]["counts"][window.key[0], *window.window] = value
+    for each in read(driver, "late"):
+        row = each.value["amount"], dict(each.headers or [])["__streams.late.topic"]
+        found[int(each.key[1])]["late"].append(row)
+    return found
 
 
 def read(driver: TopologyTestDriver, topic: str) -> list[Any]:
@@ -68,16 +81,17 @@ def read(driver: TopologyTestDriver, topic: str) -> list[Any]:
 
 
 def test_rows_go_on_in_the_order_of_their_records_wherever_batches_begin(made: Made) -> None:
-    found = []
-    for cuts in ([], [2, 5], range(1, len(GIVEN))):
-        driver = made(APPLICATION)
-        ends = [*cuts, len(GIVEN)]
-        for first, end in zip([0, *cuts], ends, strict=True):
-            pipe(driver, GIVEN[first:end])
-        found.append((answers(driver), driver.counters.late_records, driver.counters.records_dropped))
+    """Each case has a partition of its own."""
+    driver = made(APPLICATION, partitions=len(CUTS))
+    cases = [
+        ([(topic, replace(each, key=f"{each.key}{case}", partition=case)) for topic, each in GIVEN], cuts)
+        for case, cuts in enumerate(CUTS)
+    ]
+    for together in shared_batches(cases):
+        pipe(driver, together)
+    found = answers(driver)
     assert found[0] == found[1] == found[2]
-    told, late, dropped = found[0]
-    assert told["out"] == [
+    assert found[0]["out"] == [
         ("a", 1, "gold", "orders"),
         ("a", 2, None, "refunds"),
         ("b", 4, None, "orders"),
@@ -85,7 +99,8 @@ def test_rows_go_on_in_the_order_of_their_records_wherever_batches_begin(made: M
         ("a", 6, None, "refunds"),
         ("a", 7, "blue", "orders"),
     ]
-    assert (late, dropped, told["late"]) == (1, 1, [(6, b"refunds")])
+    assert found[0]["late"] == [(6, b"refunds")]
+    assert (driver.counters.late_records, driver.counters.records_dropped) == (len(CUTS), len(CUTS))
 
 
 def test_what_goes_by_the_order_of_offsets_is_refused_behind_it(made: Made) -> None:

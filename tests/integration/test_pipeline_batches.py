@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pipeline_kit import Pipeline, Record, batch, source, topology_of
+from shared_batches import shared_batches
+from shared_cases import EXAMPLES, shared
 from state_kit import key_value_store, memory_folder
 
 from streams_runtime.state.store import KeyValueStore, Updates, unstamp
@@ -75,7 +79,7 @@ def numbered(records: Sequence[Record]) -> list[Record]:
 
 
 def processed(
-    pipeline: Pipeline, batches: Sequence[Sequence[Record]]
+    pipeline: Pipeline, batches: Iterable[Sequence[Record]], partitions: int = 2
 ) -> tuple[Stored, dict[str, Any], tuple[int, int]]:
     """What stores hold in the end, what the topics have got, and the account, after the batches."""
     sub = pipeline.topology.subtopologies[0]
@@ -83,7 +87,9 @@ def processed(
     records = broken = 0
     with memory_folder() as folder, ExitStack() as stack:
         stores = {
-            spec.name: {number: stack.enter_context(key_value_store(folder, spec.name, number)) for number in range(2)}
+            spec.name: {
+                number: stack.enter_context(key_value_store(folder, spec.name, number)) for number in range(partitions)
+            }
             for spec in sub.stores
         }
         for each in batches:
@@ -98,10 +104,12 @@ def processed(
                 new = pipeline.merge(result, store, at)
                 for partition, updates in new.updates.items():
                     store[partition].write(updates, None)
+                # Rows go to the sink as they are, and through steps in the order of their times.
+                ordered = {"odds": new.rows, "big": new.rows.in_order_of_times()}
                 for emission in pipeline.runners[0].run_table(keyed.node, new.rows).emissions:  # type: ignore[arg-type]
+                    partitions_of = ordered[emission.topic].partitions.to_pylist()
                     topics[emission.topic] |= {
-                        (p, k): v
-                        for p, k, v in zip(new.rows.partitions.to_pylist(), emission.keys, emission.values, strict=True)
+                        (p, k): v for p, k, v in zip(partitions_of, emission.keys, emission.values, strict=True)
                     }
         return (
             {(name, number): contents(one) for name, all_ in stores.items() for number, one in all_.items()},
@@ -122,17 +130,28 @@ def split(records: Sequence[Record], cuts: Sequence[int]) -> list[Sequence[Recor
 
 # Each example runs queries, and shrinking a failure would run hundreds.
 @settings(
-    max_examples=6,
+    max_examples=EXAMPLES,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(st.lists(RECORDS, min_size=1, max_size=60), st.lists(st.integers(0, 60), min_size=1, max_size=3))
+@given(
+    shared(st.tuples(st.lists(RECORDS, min_size=1, max_size=60), st.lists(st.integers(0, 60), min_size=1, max_size=3)))
+)
 def test_stores_topics_and_accounts_do_not_depend_on_batches(
-    pipeline: Pipeline, records: list[Record], cuts: list[int]
+    pipeline: Pipeline, cases: list[tuple[list[Record], list[int]]]
 ) -> None:
-    log = numbered(records)
-    stores, topics, account = processed(pipeline, split(log, cuts))
-    expected_stores, expected_topics, expected_account = processed(pipeline, [log])
+    """A case has two partitions of its own."""
+    logs = [
+        numbered([replace(each, partition=2 * case + each.partition) for each in records])
+        for case, (records, _) in enumerate(cases)
+    ]
+    cut = shared_batches(
+        (log, [each % (len(log) + 1) for each in cuts]) for log, (_, cuts) in zip(logs, cases, strict=True)
+    )
+    stores, topics, account = processed(pipeline, cut, 2 * len(cases))
+    expected_stores, expected_topics, expected_account = processed(
+        pipeline, [list(chain.from_iterable(logs))], 2 * len(cases)
+    )
     assert stores == expected_stores
     assert account == expected_account
     assert topics["odds"] == expected_topics["odds"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, mistakes_of, source, topology_of
+from shared_cases import EXAMPLES, shared
 
 from streams_runtime.errors import UserCodeException
 
@@ -32,6 +34,8 @@ CALLS = {
 }
 Given = tuple[str | None, int | None, int]
 """Key, number and time (ms) of a record."""
+Case = tuple[list[Given], Sequence[int]]
+"""Records, and before which of them a batch begins."""
 
 
 def pipeline(spark: SparkSession, window: str, calls: dict[str, str], told: bool = False) -> Pipeline:
@@ -48,35 +52,44 @@ def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
     return {window: pipeline(spark, window, CALLS if window != "sessions" else calls[window]) for window in WINDOWS}
 
 
-def last(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[Any, int, int]:
-    """The sink's last record of each key, and how many records were dropped and late."""
-    found: dict[Any, Any] = {}
-    records = [
-        Record(key and key.encode(), None if a is None else json.dumps({"a": a}).encode(), offset=at, time=time)
-        for at, (key, a, time) in enumerate(given)
+def last(pipeline: Pipeline, cases: Sequence[Case]) -> tuple[list[Any], int, int]:
+    """Of each case the sink's last record of each key, and how many records of all were dropped and late."""
+    rows = [
+        (
+            [
+                Record(key and key.encode(), None if a is None else json.dumps({"a": a}).encode(), offset=at, time=time)
+                for at, (key, a, time) in enumerate(given)
+            ],
+            cuts,
+        )
+        for given, cuts in cases
     ]
     with ExitStack() as stack:
-        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
-        for key, value, time in bench.written(records, cuts):
-            found[key] = (value, time)
-        shown = {key: row for key, row in found.items() if row[0] is not None}
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology, len(cases)))
+        found = [{key: (value, time) for key, value, time in sent} for sent in bench.written_each(rows)]
+        shown = [{key: row for key, row in each.items() if row[0] is not None} for each in found]
         return shown, bench.counters.records_dropped, bench.counters.late_records
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@settings(max_examples=2)
+@settings(max_examples=EXAMPLES)
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(["a", "b", None]), st.none() | st.integers(-5, 5), st.integers(0, 25_000)),
-        min_size=1,
-        max_size=15,
+    shared(
+        st.lists(
+            st.tuples(st.sampled_from(["a", "b", None]), st.none() | st.integers(-5, 5), st.integers(0, 25_000)),
+            min_size=1,
+            max_size=15,
+        )
     )
 )
-@example([("a", 1, 9_000), ("a", 2, 14_000), ("a", 0, 11_000), ("b", None, 20_000), ("a", 4, 9_000), ("a", 5, 18_000)])
+@example(
+    [[("a", 1, 9_000), ("a", 2, 14_000), ("a", 0, 11_000), ("b", None, 20_000), ("a", 4, 9_000), ("a", 5, 18_000)]]
+)
 def test_a_class_gives_the_same_wherever_batches_begin(
-    pipelines: dict[str, Pipeline], window: str, given: list[Given]
+    pipelines: dict[str, Pipeline], window: str, cases: list[list[Given]]
 ) -> None:
-    assert last(pipelines[window], given, []) == last(pipelines[window], given, [1, *range(2, len(given), 3)])
+    in_parts = last(pipelines[window], [(given, [1, *range(2, len(given), 3)]) for given in cases])
+    assert last(pipelines[window], [(given, []) for given in cases]) == in_parts
 
 
 @pytest.mark.parametrize("cuts", [[], [1, 3]], ids=str)
@@ -84,7 +97,7 @@ def test_sessions_that_come_together_are_merged_the_earlier_one_first(
     pipelines: dict[str, Pipeline], cuts: list[int]
 ) -> None:
     given: list[Given] = [("a", 1, 9_000), ("a", 3, 9_500), ("a", 2, 14_000), ("a", 0, 11_000)]
-    shown, *_ = last(pipelines["sessions"], given, cuts)
+    (shown,), *_ = last(pipelines["sessions"], [(given, cuts)])
     ((row, _),) = shown.values()
     assert row == {"trail": {"trail": "[,1,3|,2],0", "n": 4}, "total": 6}
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pipeline_bench import Bench, batches, open_tasks
+from pipeline_bench import Bench, batches, mark, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_cases import EXAMPLES, shared
 
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key
@@ -40,6 +41,8 @@ AGGREGATE = {
 }
 Given = tuple[str, int, int | None, str | None]
 """Key, time, and the record's columns a and t."""
+Case = tuple[list[Given], list[int]]
+"""Records, and before which of them a batch begins."""
 Place = tuple[str, int | None]
 """Key, and start of the window."""
 
@@ -88,9 +91,9 @@ def seen(numbers: Sequence[int | None], texts: Sequence[str | None]) -> dict[str
     }
 
 
-def contents(bench: Bench) -> Iterator[tuple[Place, Any]]:
-    """What queries are told of the store's contents."""
-    store = bench.tasks[0].stores["s"]
+def contents(bench: Bench, task: int = 0) -> Iterator[tuple[Place, Any]]:
+    """What queries are told of the contents of a task's store."""
+    store = bench.tasks[task].stores["s"]
     shown = bench.pipeline.compiler.aggregate("s").finish_value
     if isinstance(store, KeyValueStore):
         yield from (((key.decode(), None), shown(value)) for key, value in store.scan(None, None))
@@ -126,31 +129,37 @@ records = st.lists(
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@settings(max_examples=6)
-@given(records, st.lists(st.integers(0, 20), max_size=4))
-# The first record is of the later session, and the third makes one of both.
-@example([("a", 4_000, 1, "x"), ("a", 0, 2, "y"), ("a", 2_000, 3, "zz"), ("a", 8_000, -3, "ü")], [2])
-@example([("a", 9_000, 1, "x"), ("a", 0, 2, "y"), ("a", 4_000, 3, ""), ("a", 5_000, 1, None)], [1, 2, 3])
+@settings(max_examples=EXAMPLES)
+@given(shared(st.tuples(records, st.lists(st.integers(0, 20), max_size=4))))
+@example(
+    [
+        # The first record is of the later session, and the third makes one of both.
+        ([("a", 4_000, 1, "x"), ("a", 0, 2, "y"), ("a", 2_000, 3, "zz"), ("a", 8_000, -3, "ü")], [2]),
+        ([("a", 9_000, 1, "x"), ("a", 0, 2, "y"), ("a", 4_000, 3, ""), ("a", 5_000, 1, None)], [1, 2, 3]),
+    ]
+)
 def test_what_is_kept_is_pythons_own_wherever_batches_begin(
-    pipelines: dict[str, Pipeline], kind: str, given: list[Given], cuts: list[int]
+    pipelines: dict[str, Pipeline], kind: str, cases: list[Case]
 ) -> None:
-    last: dict[Place, Any] = {}
-    with ExitStack() as stack:
-        bench = Bench(pipelines[kind], open_tasks(stack, pipelines[kind].topology))
-        for first, end in batches(len(given), cuts):
-            rows = [
+    rows = [
+        (
+            [
                 Record(key.encode(), json.dumps({"a": number, "t": text}).encode(), offset=at, time=time)
-                for at, (key, time, number, text) in enumerate(given[first:end], first)
-            ]
-            bench.store(bench.process(*rows))
-            for topic, _, key_bytes, value, *_ in bench.producer.records:
-                if topic == "out":
-                    assert key_bytes is not None
-                    place = place_of(kind, key_bytes)
-                    last.pop(place, None)
-                    last |= {} if value is None else {place: json.loads(value)}
+                for at, (key, time, number, text) in enumerate(each)
+            ],
+            cuts,
+        )
+        for each, cuts in cases
+    ]
+    with ExitStack() as stack:
+        bench = Bench(pipelines[kind], open_tasks(stack, pipelines[kind].topology, len(cases)))
+        sent = bench.written_each(rows)
         assert bench.counters.late_records == 0
-        assert dict(contents(bench)) == last == expected(kind, given)
+        for case, (each, _) in enumerate(cases):
+            held = {(key[len(mark(case)) :], start): value for (key, start), value in contents(bench, case)}
+            last = {place_of(kind, key or b""): value for key, value, _ in sent[case]}
+            shown = {place: value for place, value in last.items() if value is not None}
+            assert held == shown == expected(kind, each)
 
 
 def test_every_type_is_counted_and_collected(spark: SparkSession) -> None:

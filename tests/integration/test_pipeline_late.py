@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pipeline_bench import Bench, batches, open_tasks
+from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_batches import shared_batches
+from shared_cases import EXAMPLES, shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +26,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 Given = tuple[str | None, int, int]
 """Key, time (ms) and partition of a record."""
+Case = tuple[Sequence[Given], Iterable[int]]
+"""Records, and before which of them a batch begins."""
 Late = tuple[bytes | None, bytes | None, int, str, str]
 """Key, value, time, place, and the starts of what a late record missed."""
 
@@ -40,23 +45,32 @@ def steps(kind: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return [before, windows], [{"from": "w", "topic": "out"}]
 
 
-def late_of(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[list[Late], int]:
-    """What went to the topic of late records, and how often records came too late; values are their offsets."""
-    found: list[Late] = []
+def late_of(pipeline: Pipeline, cases: Sequence[Case]) -> tuple[list[list[Late]], int]:
+    """What of each case went to the topic of late records, and how often records of all came too late. A case has two
+    partitions, and its values are their offsets.
+    """
+    rows = [
+        (
+            [
+                Record(key and key.encode(), b'{"a": %d}' % at, partition=2 * case + partition, offset=at, time=time)
+                for at, (key, time, partition) in enumerate(given)
+            ],
+            cuts,
+        )
+        for case, (given, cuts) in enumerate(cases)
+    ]
+    found: list[list[Late]] = [[] for _ in cases]
     with ExitStack() as stack:
-        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
-        for first, end in batches(len(given), cuts):
-            rows = [
-                Record(key and key.encode(), b'{"a": %d}' % offset, partition=partition, offset=offset, time=time)
-                for offset, (key, time, partition) in enumerate(given[first:end], first)
-            ]
-            bench.store(bench.process(*rows))
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology, 2 * len(cases)))
+        for together in shared_batches(rows):
+            bench.store(bench.process(*together))
             for topic, _, key, value, time, headers in bench.producer.records:
                 if topic == "late":
                     facts = {name.removeprefix("__streams.late."): text.decode() for name, text in headers or []}
                     assert (facts["step"], facts["topic"]) == ("w", "in")
-                    found.append((key, value, time, f"{facts['partition']}@{facts['offset']}", facts["windows"]))
-        return sorted(found, key=lambda each: each[3]), bench.counters.late_records
+                    case, partition = divmod(int(facts["partition"]), 2)
+                    found[case].append((key, value, time, f"{partition}@{facts['offset']}", facts["windows"]))
+        return [sorted(each, key=lambda late: late[3]) for each in found], bench.counters.late_records
 
 
 records = st.lists(
@@ -65,40 +79,39 @@ records = st.lists(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=3)
-@given(records, st.lists(st.integers(0, 20), max_size=4))
-@example([("a", 0, 0), ("a", 30_000, 0), ("a", 9_000, 0), ("b", 20_000, 0), ("b", 22_999, 0), ("b", 24_000, 1)], [2])
-@example([(None, 90_000, 0), ("a", 20_000, 0), ("b", 12_000, 0), ("b", 12_999, 0), ("b", 14_000, 0)], [1, 3])
+@settings(max_examples=EXAMPLES)
+@given(shared(st.tuples(records, st.lists(st.integers(0, 20), max_size=4))))
+@example(
+    [
+        (
+            [("a", 0, 0), ("a", 30_000, 0), ("a", 9_000, 0), ("b", 20_000, 0), ("b", 22_999, 0), ("b", 24_000, 1)],
+            [2],
+        ),
+        ([(None, 90_000, 0), ("a", 20_000, 0), ("b", 12_000, 0), ("b", 12_999, 0), ("b", 14_000, 0)], [1, 3]),
+    ]
+)
 def test_late_records_are_the_same_wherever_batches_begin(
-    pipelines: dict[str, Pipeline], kind: str, given: list[Given], cuts: list[int]
+    pipelines: dict[str, Pipeline], kind: str, cases: list[Case]
 ) -> None:
-    found, counted = late_of(pipelines[kind], given, cuts)
-    assert (found, counted) == late_of(pipelines[kind], given, list(range(len(given))))
-    assert counted == sum(len(windows.split(",")) for *_, windows in found)
-    assert len(found) == len({place for *_, place, _ in found}), "each record once"
+    one_by_one = [(given, range(len(given))) for given, _ in cases]
+    found, counted = late_of(pipelines[kind], [*cases, *one_by_one])
+    assert found[: len(cases)] == found[len(cases) :]
+    assert counted == sum(len(windows.split(",")) for late in found for *_, windows in late)
+    for late in found:
+        assert len(late) == len({place for *_, place, _ in late}), "each record once"
 
 
 def test_a_late_record_says_which_session_it_would_have_come_to(pipelines: dict[str, Pipeline]) -> None:
     given = [("a", 20_000, 0), ("a", 12_999, 0), ("a", 13_000, 0), ("a", 30_000, 0), ("a", 7_000, 0)]
     # 12,999 has closed at 20,000: the gap and the grace after it. 13,000 has not, and 7,000 would have begun anew.
-    for cuts in ([], [1, 2, 3, 4]):
-        assert late_of(pipelines["session kept long"], given, cuts) == (
-            [
-                (b"a", b'{"a":2}', 12_999, "0@1", "12999"),
-                (b"a", b'{"a":8}', 7_000, "0@4", "7000"),
-            ],
-            2,
-        )
+    late = [(b"a", b'{"a":2}', 12_999, "0@1", "12999"), (b"a", b'{"a":8}', 7_000, "0@4", "7000")]
+    cases: list[Case] = [(given, []), (given, [1, 2, 3, 4])]
+    assert late_of(pipelines["session kept long"], cases) == ([late, late], 4)
 
 
 def test_a_record_that_only_some_sliding_windows_take_is_late_for_the_others(pipelines: dict[str, Pipeline]) -> None:
     given = [("a", 20_000, 0), ("a", 30_000, 0), ("a", 21_500, 0), ("b", 3_000, 0)]
     # At 30,000 windows that end before 26,000 have closed: [16,500, 21,500] has, [20,001, 25,001] too.
-    for cuts in ([], [1, 2, 3]):
-        assert late_of(pipelines["sliding"], given, cuts) == (
-            [
-                (b"a", b'{"a":4}', 21_500, "0@2", "20001,16500"),
-                (b"b", b'{"a":6}', 3_000, "0@3", "0"),
-            ],
-            3,
-        )
+    late = [(b"a", b'{"a":4}', 21_500, "0@2", "20001,16500"), (b"b", b'{"a":6}', 3_000, "0@3", "0")]
+    cases: list[Case] = [(given, []), (given, [1, 2, 3])]
+    assert late_of(pipelines["sliding"], cases) == ([late, late], 6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, mistakes_of, source, topology_of
+from shared_cases import EXAMPLES, shared
 
 from streams_runtime.errors import StreamsException
 
@@ -39,6 +41,8 @@ CALLS = {
 MERGING = {"trail": f"{TRAIL}, (one, other) -> concat('[', one, '|', other, ']'))", "total": "sum(a)"}
 Given = tuple[str | None, int | None, int]
 """Key, number and time (ms) of a record."""
+Case = tuple[list[Given], Sequence[int]]
+"""Records, and before which of them a batch begins."""
 
 
 def pipeline(spark: SparkSession, window: str, calls: dict[str, str], schema: str = "a BIGINT") -> Pipeline:
@@ -70,20 +74,35 @@ def last(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[Any, 
         return shown, bench.counters.records_dropped, bench.counters.late_records
 
 
+def last_of_each(pipeline: Pipeline, cases: Sequence[Case]) -> tuple[list[Any], int, int]:
+    """The same of cases that share batches; the counts are of all."""
+    with ExitStack() as stack:
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology, len(cases)))
+        found = [
+            {key: (value, time) for key, value, time in sent}
+            for sent in bench.written_each([(records(given), cuts) for given, cuts in cases])
+        ]
+        shown = [{key: row for key, row in each.items() if row[0] is not None} for each in found]
+        return shown, bench.counters.records_dropped, bench.counters.late_records
+
+
 @pytest.mark.parametrize("window", WINDOWS)
-@settings(max_examples=1)
+@settings(max_examples=EXAMPLES)
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(["a", "b", None]), st.none() | st.integers(-2, 2), st.integers(0, 25_000)),
-        min_size=1,
-        max_size=15,
+    shared(
+        st.lists(
+            st.tuples(st.sampled_from(["a", "b", None]), st.none() | st.integers(-2, 2), st.integers(0, 25_000)),
+            min_size=1,
+            max_size=15,
+        )
     )
 )
-@example([("a", 1, 9_000), ("a", 2, 14_000), ("a", 0, 11_000), ("b", 1, 20_000), ("a", 4, 9_000), ("a", 0, 18_000)])
+@example([[("a", 1, 9_000), ("a", 2, 14_000), ("a", 0, 11_000), ("b", 1, 20_000), ("a", 4, 9_000), ("a", 0, 18_000)]])
 def test_a_lambda_gives_the_same_wherever_batches_begin(
-    pipelines: dict[str, Pipeline], window: str, given: list[Given]
+    pipelines: dict[str, Pipeline], window: str, cases: list[list[Given]]
 ) -> None:
-    assert last(pipelines[window], given, []) == last(pipelines[window], given, [1, *range(2, len(given), 3)])
+    in_parts = last_of_each(pipelines[window], [(given, [1, *range(2, len(given), 3)]) for given in cases])
+    assert last_of_each(pipelines[window], [(given, []) for given in cases]) == in_parts
 
 
 @pytest.mark.parametrize("cuts", [[], [1, 3]], ids=str)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pipeline_bench import Bench, batches, open_tasks
+from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_batches import shared_batches
+from shared_cases import EXAMPLES, shared
 
 from streams_runtime.state.window_keys import LATEST, split_window_key
 from streams_runtime.state.windows import WindowStore
@@ -42,6 +45,8 @@ STEP: dict[str, Any] = {
 }
 Given = tuple[str | None, int | None, int, int]
 """Key, number, time (ms) and partition of a record."""
+Case = tuple[Sequence[Given], Iterable[int]]
+"""Records, and before which of them a batch begins."""
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +54,15 @@ def pipeline(spark: SparkSession) -> Pipeline:
     return Pipeline(spark, topology_of([source(schema="a BIGINT")], [STEP], [{"from": "around", "topic": "out"}]))
 
 
-def processed(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[Any, Any, int, int]:
-    """What the stores show, the sink's last record of each key, and how many records were dropped and late."""
+def processed(pipeline: Pipeline, cases: Sequence[Case]) -> tuple[Any, Any, int, int]:
+    """What the stores show, the sink's last record of each key, and how many records were dropped and late. A case has
+    two partitions of its own, and keys that say in which of them they are.
+    """
     last: dict[bytes | None, Any] = {}
     with ExitStack() as stack:
-        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
-        for first, end in batches(len(given), cuts):
-            rows = [
-                Record(
-                    key and f"{key}{partition}".encode(),
-                    None if number is None else json.dumps({"a": number}).encode(),
-                    partition=partition,
-                    offset=offset,
-                    time=time,
-                )
-                for offset, (key, number, time, partition) in enumerate(given[first:end], first)
-            ]
-            bench.store(bench.process(*rows))
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology, 2 * len(cases)))
+        for together in shared_batches((records(number, rows), cuts) for number, (rows, cuts) in enumerate(cases)):
+            bench.store(bench.process(*together))
             last |= {
                 key: (json.loads(value or b""), at)
                 for to, _, key, value, at, _ in bench.producer.records
@@ -73,6 +70,19 @@ def processed(pipeline: Pipeline, given: list[Given], cuts: list[int]) -> tuple[
             }
         shown = {partition: contents(task.stores["around"]) for partition, task in bench.tasks.items()}
         return shown, rounded(last), bench.counters.records_dropped, bench.counters.late_records
+
+
+def records(case: int, given: Sequence[Given]) -> list[Record]:
+    return [
+        Record(
+            key and f"{key}{2 * case + partition}".encode(),
+            None if number is None else json.dumps({"a": number}).encode(),
+            partition=2 * case + partition,
+            offset=offset,
+            time=time,
+        )
+        for offset, (key, number, time, partition) in enumerate(given)
+    ]
 
 
 def contents(store: Any) -> Any:
@@ -89,22 +99,25 @@ def rounded(found: Any) -> Any:
     return pytest.approx(found, rel=1e-9, abs=1e-9) if isinstance(found, float) else found
 
 
-@settings(max_examples=5)
+@settings(max_examples=EXAMPLES)
 @given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["a", "b", None]),
-            st.one_of(st.none(), st.integers(-5, 5)),
-            st.integers(0, 25_000),
-            st.integers(0, 1),
-        ),
-        min_size=1,
-        max_size=15,
+    shared(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["a", "b", None]),
+                st.one_of(st.none(), st.integers(-5, 5)),
+                st.integers(0, 25_000),
+                st.integers(0, 1),
+            ),
+            min_size=1,
+            max_size=15,
+        )
     )
 )
-@example([("a", 1, 9_000, 0), ("a", 2, 12_000, 0), ("a", 3, 8_000, 0), ("b", 1, 20_000, 0), ("a", 4, 9_000, 0)])
-def test_windows_are_the_same_record_by_record_and_in_one_batch(pipeline: Pipeline, given: list[Given]) -> None:
-    assert processed(pipeline, given, []) == processed(pipeline, given, list(range(0, len(given), 3)))
+@example([[("a", 1, 9_000, 0), ("a", 2, 12_000, 0), ("a", 3, 8_000, 0), ("b", 1, 20_000, 0), ("a", 4, 9_000, 0)]])
+def test_windows_are_the_same_record_by_record_and_in_one_batch(pipeline: Pipeline, cases: list[list[Given]]) -> None:
+    in_parts = processed(pipeline, [(given, range(0, len(given), 3)) for given in cases])
+    assert processed(pipeline, [(given, []) for given in cases]) == in_parts
 
 
 def test_changelog_and_sink_have_kafka_streams_keys_and_lie_where_the_key_does(pipeline: Pipeline) -> None:

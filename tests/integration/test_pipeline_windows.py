@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_batches import shared_batches
+from shared_cases import EXAMPLES, shared
 from windows_model import WindowsModel
 
 from streams_runtime.state.window_keys import LATEST, split_window_key
@@ -72,6 +73,10 @@ def missed_by(late: Sent) -> tuple[int, int, list[int]]:
     return int(facts["partition"]), int(facts["offset"]), [int(start) for start in facts["windows"].split(",")]
 
 
+Given = tuple[str, int, int, int]
+"""Key, time (ms), amount and partition of a record."""
+Case = tuple[list[Given], list[int]]
+"""Records, and before which of them a batch begins."""
 records = st.lists(
     st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 60_000), st.integers(-5, 5), st.integers(0, 1)),
     min_size=1,
@@ -80,26 +85,34 @@ records = st.lists(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=8)
-@given(records, st.lists(st.integers(0, 25), max_size=4))
-@example([("a", 0, 1, 0), ("a", 30_000, 1, 0), ("a", 9_999, 1, 0), ("b", 20_000, 1, 0)], [2])
-@example([("a", 0, 1, 0), ("a", 14_999, 1, 0), ("b", 9_999, 1, 0), ("b", 15_000, 1, 0), ("a", 1, 1, 0)], [])
-@example([("a", 9_000, 1, 0), ("a", 8_999, 1, 0), ("a", 12_000, 1, 0), ("a", 1, 2, 0)], [1, 2, 3])
+@settings(max_examples=EXAMPLES)
+@given(shared(st.tuples(records, st.lists(st.integers(0, 25), max_size=4))))
+@example(
+    [
+        ([("a", 0, 1, 0), ("a", 30_000, 1, 0), ("a", 9_999, 1, 0), ("b", 20_000, 1, 0)], [2]),
+        ([("a", 0, 1, 0), ("a", 14_999, 1, 0), ("b", 9_999, 1, 0), ("b", 15_000, 1, 0), ("a", 1, 1, 0)], []),
+        ([("a", 9_000, 1, 0), ("a", 8_999, 1, 0), ("a", 12_000, 1, 0), ("a", 1, 2, 0)], [1, 2, 3]),
+    ]
+)
 def test_windows_are_those_of_record_by_record_wherever_batches_begin(
-    pipelines: dict[str, Pipeline], kind: str, given: list[tuple[str, int, int, int]], cuts: list[int]
+    pipelines: dict[str, Pipeline], kind: str, cases: list[Case]
 ) -> None:
-    model = WindowsModel(KINDS[kind][1])
+    """A case has two partitions of its own, and keys that say in which of them they are."""
+    models = [WindowsModel(KINDS[kind][1]) for _ in cases]
+    rows: list[tuple[list[Record], list[int]]] = []
+    for number, (each, cuts) in enumerate(cases):
+        of_case = []
+        for offset, (key, time, amount, partition) in enumerate(each):
+            place = 2 * number + partition
+            models[number].process(place, key, time, amount)
+            of_case.append(record(f"{key}{place}", time, amount, place, offset))
+        rows.append((of_case, cuts))
     last: dict[tuple[str, int], tuple[int, int]] = {}
     late: list[tuple[int, int, list[int]]] = []
     with ExitStack() as stack:
-        bench = Bench(pipelines[kind], open_tasks(stack, pipelines[kind].topology))
-        bounds = sorted({0, len(given), *(cut for cut in cuts if cut < len(given))})
-        for first, end in itertools.pairwise(bounds):
-            rows = []
-            for number, (key, time, amount, partition) in enumerate(given[first:end], first):
-                model.process(partition, key, time, amount)
-                rows.append(record(f"{key}{partition}", time, amount, partition, offset=number))
-            bench.store(bench.process(*rows))
+        bench = Bench(pipelines[kind], open_tasks(stack, pipelines[kind].topology, 2 * len(cases)))
+        for together in shared_batches(rows):
+            bench.store(bench.process(*together))
             late += [missed_by(each) for each in bench.producer.records if each[0] == "late"]
             for topic, _, key_bytes, value, *_ in bench.producer.records:
                 if topic == "out":
@@ -107,14 +120,16 @@ def test_windows_are_those_of_record_by_record_wherever_batches_begin(
                     assert value is not None
                     seen = json.loads(value)
                     last[key_bytes[:-8].decode(), int.from_bytes(key_bytes[-8:])] = (seen["total"], seen["n"])
-        wanted = {(p, f"{key}{p}", start): found[:2] for (p, key, start), found in model.found.items()}
+        wanted = {
+            (p, f"{key}{p}", start): found[:2] for model in models for (p, key, start), found in model.found.items()
+        }
         earliest = {p: task.stores["windows"]._earliest_shown() for p, task in bench.tasks.items()}  # type: ignore[attr-defined]
         assert contents(bench) == {cell: found for cell, found in wanted.items() if cell[2] >= earliest[cell[0]]}
         assert last == {(key, start): found for (_, key, start), found in wanted.items()}
-        assert bench.counters.late_records == model.late
-        assert sorted(late) == sorted(model.missed)
+        assert bench.counters.late_records == sum(model.late for model in models)
+        assert sorted(late) == sorted(each for model in models for each in model.missed)
         assert {p: task.stores["windows"].latest_timestamp for p, task in bench.tasks.items()} == {  # type: ignore[attr-defined]
-            partition: model.stream_time[partition] for partition in (0, 1)
+            place: models[place // 2].stream_time[place] for place in bench.tasks
         }
 
 

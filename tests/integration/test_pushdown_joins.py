@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_batches import shared_batches
+from shared_cases import EXAMPLES, shared
 
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.source import RecordReader
@@ -89,11 +91,11 @@ def both(spark: SparkSession) -> Both:
     return {name: (one, by_spark(spark, one)) for name, one in ours.items()}
 
 
-def outcomes(one: Pipeline, batches: Sequence[Sequence[Record]]) -> list[Any]:
+def outcomes(one: Pipeline, batches: Iterable[Sequence[Record]], partitions: int = 2) -> list[Any]:
     """All that becomes of batches: what is sent, what the table holds, and what is counted."""
     found: list[Any] = []
     with ExitStack() as stack:
-        bench = Bench(one, open_tasks(stack, one.topology))
+        bench = Bench(one, open_tasks(stack, one.topology, partitions))
         for records in batches:
             outcome = bench.process(*records, policy="deadLetter", topic="letters")
             bench.store(outcome)
@@ -149,22 +151,25 @@ def records_of(keys: Sequence[bytes | None]) -> st.SearchStrategy[list[Record]]:
 
 @pytest.mark.parametrize("name", TAKEN_OVER)
 @given(data=st.data())
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_it_is_what_spark_makes_of_the_same_records(both: Both, name: str, data: st.DataObject) -> None:
-    records = data.draw(records_of(KEYS[TAKEN_OVER[name][0]]))
-    placed = list(on_their_places(records))
-    cut = data.draw(st.integers(0, len(placed)))
-    batches = [each for each in (placed[:cut], placed[cut:]) if each]
-    over, whole = both[name]
-    assert outcomes(over, batches) == outcomes(whole, batches)
+    """A case has two partitions of its own, and is one batch or two."""
+    cases = data.draw(shared(st.tuples(records_of(KEYS[TAKEN_OVER[name][0]]), st.integers(0, 14))))
+    placed = [
+        (list(on_their_places(records, 2 * case)), [cut % (len(records) + 1)])
+        for case, (records, cut) in enumerate(cases)
+    ]
+    found, expected = (outcomes(one, shared_batches(placed), 2 * len(cases)) for one in both[name])
+    assert found == expected
 
 
-def on_their_places(records: Sequence[Record]) -> Iterator[Record]:
+def on_their_places(records: Sequence[Record], first: int) -> Iterator[Record]:
+    """The records with their offsets, in the partitions from the first one on."""
     ends: dict[tuple[str, int], int] = {}
     for each in records:
         offset = ends.get((each.topic, each.partition), 0)
         ends[each.topic, each.partition] = offset + 1
-        yield Record(each.key, each.value, each.topic, each.partition, offset, each.time, each.headers)
+        yield replace(each, partition=first + each.partition, offset=offset)
 
 
 @pytest.mark.parametrize("name", TAKEN_OVER)

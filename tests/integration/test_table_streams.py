@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import timedelta
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared_batches import shared_batches
+from shared_cases import EXAMPLES, shared
 from topology_drivers import ORDERS, TOTALS, USERS, Made, document
 
 from streams_runtime.builder import StreamsBuilder, json, tumbling
@@ -193,31 +194,51 @@ def every_aggregate(spark: Any) -> Any:
         yield driver
 
 
-@settings(max_examples=5)
+def by_case(driver: TopologyTestDriver, topic: str, cases: int) -> list[list[Any]]:
+    """What each case has in the topic: key, value and time."""
+    found: list[list[Any]] = [[] for _ in range(cases)]
+    for each in driver.output_topic(topic).read_all():
+        key, case, _ = each.key.split()
+        found[int(case)].append((key, _near(each.value), each.timestamp))
+    return found
+
+
+RUNS = count()
+"""A number for each run, whose keys are its own."""
+
+
+@settings(max_examples=EXAMPLES)
 @given(
-    st.lists(
-        st.tuples(st.sampled_from("ab"), st.one_of(st.none(), st.integers(0, 4)), st.integers(0, 9)),
-        min_size=1,
-        max_size=12,
-    ),
-    st.integers(0, 2**30),
+    shared(
+        st.lists(
+            st.tuples(st.sampled_from("ab"), st.one_of(st.none(), st.integers(0, 4)), st.integers(0, 9)),
+            min_size=1,
+            max_size=12,
+        )
+    )
 )
 def test_every_aggregate_tells_after_each_record_what_it_is_in_a_batch_of_its_own(
-    every_aggregate: TopologyTestDriver, given: Sequence[tuple[str, int | None, int]], number: int
+    every_aggregate: TopologyTestDriver, cases: list[list[tuple[str, int | None, int]]]
 ) -> None:
-    driver, found = every_aggregate, []
-    for together in (True, False):
-        topic = driver.input_topic("orders")
-        with driver.batch() if together else nullcontext():
-            for key, amount, second in given:
-                at = START + timedelta(seconds=second)
-                value = {"user": key, "amount": amount}
-                topic.pipe_all([Record(f"{key}{number}{together}", value, timestamp=at)])
-        found.append([(e.key[0], _near(e.value), e.timestamp) for e in driver.output_topic("out").read_all()])
-        told = driver.output_topic("table").read_all()
-        assert [(each.key[0], _near(each.value), each.timestamp) for each in told] == found[-1]
-    assert found[0] == found[1]
-    assert len(found[0]) == len(given)
+    """Each case comes twice, in one batch and record by record; keys say which one they are of."""
+    driver, run = every_aggregate, next(RUNS)
+    both = [(each, cuts) for cuts in ([], range(12)) for each in cases]
+    rows = [
+        (
+            [
+                Record(f"{key} {number} {run}", {"user": key, "amount": amount}, START + timedelta(seconds=second))
+                for key, amount, second in each
+            ],
+            cuts,
+        )
+        for number, (each, cuts) in enumerate(both)
+    ]
+    for together in shared_batches(rows):
+        driver.input_topic("orders").pipe_all(together)
+    out, table = (by_case(driver, topic, len(both)) for topic in ("out", "table"))
+    assert out == table
+    assert out[: len(cases)] == out[len(cases) :]
+    assert [len(told) for told in out] == [len(each) for each, _ in both]
 
 
 def _near(value: dict[str, Any]) -> dict[str, Any]:
