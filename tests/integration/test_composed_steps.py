@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pipeline_bench import batches
+from shared_cases import batches
 from steps_model import Model
 from topologies_made import FORMATS, REFUSED, Chain, Made, add_chain, covering, cuts_of, made_of, pairs, records_for
 from topologies_played import Application, differences

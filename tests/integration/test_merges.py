@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from shared_batches import shared_batches
+from shared_cases import shared_batches
 from topology_drivers import ORDERS, USERS, Made, document
 
 from streams_runtime.errors import InvalidApplicationException

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pipeline_kit import Pipeline, Record, batch, source, topology_of
-from shared_batches import shared_batches
-from shared_cases import EXAMPLES, shared
+from shared_cases import EXAMPLES, shared, shared_batches
 from state_kit import key_value_store, memory_folder
 
 from streams_runtime.state.store import KeyValueStore, Updates, unstamp

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pipeline_bench import Bench, batches, open_tasks
+from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_cases import batches
 from topology_drivers import ORDERS, Made, document
 
 from streams_runtime.errors import InvalidApplicationException, UnknownStateStoreException

@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from case_marks import mark
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pipeline_bench import Bench, batches, mark, open_tasks
+from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
-from shared_cases import EXAMPLES, shared
+from shared_cases import EXAMPLES, batches, shared
 
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key

@@ -11,8 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
-from shared_batches import shared_batches
-from shared_cases import EXAMPLES, shared
+from shared_cases import EXAMPLES, shared, shared_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
-from shared_batches import shared_batches
-from shared_cases import EXAMPLES, shared
+from shared_cases import EXAMPLES, shared, shared_batches
 
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.source import RecordReader

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared_batches import shared_batches
-from shared_cases import EXAMPLES, shared
+from shared_cases import EXAMPLES, shared, shared_batches
 from topology_drivers import ORDERS, TOTALS, USERS, Made, document
 
 from streams_runtime.builder import StreamsBuilder, json, tumbling

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from case_marks import BY_TIME, Marks, Row
-from pipeline_bench import Case, Sinks, batches, sinks_apart, together
+from pipeline_bench import Case, Sinks, sinks_apart, together
 from pipeline_kit import Pipeline, Record
+from shared_cases import batches
 from state_kit import memory_folder
 
 from streams_runtime.tasks.unreadable import ErrorPolicy

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, zip_longest
 
 from case_marks import BY_KEY, Marks, Row, separated
 from pipeline_kit import Pipeline, Record, batch
+from shared_cases import batches, shared_batches
 from state_kit import memory_folder
 
 from streams_runtime.state.directory import StateDirectory
@@ -71,26 +71,15 @@ class Bench:
         return found
 
 
-def batches(records: int, cuts: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """First and end of each batch of so many records that are cut before these."""
-    return pairwise(sorted({0, records, *(cut for cut in cuts if cut < records)}))
-
-
 def together(cases: Sequence[Case], marks: Marks, partitions: int = 1) -> Iterator[list[Record]]:
-    """The batches of cases that share them, so that there are as few as the longest case has: the first part of each
-    case, then the second of each, and so on. Each case has marks, and so many partitions, of its own.
-    """
-    parts = [
-        [
-            [
-                replace(marks.put(case, each), partition=case * partitions + each.partition)
-                for each in records[first:end]
-            ]
-            for first, end in batches(len(records), cuts)
-        ]
+    """The batches that cases share when each has marks, and so many partitions, of its own."""
+    return shared_batches(
+        (
+            [replace(marks.put(case, each), partition=case * partitions + each.partition) for each in records],
+            cuts,
+        )
         for case, (records, cuts) in enumerate(cases)
-    ]
-    return ([each for part in some for each in part] for some in zip_longest(*parts, fillvalue=[]))
+    )
 
 
 def sinks_apart(sinks: Sinks, marks: Marks, cases: int) -> list[Sinks]:

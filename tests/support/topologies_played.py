@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline_bench import batches
+from shared_cases import batches
 from state_kit import memory_folder
 from steps_model import Given, Model, Written
 from steps_model.compare import alike

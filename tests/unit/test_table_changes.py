@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipeline_bench import batches
 from pipeline_kit import Record, json, loaded, topology_of
+from shared_cases import batches
 from table_trees import KINDS, RECORDS, TREES, Given, Tree, in_partitions, joined, renamed, steps_of, table, topics_of
 from tables_model import TablesModel
 
