@@ -69,7 +69,7 @@ def totals(amounts: range) -> dict[str, dict[str, int]]:
 def executors(app: Application, phase: str = "Running") -> dict[str, Any]:
     """The executors' pods in a phase, by name."""
     found = app.cluster.find("pods", app.namespace, f"{LABEL}={app.name}")
-    return {each["metadata"]["name"]: each for each in found["items"] if each["status"].get("phase") == phase}
+    return {each["metadata"]["name"]: each for each in found if each["status"].get("phase") == phase}
 
 
 def test_executors_as_pods_compute_may_be_killed_and_leave_nothing_behind(

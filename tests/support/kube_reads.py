@@ -33,7 +33,12 @@ _RESOURCES = {
     "apis/streamsoperator.io/v1alpha1": ("streamsapplications",),
 }
 _PATHS = {name: path for path, names in _RESOURCES.items() for name in names}
-_SHORT = {"crd": "customresourcedefinitions", "streamsapp": "streamsapplications"}
+_SHORT = {
+    "crd": "customresourcedefinitions",
+    "pdb": "poddisruptionbudgets",
+    "pvc": "persistentvolumeclaims",
+    "streamsapp": "streamsapplications",
+}
 # Seconds between two reads. Tests read in loops until something has happened, on the processors that it happens on.
 _APART = 0.05
 _TIMEOUT = 20.0
