@@ -75,9 +75,9 @@ jvm: $(PROJECT_STAMP)
 demo: install
 	@$(PYTHON) examples/demo.py
 
-# Four lanes (tests/support/lanes.py), two at a time: clients, what waits for an API server, what computes with Spark, the rest.
+# Five lanes (tests/support/lanes.py), three at a time: Spark, what waits for an API server, the rest, clients, Kafka Streams.
 test: install
-	@$(PYTHON) -m pytest -n 2 --dist loadscope
+	@$(PYTHON) -m pytest -n 3 --dist loadscope
 
 test-unit: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit

@@ -35,7 +35,7 @@ RECORDS = [(f"{'ab'[at % 3 % 2]}", value, (at * 7919) % 23) for at, value in enu
 
 
 @pytest.fixture(scope="module")
-def driver(spark: SparkSession) -> Iterator[TopologyTestDriver]:
+def played(spark: SparkSession) -> Iterator[TopologyTestDriver]:
     sources = [
         {
             "name": "in",
@@ -52,19 +52,19 @@ def driver(spark: SparkSession) -> Iterator[TopologyTestDriver]:
         yield made
 
 
-def run(driver: TopologyTestDriver, number: int, cuts: Sequence[int]) -> dict[str, dict[Any, Any]]:
+def run(played: TopologyTestDriver, number: int, cuts: Sequence[int]) -> dict[str, dict[Any, Any]]:
     """What each step comes to, by key or by window; each run has keys and hours of its own."""
     begin = START + timedelta(hours=number)
     for start, end in pairwise([0, *cuts, len(RECORDS)]):
-        with driver.batch():
+        with played.batch():
             for key, value, second in RECORDS[start:end]:
                 columns = {"d": value, "more": [value, None, 0.1]}
                 at = begin + timedelta(seconds=second)
-                driver.input_topic("in").pipe(f"{key}{number}", columns, timestamp=at)
-            driver.input_topic("in").pipe(f"c{number}", {"d": None}, timestamp=begin)
+                played.input_topic("in").pipe(f"{key}{number}", columns, timestamp=at)
+            played.input_topic("in").pipe(f"c{number}", {"d": None}, timestamp=begin)
     found: dict[str, dict[Any, Any]] = {}
     for name in STEPS:
-        rows = driver.output_topic(f"{name}-out").read_all()
+        rows = played.output_topic(f"{name}-out").read_all()
         latest = {plain(each.key, begin): each.value for each in rows}
         found[name] = {key: value for key, value in latest.items() if value is not None}
     return found
@@ -86,9 +86,9 @@ def merging_sessions(key: str) -> dict[tuple[int, int], float]:
     return there
 
 
-def test_doubles_are_added_record_by_record_in_every_window_wherever_batches_begin(driver: TopologyTestDriver) -> None:
-    whole = run(driver, 0, [])
-    assert run(driver, 1, [4, 5, 11]) == whole
+def test_doubles_are_added_record_by_record_in_every_window_wherever_batches_begin(played: TopologyTestDriver) -> None:
+    whole = run(played, 0, [])
+    assert run(played, 1, [4, 5, 11]) == whole
     for key in "ab":
         mine = [value for each, value, _ in RECORDS if each == key]
         assert whole["by-key"][key]["total"] == reduce(add, mine, 0.0)
@@ -106,23 +106,23 @@ def test_doubles_are_added_record_by_record_in_every_window_wherever_batches_beg
 
 
 def test_what_json_has_no_number_for_is_left_out_where_it_comes_and_text_where_it_is_computed(
-    driver: TopologyTestDriver,
+    played: TopologyTestDriver,
 ) -> None:
-    before = driver.counters.deserialization_errors
-    topic, sums = driver.input_topic("in"), driver.output_topic("by-key-out")
+    before = played.counters.deserialization_errors
+    topic, sums = played.input_topic("in"), played.output_topic("by-key-out")
     at = START + timedelta(days=1)
     sums.read_all()
-    with driver.batch():
+    with played.batch():
         for value in (b'{"d":NaN}', b'{"d":-Infinity}', b'{"d":1e400}', b'{"d":1.5}'):
             topic.pipe("good", value, timestamp=at)
         topic.pipe("huge", {"d": 1.7e308}, timestamp=at)
-    with driver.batch():
+    with played.batch():
         topic.pipe("huge", {"d": 1.7e308}, timestamp=at)
         topic.pipe("good", {"d": 1.5}, timestamp=at)
-    assert driver.counters.deserialization_errors - before == 3
-    with driver.batch():
+    assert played.counters.deserialization_errors - before == 3
+    with played.batch():
         topic.pipe("huge", {"d": 1.0}, timestamp=at)
     rows = sums.read_latest_by_key()
     assert rows["good"] == {"total": 3.0, "mean": 1.5, "spread": 0.0}
     assert rows["huge"] == {"total": "Infinity", "mean": "Infinity", "spread": "Infinity"}
-    assert driver.store("by-key").get("huge") == rows["huge"]
+    assert played.store("by-key").get("huge") == rows["huge"]

@@ -45,39 +45,39 @@ def text(on: str = '"upper(carrier)"', policy: str = "fail") -> str:
 
 
 @pytest.fixture(scope="module")
-def driver(spark: SparkSession) -> Iterator[TopologyTestDriver]:
+def played(spark: SparkSession) -> Iterator[TopologyTestDriver]:
     del spark
-    with TopologyTestDriver(text(), partitions={"flights": 2, "airlines": 3}) as driver:
-        yield driver
+    with TopologyTestDriver(text(), partitions={"flights": 2, "airlines": 3}) as played:
+        yield played
 
 
 def flight(carrier: str | None, origin: str | None = None) -> dict[str, Any]:
     return {"carrier": carrier, "origin": origin}
 
 
-def test_a_global_table_is_looked_up_in_by_an_expression_whatever_the_records_key(driver: TopologyTestDriver) -> None:
-    flights, airlines, airports = (driver.input_topic(topic) for topic in ("flights", "airlines", "airports"))
-    placed = driver.output_topic("placed")
+def test_a_global_table_is_looked_up_in_by_an_expression_whatever_the_records_key(played: TopologyTestDriver) -> None:
+    flights, airlines, airports = (played.input_topic(topic) for topic in ("flights", "airlines", "airports"))
+    placed = played.output_topic("placed")
     airlines.pipe_all([("AA", {"name": "American"}), ("UA", {"name": "United"}), ("DL", {"name": "Delta"})])
     airports.pipe("JFK", "New York")
-    before = driver.counters.records_dropped
+    before = played.counters.records_dropped
     some = [("k", flight("aa", "JFK")), (None, flight("ua", "XXX")), ("k", flight("dl")), ("k", flight("zz", "JFK"))]
     flights.pipe_all(some)
     found = sorted((each.key is None, each.value["airline"], each.value["at"]) for each in placed.read_all())
     assert found == [(False, "American", "New York"), (False, "Delta", None), (True, "United", None)]
     # A lookup of nothing is dropped by an inner join, as a record without a value is; not to be there is no such thing.
-    assert driver.counters.records_dropped - before == 2  # by the count, which takes no null keys
+    assert played.counters.records_dropped - before == 2  # by the count, which takes no null keys
     flights.pipe_all([("k", flight(None)), ("k", None)])
     assert placed.empty
-    assert driver.counters.records_dropped - before == 4
-    assert driver.store("counted").get("New York") == {"n": 1}
+    assert played.counters.records_dropped - before == 4
+    assert played.store("counted").get("New York") == {"n": 1}
 
 
-def test_changes_of_a_global_table_are_seen_by_what_comes_later(driver: TopologyTestDriver) -> None:
+def test_changes_of_a_global_table_are_seen_by_what_comes_later(played: TopologyTestDriver) -> None:
     flights, airlines, placed = (
-        driver.input_topic("flights"),
-        driver.input_topic("airlines"),
-        driver.output_topic("placed"),
+        played.input_topic("flights"),
+        played.input_topic("airlines"),
+        played.output_topic("placed"),
     )
     airlines.pipe("HA", {"name": "Hawaiian"})
     flights.pipe("k", flight("HA"))
@@ -86,19 +86,19 @@ def test_changes_of_a_global_table_are_seen_by_what_comes_later(driver: Topology
     airlines.pipe("HA", None)
     flights.pipe("k", flight("HA"))
     assert [each.value["airline"] for each in placed.read_all()] == ["Hawaiian", "Aloha"]
-    with driver.batch():
+    with played.batch():
         flights.pipe("k", flight("AS"))
         airlines.pipe("AS", {"name": "Alaska"})  # the table first, whatever came first
     assert [each.value["airline"] for each in placed.read_all()] == ["Alaska"]
 
 
-def test_a_global_store_is_read_as_one_partition_however_many_its_topic_has(driver: TopologyTestDriver) -> None:
-    airlines = driver.input_topic("airlines")
+def test_a_global_store_is_read_as_one_partition_however_many_its_topic_has(played: TopologyTestDriver) -> None:
+    airlines = played.input_topic("airlines")
     airlines.pipe_all([(key, {"name": key.lower()}) for key in ("VA", "VB", "VC", "VD")])
-    before = driver.counters.records_dropped
+    before = played.counters.records_dropped
     airlines.pipe(None, {"name": "nobody"})
-    assert driver.counters.records_dropped == before + 1
-    store = driver.store("airlines")
+    assert played.counters.records_dropped == before + 1
+    store = played.store("airlines")
     assert store.get("VC") == {"name": "vc"}
     with store.range("VB", "VD") as found:
         assert [key for key, _ in found] == ["VB", "VC", "VD"]
@@ -106,12 +106,12 @@ def test_a_global_store_is_read_as_one_partition_however_many_its_topic_has(driv
 
 
 def test_a_record_of_a_global_table_that_cannot_be_read_is_told_or_left_out(
-    driver: TopologyTestDriver, spark: SparkSession
+    played: TopologyTestDriver, spark: SparkSession
 ) -> None:
     del spark
     with pytest.raises(DeserializationException, match="airlines-"):
-        driver.input_topic("airlines").pipe("BR", b"no json")
-    assert driver.store("airlines").get("BR") is None
+        played.input_topic("airlines").pipe("BR", b"no json")
+    assert played.store("airlines").get("BR") is None
     with TopologyTestDriver(text(policy="continue")) as lenient:
         lenient.input_topic("airlines").pipe_all([("BR", {"name": "a"}), ("BR", b"no json"), ("BS", {"name": "b"})])
         assert lenient.store("airlines").get("BR") == {"name": "a"}

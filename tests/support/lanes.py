@@ -1,4 +1,4 @@
-"""Pytest plugin: four lanes for `--dist loadscope`, by what a test waits for, each for one worker.
+"""Pytest plugin: five lanes for `--dist loadscope`, by what a test waits for, each for one worker.
 
 Each lane has what its tests share once: a node, a Spark session, a broker. As many lanes are under way as there are
 workers; each takes the next one when it is through.
@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-CLIENTS, PODS, SPARK, REST = "clients", "pods", "spark", "rest"
-LANES = (CLIENTS, PODS, SPARK, REST)
-"""In this order they are taken: two workers are then through at about the same time."""
+CLIENTS, PODS, SPARK, ORACLE, REST = "clients", "pods", "spark", "oracle", "rest"
+LANES = (SPARK, PODS, REST, CLIENTS, ORACLE)
+"""In this order they are taken: those that take longest first, so that workers are through at about the same time."""
 
+_KAFKA_STREAMS = "driver"  # its own TopologyTestDriver
 _OF_PODS = frozenset({"api_server", "node", "shared_clusters", "cluster"})
 _FILE = "lanes_file"
 
@@ -27,7 +28,7 @@ _FILE = "lanes_file"
 def lane_of(fixtures: Collection[str], markers: Collection[str]) -> str:
     """The lane of a test that asks for these fixtures, by itself or through others, and has these markers."""
     if "spark" in fixtures or "spark" in markers:
-        return CLIENTS if "broker" in fixtures else SPARK
+        return CLIENTS if "broker" in fixtures else ORACLE if _KAFKA_STREAMS in fixtures else SPARK
     return REST if _OF_PODS.isdisjoint(fixtures) else PODS
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lanes
 import pytest
-from lanes import CLIENTS, PODS, REST, SPARK, lane_of
+from lanes import CLIENTS, ORACLE, PODS, REST, SPARK, lane_of
 
 TESTS = """
 import pytest
@@ -32,6 +32,8 @@ def test_marked(): pass
         (["broker", "spark"], ["integration"], CLIENTS),
         (["spark", "api_server"], [], SPARK),
         ([], ["spark"], SPARK),
+        (["spark", "driver"], [], ORACLE),
+        (["driver"], [], REST),
         (["broker", "api_server"], ["cluster"], PODS),
         (["node"], ["e2e"], PODS),
         (["broker"], ["integration"], REST),
