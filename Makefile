@@ -79,8 +79,9 @@ demo: install
 test: install
 	@$(PYTHON) -m pytest -n 3 --dist loadscope
 
+# Generated tests try a few examples here, and all of them in `make test`.
 test-unit: $(PROJECT_STAMP)
-	@$(PYTHON) -m pytest -n auto --dist loadfile tests/unit
+	@STREAMSAPP_TEST_EXAMPLES=10 $(PYTHON) -m pytest -n auto --dist loadfile tests/unit
 
 test-parts: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/parts

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from example_counts import examples
 from kept_logs import logs_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _LONGEST_NAME = 40
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 # Examples take as long as a loaded machine lets them; the run's own time limit ends a hang.
-hypothesis.settings.register_profile("project", deadline=None)
+hypothesis.settings.register_profile("project", deadline=None, max_examples=examples(100))
 # A check judges the change in hand: the examples that it tries are the same each time. All other runs try new ones.
 hypothesis.settings.register_profile("check", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("check" if os.environ.get("CI") == "true" else "project")

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ KINDS: dict[pa.DataType, st.SearchStrategy[Any]] = {
 }
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data(), FUNCTIONS, MOST, st.sampled_from(list(KINDS)), CUTS)
 def test_lists_do_not_depend_on_batches(
     data: st.DataObject, function: str, most: int, kind: Any, cuts: list[int]
@@ -87,7 +88,7 @@ def test_lists_do_not_depend_on_batches(
     ]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data(), FUNCTIONS, MOST, st.lists(st.none() | st.integers(0, 4), max_size=12))
 def test_sessions_that_become_one_have_their_values_in_the_order_of_offsets(
     data: st.DataObject, function: str, most: int, known: list[int | None]

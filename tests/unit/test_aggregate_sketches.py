@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ ROUNDING = 1e-9
 WHICH = st.sampled_from(["0", "0.1", "0.25", ".5", "0.95", "0.99", "0.999999", "1", "1.0"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(WHICH, st.lists(DOUBLES | st.integers(-20, 20).map(float), min_size=1, max_size=60), CUTS, st.randoms())
 @example("0.07", [float(number) for number in range(1, 101)], [7, 20], random.Random(0))
 def test_a_percentile_is_within_its_bound_of_the_exact_one_wherever_batches_begin(
@@ -85,7 +86,7 @@ def test_percentiles_of_many_values_are_within_their_bound() -> None:
         assert percentile(which).finish_value(value)["p"] == pytest.approx(exact(which, values.tolist()), rel=ERROR)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(DOUBLES, DOUBLES)
 def test_buckets_are_in_the_order_of_their_values(one: float, other: float) -> None:
     smaller, larger = buckets_of(np.array(sorted([one, other])))
@@ -95,7 +96,7 @@ def test_buckets_are_in_the_order_of_their_values(one: float, other: float) -> N
     assert lower <= higher
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(CUTS, st.integers(0, 1000))
 def test_too_many_buckets_cost_the_smallest_values_only_whatever_their_order(cuts: list[int], seed: int) -> None:
     values = [1.03**number for number in range(-1500, 1500)]
@@ -165,7 +166,7 @@ def test_a_count_of_different_values_is_within_three_standard_errors(count: int)
     assert len(value) < 2900
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.sampled_from([0, 5, 100, 384, 386, 1000, 5000]), st.integers(0, 3), CUTS, st.integers(0, 1000))
 def test_a_count_of_different_values_does_not_depend_on_batches(
     count: int, times: int, cuts: list[int], seed: int

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -146,7 +147,7 @@ def fold(function: str, kind: pa.DataType, values: Sequence[Any], cuts: Sequence
 CUTS = st.lists(st.integers(0, 50), max_size=5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data(), st.sampled_from(["min", "max"]), st.sampled_from(KINDS), CUTS)
 def test_min_and_max_do_not_depend_on_batches(data: st.DataObject, function: str, kind: Any, cuts: list[int]) -> None:
     values = data.draw(st.lists(st.none() | VALUES[kind], max_size=20))
@@ -156,7 +157,7 @@ def test_min_and_max_do_not_depend_on_batches(data: st.DataObject, function: str
 DOUBLES = st.floats(-1e9, 1e9) | st.sampled_from([0.1, 0.2, 0.3, 1e16, -1e16, 1.0])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data(), st.sampled_from(["sum", "avg", "count"]), st.sampled_from([pa.int64(), pa.float64()]), CUTS)
 def test_sum_avg_and_count_do_not_depend_on_batches(
     data: st.DataObject, function: str, kind: Any, cuts: list[int]
@@ -168,7 +169,7 @@ def test_sum_avg_and_count_do_not_depend_on_batches(
     assert fold(function, pa.int64() if function == "count" else kind, values, cuts) == [partial(function, values)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data(), st.sampled_from(["first", "last"]), st.sampled_from(KINDS), CUTS)
 def test_first_and_last_do_not_depend_on_batches(
     data: st.DataObject, function: str, kind: Any, cuts: list[int]
@@ -177,7 +178,7 @@ def test_first_and_last_do_not_depend_on_batches(
     assert fold(function, kind, values, cuts) == [partial(function, values)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(["first", "last"]), st.permutations(range(6)), st.integers(0, 6))
 def test_first_and_last_of_two_sessions_are_those_by_their_offsets(function: str, offsets: list[int], cut: int) -> None:
     state = state_of(("x", function, pa.int64()))
@@ -204,7 +205,7 @@ SPREADS = {
 }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(list(SPREADS)), st.lists(st.none() | THOUSANDTHS, max_size=20), CUTS)
 @example("stddev", [1e9 + 1, 1e9 + 2, 1e9 + 3], [1, 2])
 @example("stddev", [0.1, 0.2, 0.3, 0.7], [1])
@@ -223,7 +224,7 @@ def test_variances_do_not_depend_on_batches(function: str, values: list[float | 
     assert state.finish_value(state.encode(parts)[0]) == {"x": found}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data(), st.sampled_from(KINDS))
 def test_state_comes_back_from_json_as_it_was(data: st.DataObject, kind: Any) -> None:
     state = state_of(("m", "max", kind), ("a", "avg", pa.float64()), ("n", "count", pa.int64()))
@@ -333,7 +334,7 @@ def test_the_average_of_nothing_is_null() -> None:
     assert state.finish_value(b'{"a":null}') == {"a": None}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.data(), st.sampled_from(KINDS))
 def test_one_value_is_finished_as_a_column_is(data: st.DataObject, kind: Any) -> None:
     state = state_of(("m", "max", kind), ("a", "avg", pa.float64()))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_kit import topology_of
@@ -61,7 +62,7 @@ def batches(logs: Logs, limit: int) -> list[list[TopicPartition]]:
 
 
 @given(LOGS, st.integers(1, 50))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_batches_one_after_the_other_have_the_order_of_one(times: dict[str, list[int]], limit: int) -> None:
     logs = Logs({TopicPartition(topic, 0): each for topic, each in times.items()})
     made = batches(logs, limit)
@@ -133,7 +134,7 @@ MANY_LOGS = st.dictionaries(
 
 
 @given(MANY_LOGS, st.integers(1, 60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_tasks_that_meet_behind_a_repartition_topic_are_read_up_to_one_moment(
     times: dict[TopicPartition, list[int]], limit: int
 ) -> None:

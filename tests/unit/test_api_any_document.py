@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [found for key, inner in items for found in ((*above, key), *places(inner, (*above, key)))]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_reading_never_fails_whatever_stands_in_a_field(data: st.DataObject) -> None:
     document = copy.deepcopy(BASE)
@@ -87,7 +88,7 @@ def test_the_document_that_is_changed_is_valid_by_itself() -> None:
     assert read_application(BASE).mistakes == ()
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.text(max_size=40))
 def test_reading_never_fails_whatever_the_text_is(text: str) -> None:
     reading = read_application(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ def together(one: pa.Table, other: pa.Table) -> pa.Table:
     return pa.table({"v": pc.binary_join_element_wise(one["v"], other["v"], "")})
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(-5, 4)), max_size=30))
 @example([(0, 0), (0, 1), (1, 2), (2, -1), (3, 4), (1, 0)])
 def test_each_link_has_what_the_links_before_it_and_its_own_row_come_to(given: list[tuple[int, int]]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from dedupe_model import DedupeModel
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from state_kit import memory_folder
@@ -148,7 +149,7 @@ def test_partitions_know_nothing_of_each_other() -> None:
 records = st.lists(st.tuples(st.sampled_from(["a", "a", "b", "ab", None]), st.integers(0, 60)), min_size=1, max_size=30)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.integers(1, 12), records, st.lists(st.integers(0, 30), max_size=6), st.booleans())
 @example(5, [("a", 0), ("b", 11), ("a", 0), ("a", 0), ("b", 10)], [2, 3], True)
 @example(5, [("a", 0), ("b", 10), ("a", 0), ("a", 5), ("a", 6)], [2], True)

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.data(), st.sampled_from(list(COLUMNS)), st.integers(0, 5))
 def test_a_column_becomes_what_the_serde_writes_for_each_value(data: st.DataObject, name: str, cut: int) -> None:
     kind, values = COLUMNS[name]

@@ -10,6 +10,7 @@ from operator import add
 import numpy as np
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def shown(columns: Columns) -> str:
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(lists=LISTS, cut=st.integers(0, 6))
 def test_what_a_key_comes_to_does_not_depend_on_where_a_batch_ends(
     name: str, lists: list[list[float]], cut: int
@@ -58,7 +59,7 @@ def test_what_a_key_comes_to_does_not_depend_on_where_a_batch_ends(
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(values=st.lists(DOUBLES, max_size=12), cut=st.integers(0, 12))
 def test_parts_are_added_one_after_the_other_and_told_after_each(name: str, values: list[float], cut: int) -> None:
     kind = KINDS[name]

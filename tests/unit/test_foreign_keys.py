@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from example_counts import examples
 from foreign_keys_played import LEFT, RIGHT, Played
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -162,7 +163,7 @@ def expected(kind: str, filtered: bool, steps: Sequence[Step]) -> dict[bytes, An
 
 @pytest.mark.parametrize("filtered", [False, True])
 @pytest.mark.parametrize("kind", ["inner", "left"])
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(STEPS, st.sampled_from([(1, 1), (2, 3), (3, 1)]))
 @example(LATE_ANSWER, (1, 1))
 @example(THERE_AND_BACK, (1, 1))

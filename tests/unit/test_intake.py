@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 from confluent_kafka import Message
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -458,7 +459,7 @@ ACTIONS = st.sampled_from(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.lists(st.tuples(ACTIONS, st.sampled_from([A0, A1, B0]), st.integers(1, 60)), max_size=40))
 def test_every_record_is_processed_once_and_in_order_whatever_happens(
     steps: list[tuple[str, TopicPartition, int]],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ def by_a_loop(rows: Sequence[Row], changes: Keyed, stores: dict[int, Store], rec
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ROWS, ROWS, st.data(), st.booleans())
 def test_each_record_meets_what_the_table_holds_when_its_turn_comes(
     rows: list[Row], changed: list[Row], data: st.DataObject, left: bool
@@ -96,7 +97,7 @@ def test_each_record_meets_what_the_table_holds_when_its_turn_comes(
     assert found.drop_columns([MATCH]).to_pylist() == records.take(pa.array(kept, pa.int64())).to_pylist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("ab"), ROWS), min_size=1, max_size=3))
 def test_numbers_of_turns_sort_as_places_do(given: list[tuple[str, list[Row]]]) -> None:
     several = [([at for at, *_ in rows], pa.table(placed(topic, rows))) for topic, rows in given]

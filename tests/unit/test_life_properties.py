@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from example_counts import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -189,5 +190,5 @@ class Lives(RuleBasedStateMachine):
             assert self.stage.life.close(LONG)
 
 
-Lives.TestCase.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+Lives.TestCase.settings = settings(max_examples=examples(50), stateful_step_count=25, deadline=None)
 TestLives = Lives.TestCase

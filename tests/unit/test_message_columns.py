@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_kit import contents, key_value_store, memory_folder
@@ -54,7 +55,7 @@ def as_dict(latest: Latest) -> dict[bytes, tuple[bytes | None, int]]:
 
 
 @given(records=RECORDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_last_record_of_each_key_is_taken_with_its_value_and_its_time(records: list[Record]) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch, laid_out(records, monkeypatch) as messages:
         found = latest_of(messages)
@@ -84,7 +85,7 @@ def latest(contents: dict[bytes, bytes | None], time: int) -> Latest:
 
 
 @given(st.lists(st.dictionaries(st.sampled_from([b"", b"a", b"b", b"c" * 40]), BYTES), min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_of_several_parts_a_later_one_wins(parts: list[dict[bytes, bytes | None]]) -> None:
     found = merged([latest(each, time) for time, each in enumerate(parts)])
     expected = {key: (value, time) for time, each in enumerate(parts) for key, value in each.items()}
@@ -101,14 +102,14 @@ def test_a_file_of_them_is_what_a_store_holds() -> None:
 
 
 @given(st.lists(BYTES | st.binary(min_size=50, max_size=90), max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_copy_is_equal(contents: list[bytes | None]) -> None:
     array = pa.array(contents, pa.large_binary())
     assert bytes_at(*where(array)).equals(array)
 
 
 @given(st.lists(st.integers(500, 2000), min_size=20, max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_copy_takes_just_the_room_that_it_needs(sizes: list[int]) -> None:
     lying = where(pa.array([b"x" * size for size in sizes], pa.large_binary()))
     pool = pa.default_memory_pool()

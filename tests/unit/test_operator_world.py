@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from operator_world import NAME, TOPICS, World, resource
@@ -84,7 +85,7 @@ def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) 
     return world
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(script, kills)
 @example([("fail", 0), ("remove", 0), ("suspend", 0), ("resume", 0)], [])
 def test_the_end_is_the_same_wherever_the_operator_is_killed(
@@ -93,7 +94,7 @@ def test_the_end_is_the_same_wherever_the_operator_is_killed(
     assert lived(steps, killed_after, patient=True).end_state() == lived(steps, [], patient=True).end_state()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(script, kills)
 @example([("nonce", 0), ("fail", 0)], [17])
 @example([("suspend", 0), ("ask", 2), ("resume", 0)], [17])
@@ -110,7 +111,7 @@ def test_things_that_happen_at_once_end_with_the_pods_that_were_asked_for(
             assert pod.digest == world.digest or "ERROR" in entries.values()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(script, kills)
 def test_a_settled_application_is_left_alone(steps: list[tuple[str, int]], killed_after: list[int]) -> None:
     world = lived(steps, killed_after, patient=False)
@@ -120,7 +121,7 @@ def test_a_settled_application_is_left_alone(steps: list[tuple[str, int]], kille
     assert (world.writes, len(world.events)) == (written, told)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(script, kills, st.booleans(), st.sampled_from(["Retain", "Delete"]))
 def test_deletion_always_ends(
     steps: list[tuple[str, int]], killed_after: list[int], brokers_up: bool, policy: str
@@ -136,7 +137,7 @@ def test_deletion_always_ends(
     assert world.on_brokers == (set() if policy == "Delete" and brokers_up else set(TOPICS))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(kills, st.lists(st.sampled_from(["down", "up", "lose", "nonce", "restart"]), max_size=8))
 def test_manual_set_up_calls_init_once_for_each_nonce_and_makes_nothing_else(
     killed_after: list[int], steps: list[str]

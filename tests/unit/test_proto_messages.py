@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,7 +78,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(ROWS)
 def test_a_row_is_read_as_it_was_written(row: dict[str, Any]) -> None:
     kind = message_type(ALL, None)
@@ -131,7 +132,7 @@ def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
     return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_any_bytes_are_a_row_or_unreadable_and_never_a_defect(data: st.DataObject) -> None:
     for text, row in (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from changelog_records import Change
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from restore_heard import Heard
@@ -99,7 +100,7 @@ def test_reaching_an_end_beyond_the_last_record_moves_the_checkpoint_there(store
 CHANGES = st.lists(st.tuples(st.sampled_from([b"a", b"b", None]), st.sampled_from([b"1", b"2", None])), max_size=25)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(CHANGES, st.lists(st.integers(0, 25), max_size=4))
 def test_what_is_restored_does_not_depend_on_where_polls_end(
     changes: Sequence[tuple[bytes | None, bytes | None]], cuts: list[int]

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from state_kit import memory_folder
@@ -128,7 +129,7 @@ ROWS = st.lists(
 CUTS = st.lists(st.integers(0, 30), max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ROWS, CUTS)
 @example(
     [(0, "a", 1, 20), (0, "a", 2, 31), (0, "a", 3, 31)], []
@@ -146,7 +147,7 @@ def test_what_is_in_time_is_in_every_window_around_it_in_whatever_order_it_comes
 @pytest.mark.parametrize(
     "windows", [SlidingWindows(4, 0, 8), SlidingWindows(10, 3, 23), SlidingWindows(7, 5, 1_000)], ids=repr
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ROWS, CUTS, st.sampled_from([1, 7, 1_000_000]))
 @example(
     [(0, key, 1, time) for key, time in (("a", 16), ("b", 19), ("b", 20), ("a", 20))], [], 7

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def test_an_instance_alone_keeps_no_standby_of_its_own_tasks() -> None:
 NAMES = st.lists(st.sampled_from([f"app-{n}" for n in range(12)]), min_size=1, max_size=6, unique=True)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(NAMES, st.integers(1, 13), st.integers(1, 3), st.integers(1, 2), st.randoms(use_true_random=False))
 def test_whoever_leaves_its_tasks_fall_to_instances_that_have_kept_them_warm(
     instances: list[str], count: int, threads: int, replicas: int, random: object

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from joins_model import JoinModel, Pair
@@ -207,7 +208,7 @@ lengths = st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 6)).fil
 cuts = st.lists(st.integers(0, 30), max_size=6)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.sampled_from(KINDS), lengths, some_records, cuts, st.booleans())
 @example(
     "left", (5, 5, 0), of(("l", "a", 0, "x"), ("r", None, 40, "y"), ("r", "b", 3, "x"), ("r", "b", 41, "x")), [2], False

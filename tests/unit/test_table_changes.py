@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_kit import Record, json, loaded, topology_of
@@ -146,7 +147,7 @@ def passed_in_batches(tree: Tree, records: list[Record], cuts: list[int]) -> dic
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TREES, RECORDS, st.lists(st.integers(0, 40), max_size=4), st.sampled_from([1, 2]))
 def test_every_tree_passes_on_what_pushing_record_by_record_does_wherever_batches_begin(
     tree: Tree, given: list[Given], cuts: list[int], partitions: int

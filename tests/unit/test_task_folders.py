@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_kit import memory_folder
@@ -119,7 +120,7 @@ def _refuse(folder: Path) -> None:
     raise OSError(5, "Input/output error", str(folder))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.sampled_from(["use", "leave", "clean"]), st.integers(0, 2), st.integers(0, 400))))
 def test_whatever_comes_and_goes_a_used_folder_is_there(steps: list[tuple[str, int, int]]) -> None:
     clock = Clock()

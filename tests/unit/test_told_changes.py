@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pyarrow as pa
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -96,7 +97,7 @@ records = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(records, st.lists(st.integers(0, 25), max_size=3))
 @example([(0, "a", 1, 5), (0, "a", 2, 3), (0, "b", 7, 1), (0, "a", 3, 9), (0, "a", 4, 2), (0, "a", 5, 1)], [4])
 def test_each_change_is_what_the_records_up_to_it_come_to_wherever_batches_begin(

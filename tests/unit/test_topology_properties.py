@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,20 +98,20 @@ def reachable(edges: set[tuple[int, int]], start: int) -> set[int]:
     return found
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(declared())
 def test_these_topologies_are_valid_applications(spec: dict[str, Any]) -> None:
     assert parse_application(document(spec)) == accepted(spec)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_ids_count_from_zero_in_order(spec: dict[str, Any]) -> None:
     ids = [sub.id for sub in plan(spec).subtopologies]
     assert ids == list(range(len(ids)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_every_source_and_step_is_in_exactly_one_place(spec: dict[str, Any]) -> None:
     topology = plan(spec)
@@ -120,7 +121,7 @@ def test_every_source_and_step_is_in_exactly_one_place(spec: dict[str, Any]) -> 
     assert len(topology.nodes) == len(found)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_a_sub_topology_is_whole_and_connected(spec: dict[str, Any]) -> None:
     for sub in plan(spec).subtopologies:
@@ -135,7 +136,7 @@ def test_a_sub_topology_is_whole_and_connected(spec: dict[str, Any]) -> None:
         assert joined == inside
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_every_node_comes_after_what_it_needs(spec: dict[str, Any]) -> None:
     topology = plan(spec)
@@ -150,7 +151,7 @@ def test_every_node_comes_after_what_it_needs(spec: dict[str, Any]) -> None:
         seen.add(node.name)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_upstream_has_the_smaller_id_unless_both_feed_each_other(spec: dict[str, Any]) -> None:
     edges = feeds(plan(spec))
@@ -158,7 +159,7 @@ def test_upstream_has_the_smaller_id_unless_both_feed_each_other(spec: dict[str,
         assert writer <= reader or writer in reachable(edges, reader)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_state_is_never_reached_by_a_new_key_without_a_repartition_topic(spec: dict[str, Any]) -> None:
     topology = plan(spec)
@@ -170,7 +171,7 @@ def test_state_is_never_reached_by_a_new_key_without_a_repartition_topic(spec: d
     assert not [node.name for node in topology.nodes if isinstance(node, AggregateNode) and unmoved(node.name)]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_a_repartition_topic_is_written_once_read_once_and_leads_to_state(spec: dict[str, Any]) -> None:
     topology = plan(spec)
@@ -181,7 +182,7 @@ def test_a_repartition_topic_is_written_once_read_once_and_leads_to_state(spec: 
         assert topology.subtopology_of_topic(topic).stores
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared(), st.lists(st.integers(1, 9), min_size=3, max_size=3))
 def test_topics_that_meet_in_a_store_have_equal_counts_and_tasks_follow(spec: dict[str, Any], sizes: list[int]) -> None:
     application = accepted(spec)
@@ -213,7 +214,7 @@ def test_topics_that_meet_in_a_store_have_equal_counts_and_tasks_follow(spec: di
             assert topic.partitions == len([task for task in found if task.subtopology == owner.id])
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared(), st.data())
 def test_adding_a_step_never_renames_anothers_topics(spec: dict[str, Any], data: st.DataObject) -> None:
     before = plan(spec)
@@ -239,7 +240,7 @@ def test_adding_a_step_never_renames_anothers_topics(spec: dict[str, Any], data:
     assert {**names(after), **names(before)} == names(after)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_the_order_of_the_steps_in_the_file_changes_no_connection(spec: dict[str, Any]) -> None:
     turned = {**spec, "steps": list(reversed(spec["steps"]))}
@@ -250,7 +251,7 @@ def test_the_order_of_the_steps_in_the_file_changes_no_connection(spec: dict[str
     assert groups(plan(spec)) == groups(plan(turned))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_every_description_shows_every_node(spec: dict[str, Any]) -> None:
     topology = plan(spec)

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_kit import contents, key_value_store, memory_folder
@@ -198,7 +199,7 @@ def test_a_total_that_leaves_its_range_names_the_field_and_changes_nothing(store
 ROWS = st.tuples(st.integers(0, 2), st.sampled_from("abcd"), st.integers(-(2**40), 2**40), st.integers(0, 2**41))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(ROWS, max_size=40), st.lists(st.integers(0, 40), max_size=4))
 def test_what_is_stored_does_not_depend_on_where_batches_end(rows: list[Row], cuts: list[int]) -> None:
     ends = sorted({cut % (len(rows) + 1) for cut in cuts} | {len(rows)})
