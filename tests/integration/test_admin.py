@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import socket
+import subprocess
+import sys
 import time
 import uuid
 import weakref
@@ -208,6 +210,45 @@ def test_members_of_a_group_show_their_client_id_and_what_they_have(
         assert members[0].assignment == (TopicPartition(topic, 0), TopicPartition(topic, 1))
 
 
+# Says when all that ask are answered, and when none of them is, in turns.
+ASKING = """
+import sys, threading
+from streams_runtime.errors import StreamsException
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.properties import client_properties
+
+COUNT = 12
+answered, ending, changed = [None] * COUNT, threading.Event(), threading.Condition()
+
+def ask(number):
+    admin = Admin(client_properties(sys.argv[1], {}))
+    while not ending.wait(0.1):
+        try:
+            found = admin.group_members(sys.argv[2], timeout=3 + number / COUNT) == ()
+        except StreamsException:  # no broker, or one that does not know yet what it coordinates
+            found = False
+        with changed:
+            answered[number] = found
+            changed.notify()
+    admin.close()
+
+def tell():
+    for state in [False, True] * 1000:
+        with changed:
+            changed.wait_for(lambda: answered == [state] * COUNT)
+        print("answered" if state else "not answered", flush=True)
+
+threading.Thread(target=tell, daemon=True).start()
+asking = [threading.Thread(target=ask, args=(number,)) for number in range(COUNT)]
+for each in asking:
+    each.start()
+sys.stdin.read()
+ending.set()
+for each in asking:
+    each.join()
+"""
+
+
 def test_members_are_answered_after_an_outage_that_they_were_asked_for_in(tmp_path: Path, namespace: str) -> None:
     """One admin client of librdkafka, asked before, in and after it, would end this process."""
     with EmbeddedBroker(tmp_path) as own, closing(Admin(client_properties(own.bootstrap_servers, {}), 30)) as admin:
@@ -224,6 +265,25 @@ def test_members_are_answered_after_an_outage_that_they_were_asked_for_in(tmp_pa
                 admin.group_members(namespace)
             own.start()
             eventually(lambda: consumer.poll(0.05) is None and known(), seconds=60)
+
+
+def test_a_process_that_asks_for_members_in_an_outage_outlives_it(tmp_path: Path, namespace: str) -> None:
+    """Those that ask are so many that one of them has just given a question up when the broker is back."""
+    with EmbeddedBroker(tmp_path) as own:
+        own.stop()
+        command = [sys.executable, "-c", ASKING, own.bootstrap_servers, namespace]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+            assert asking.stdin is not None
+            assert asking.stdout is not None
+            assert asking.stdout.readline() == "not answered\n"
+            for _ in range(3):
+                own.start()
+                assert asking.stdout.readline() == "answered\n"
+                own.stop()
+                assert asking.stdout.readline() == "not answered\n"
+            own.start()
+            asking.stdin.close()
+            assert asking.wait(60) == 0
 
 
 def test_a_group_that_does_not_exist_has_no_members(admin: Admin, namespace: str) -> None:

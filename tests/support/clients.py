@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from waiting import DEADLINE, eventually
 
@@ -56,7 +56,7 @@ def read(bootstrap: str, topic: str, committed: bool = False) -> list[Any]:
     consumer = Consumer({**config, "isolation.level": isolation, "enable.partition.eof": True})
     found: list[Any] = []
     for number in consumer.list_topics(topic, timeout=60).topics[topic].partitions:
-        low, high = consumer.get_watermark_offsets(ConfluentTopicPartition(topic, number), timeout=60)
+        low, high = _watermarks(consumer, ConfluentTopicPartition(topic, number))
         consumer.assign([ConfluentTopicPartition(topic, number, low)])
         while low < high:
             for message in consumer.consume(1000, 0.2):
@@ -67,6 +67,22 @@ def read(bootstrap: str, topic: str, committed: bool = False) -> list[Any]:
                 found += [] if end else [message]
     consumer.close()
     return found
+
+
+def _watermarks(consumer: Consumer, partition: ConfluentTopicPartition) -> tuple[int, int]:
+    """First offset and end. A new consumer may know a topic and not yet who leads its partitions."""
+    found: list[tuple[int, int]] = []
+
+    def told() -> bool:
+        try:
+            found.append(consumer.get_watermark_offsets(partition, timeout=60))
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                raise
+        return bool(found)
+
+    eventually(told, f"the offsets of {partition}")
+    return found[0]
 
 
 def last_values(bootstrap: str, topic: str) -> dict[str, Any]:

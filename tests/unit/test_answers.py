@@ -88,6 +88,23 @@ def test_silence_to_the_end_is_raised() -> None:
     assert len(brokers.asked) > 1
 
 
+@pytest.mark.parametrize("grace", [0.0, 7.0])
+def test_an_answer_is_waited_for_as_long_as_the_brokers_have_and_a_grace(grace: float) -> None:
+    waited: list[float] = []
+
+    class Unanswered(Future[str]):
+        def exception(self, timeout: float | None = None) -> BaseException | None:
+            assert timeout is not None
+            waited.append(timeout)
+            raise TimeoutError
+
+    brokers = Brokers(SILENT)
+    answers = Answers(brokers, brokers.client, 1.0, grace)
+    with pytest.raises(BrokerNotAvailableException):
+        answers.once(lambda *_: {"topic": Unanswered()}, "asking")
+    assert waited == [pytest.approx(1.0 + grace, abs=0.5)]
+
+
 def test_orders_are_given_once() -> None:
     brokers = Brokers(SILENT, "there")
     answers = Answers(brokers, brokers.client, 30.0)

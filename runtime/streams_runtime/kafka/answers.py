@@ -102,11 +102,14 @@ class Patience:
 class Answers:
     """Asks the brokers, with `timeout` seconds for each question."""
 
-    def __init__(self, brokers: Brokers, client: Callable[[], Any], timeout: float) -> None:
-        """`client` gives the AdminClient to ask by, at each attempt."""
+    def __init__(self, brokers: Brokers, client: Callable[[], Any], timeout: float, grace: float = _GRACE) -> None:
+        """`client` gives the AdminClient to ask by, at each attempt. `grace`: seconds that an answer is waited for
+        beyond those that the brokers have.
+        """
         self._brokers = brokers
         self._client = client
         self._longest = timeout
+        self._grace = grace
         self._ends_at: float | None = None
 
     @property
@@ -184,7 +187,7 @@ class Answers:
         """The answers, the brokers' refusals, and why there was no answer."""
         done: dict[K, V] = {}
         refused: dict[K, KafkaError] = {}
-        end = time.monotonic() + seconds + _GRACE
+        end = time.monotonic() + seconds + self._grace
         client = self._client()  # held on to until it has answered: another thread may have it made anew
         for key, future in ask(client, seconds).items():
             try:

@@ -13,6 +13,8 @@ from streams_runtime.kafka.foreign import QuietLog, from_confluent
 from streams_runtime.kafka.types import GroupMember
 
 _UNKNOWN = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
+# Seconds that librdkafka has for a question beyond those in which it is waited for, more than its client lives on.
+_BEYOND = 60.0
 
 
 def members_of(properties: Mapping[str, str], group: str, timeout: float) -> tuple[GroupMember, ...]:
@@ -22,10 +24,10 @@ def members_of(properties: Mapping[str, str], group: str, timeout: float) -> tup
     """
     asking = _Asking(properties)
     doing = f"looking up the members of the group {group}"
-    answers = Answers(asking, asking.anew, timeout)
+    answers = Answers(asking, asking.anew, timeout, grace=0.0)
     try:
         question = answers.question(doing, AdminClient.describe_consumer_groups, [group])
-        found = answers.all(question, doing, absent=_UNKNOWN)
+        found = answers.all(lambda client, seconds: question(client, seconds + _BEYOND), doing, absent=_UNKNOWN)
     finally:
         asking.close()
     members = (
@@ -43,8 +45,9 @@ def members_of(properties: Mapping[str, str], group: str, timeout: float) -> tup
 
 
 class _Asking:
-    """A client for each question, which costs some 50 ms. One that was asked during an outage ends the process with a
-    failed assertion when the broker is back (librdkafka #5397), or never gets an answer again.
+    """A client for each question, which costs some 50 ms. One that was asked during an outage may never get an answer
+    again. And it ends the process with a failed assertion when the coordinator is back, if the question's time is over
+    by then (librdkafka #5397): so it never is, as long as its client is there.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
