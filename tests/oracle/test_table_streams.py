@@ -155,6 +155,18 @@ OLDER = [row(0, 4, 9), row(0, 7, 2), row(1, 2, 3), row(0, 6, 2), row(0, 5, 2, No
 TIMES = [*OLDER, row(0, 8, 9, "b"), row(1, 1, 9, "b")]
 
 
+# The record without a key comes before the user is deleted, as its time is that of its topic's next record.
+AHEAD = [row(1, 6, 14), row(0, None, 17), row(1, 5, 19, None), row(1, 2, 6), row(0, None, 20, "z")]
+
+
+@pytest.mark.xfail(reason="what is dropped or filtered away has no turn: what follows has its own too early")
+def test_what_is_dropped_has_its_turn(driver: KafkaStreams, pipelines: dict[str, Pipeline]) -> None:
+    name = "a count beside a table"
+    records = in_partitions(renamed(AHEAD, topics_of(name)), topics_of(name), 1)
+    theirs = driver.answer({"changes": name}, asked(records))
+    assert sinks_of(pipelines[name], records, [], 1) == theirs.sinks
+
+
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=3)
 @given(RECORDS, st.lists(st.integers(0, 40), max_size=3), st.sampled_from([1, 2]))
