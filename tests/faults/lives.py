@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -37,6 +38,21 @@ MODES = tuple(Mode)
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 
+@dataclass(frozen=True)
+class Peace:
+    """Seconds from the last fault until all instances are RUNNING, and until all records are processed too."""
+
+    running: float = 0.0
+    processed: float = 0.0
+
+    def __str__(self) -> str:
+        return f"after the last fault RUNNING in {self.running:.1f} s, all processed in {self.processed:.1f} s"
+
+    def or_longer(self, other: Peace) -> Peace:
+        """The longer time of either."""
+        return Peace(max(self.running, other.running), max(self.processed, other.processed))
+
+
 class Life:
     """An application with its brokers and instances."""
 
@@ -46,8 +62,8 @@ class Life:
         self.partitions = random.Random(seed).randint(2, 4)
         made = GeneratedTopology if generated else Orders
         self.workload: Workload = made(seed, once, self.partitions)
-        self.longest_peace = 0.0
-        """`LONGEST` is only ever waited for in full by a history that fails; so long did peace take to come."""
+        self.peace = Peace()
+        """Of the last history. `LONGEST` is only ever waited for in full by one that fails."""
         self._folder, self._resources, self._count = folder, ExitStack(), instances
 
     def __str__(self) -> str:
@@ -69,7 +85,6 @@ class Life:
             self.instances = [made.enter_context(self._instance(number)) for number in range(self._count)]
             self._resources = made.pop_all()
         self.wait_for_peace()
-        self.longest_peace = 0.0  # the start is none of it
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,6 +106,7 @@ class Life:
 
     def live(self, seed: int, records: int = 60) -> list[str]:
         """One history; returns what went wrong in it. Raises AssertionError, with the history, where a claim fails."""
+        self.peace = Peace()
         dice = random.Random(seed)
         steps = self._steps(dice)
         history = History(seed - self.seed, dice, records, steps, self.instances, self.wait_for_peace)
@@ -159,17 +175,22 @@ class Life:
     def wait_for_peace(self) -> None:
         """No more faults: all instances RUNNING, and everything committed."""
         began = time.monotonic()
+        eventually(self._all_run, "RUNNING", LONGEST)
+        running = time.monotonic() - began
         eventually(self._is_at_peace, "RUNNING with all records processed", LONGEST)
         self.proxy.faults = []
-        self.longest_peace = max(self.longest_peace, time.monotonic() - began)
+        self.peace = self.peace.or_longer(Peace(running, time.monotonic() - began))
 
-    def _is_at_peace(self) -> bool:
+    def _all_run(self) -> bool:
         for each in self.instances:
             each.check()
         # Faults that nobody has met by now, with nothing to do, would wait for the next history.
         self.proxy.faults = []
         states = [each.described() or {} for each in self.instances]
-        if [state.get("state") for state in states] != ["RUNNING"] * len(states):
+        return [state.get("state") for state in states] == ["RUNNING"] * len(states)
+
+    def _is_at_peace(self) -> bool:
+        if not self._all_run():
             return False
         inputs = [
             TopicPartition(topic, number) for topic, count in self.workload.inputs.items() for number in range(count)

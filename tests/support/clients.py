@@ -70,18 +70,18 @@ def read(bootstrap: str, topic: str, committed: bool = False) -> list[Any]:
 
 
 def _watermarks(consumer: Consumer, partition: ConfluentTopicPartition) -> tuple[int, int]:
-    """First offset and end. A new consumer may know a topic and not yet who leads its partitions."""
+    """First offset and end. A new consumer may not know yet who leads a partition, or have it wrong: asked again."""
     found: list[tuple[int, int]] = []
+    refusals: list[KafkaException] = []
 
     def told() -> bool:
         try:
             found.append(consumer.get_watermark_offsets(partition, timeout=60))
         except KafkaException as error:
-            if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
-                raise
+            refusals.append(error)
         return bool(found)
 
-    eventually(told, f"the offsets of {partition}")
+    eventually(told, lambda: f"the offsets of {partition}: {refusals[-1]}")
     return found[0]
 
 
