@@ -36,6 +36,12 @@ def test_without_logs(): assert False
 """
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever broker or node other tests of this process share."""
+    monkeypatch.setattr(kept_logs, "_others", [])
+
+
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(red_logs.VARIABLE, str(tmp_path / "kept"))
