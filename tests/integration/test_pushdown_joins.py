@@ -183,6 +183,26 @@ def test_what_the_table_holds_and_only_spark_reads_it_reads(both: Both, name: st
     assert len(sent) > 1
 
 
+ORDER, USER = b'{"a": 1, "s": "y"}', b'{"tier": "bronze", "score": 2}'
+BEFORE = {"for Spark to read": (None, True), "unreadable": (b"{", False), "dropped": (ORDER, True)}
+"""The value of a record without a key, and whether it has a turn."""
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("name", TAKEN_OVER)
+def test_a_record_has_its_turn_by_all_that_can_be_read_before_it(both: Both, name: str, before: str) -> None:
+    """An order of 9 without a key, one of 2 and a user of 5: the second meets the user if the first has a turn."""
+    key = KEYS[TAKEN_OVER[name][0]][1]
+    value, has_turn = BEFORE[before]
+    orders = Record(None, value, time=9), Record(key, ORDER, offset=1, time=2)
+    records = [*orders, Record(key, USER, "users", time=5), Record(key, None, "users", offset=1, time=12)]
+    over, whole = both[name]
+    expected = outcomes(whole, [records])
+    assert outcomes(over, [records]) == expected
+    ((sent, *_),) = expected
+    assert any("bronze" in str(each.value) for each in sent if each.timestamp == 2) == has_turn
+
+
 @pytest.mark.parametrize("name", TAKEN_OVER)
 def test_it_is_taken_over(both: Both, name: str) -> None:
     ours, sparks = ([*one.runners.values()] for one in both[name])

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from machine_runs import asked, of_keys, sinks_of
+from machine_runs import asked, of_keys, sinks_each, sinks_of
 from oracle_driver import KafkaStreams
-from pipeline_kit import Pipeline, source, topology_of
-from table_trees import RECORDS, Given, in_partitions, renamed
+from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_cases import EXAMPLES, shared
+from table_trees import PARTITIONS, SPREAD, Case, Given, in_partitions, renamed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,7 +127,35 @@ CASES: dict[str, tuple[list[Any], list[Any], Mapping[str, str]]] = {
         ],
         {"out": "both", "changes": "kept"},
     ),
+    "what fits beside a table": (
+        [USERS, IN],
+        [step("some", "in", where=FITS), beside("both", "some", "users")],
+        {"out": "both"},
+    ),
+    "what fits beside a table of what fits": (
+        [IN, OTHER],
+        [
+            step("some", "in", where=FITS),
+            kept("some"),
+            step("others", "other", where=FITS),
+            beside("both", "others", "kept"),
+        ],
+        {"out": "both"},
+    ),
+    "what fits of two counted": (
+        [IN, OTHER],
+        [
+            step("some", "in", where=FITS),
+            step("others", "other", where=FITS),
+            {"name": "merged", "merge": ["some", "others"]},
+            counted("counted", "merged"),
+            told("all", "counted"),
+        ],
+        {"out": "all"},
+    ),
 }
+MEETING = ("counts of changes", "counts of counts")
+"""Those in which records of several partitions, as cases would be, get the same keys."""
 
 
 def topics_of(name: str) -> list[str]:
@@ -153,38 +181,45 @@ CHANGES = [row(0, 1, 1), row(1, 5, 1), row(0, 3, 2), row(1, 5, 3), row(0, None, 
 # Older records, several of one time, and one without a key; another key.
 OLDER = [row(0, 4, 9), row(0, 7, 2), row(1, 2, 3), row(0, 6, 2), row(0, 5, 2, None), row(1, 3, 9)]
 TIMES = [*OLDER, row(0, 8, 9, "b"), row(1, 1, 9, "b")]
-
-
-# The record without a key comes before the user is deleted, as its time is that of its topic's next record.
+# The record without a key has its turn before the user is deleted; only then comes the older one behind it.
 AHEAD = [row(1, 6, 14), row(0, None, 17), row(1, 5, 19, None), row(1, 2, 6), row(0, None, 20, "z")]
+# So has one that does not fit, before the other topic's; the older one behind it comes after that.
+UNFIT = [row(1, 6, 14), row(0, 5, 10), row(1, 2, 3), row(0, 7, 20)]
 
 
-@pytest.mark.xfail(reason="what is dropped or filtered away has no turn: what follows has its own too early")
-def test_what_is_dropped_has_its_turn(driver: KafkaStreams, pipelines: dict[str, Pipeline]) -> None:
-    name = "a count beside a table"
-    records = in_partitions(renamed(AHEAD, topics_of(name)), topics_of(name), 1)
-    theirs = driver.answer({"changes": name}, asked(records))
-    assert sinks_of(pipelines[name], records, [], 1) == theirs.sinks
-
-
-@pytest.mark.parametrize("name", CASES)
-@settings(max_examples=3)
-@given(RECORDS, st.lists(st.integers(0, 40), max_size=3), st.sampled_from([1, 2]))
-@example(CHANGES, [], 1)
-@example(TIMES, [3], 1)
-def test_every_change_is_that_of_kafka_streams_wherever_batches_begin(
-    driver: KafkaStreams,
-    pipelines: dict[str, Pipeline],
-    name: str,
-    given: list[Given],
-    cuts: list[int],
-    partitions: int,
-) -> None:
+def read_of(name: str, given: list[Given], partitions: int) -> list[Record]:
     topics = topics_of(name)
-    records = in_partitions(renamed(given, topics), topics, partitions)
-    theirs = driver.answer({"changes": name}, asked(records))
-    found = sinks_of(pipelines[name], records, cuts, partitions)
-    if partitions == 1:
-        assert found == theirs.sinks
-    elif name not in ("counts of changes", "counts of counts"):  # these meet again, from both partitions
-        assert of_keys(found) == of_keys(theirs.sinks)
+    return in_partitions(renamed(given, topics), topics, partitions)
+
+
+@pytest.mark.parametrize("name", [each for each in CASES if each not in MEETING])
+@settings(max_examples=EXAMPLES)
+@given(shared(SPREAD))
+@example([(CHANGES, [], 1), (TIMES, [3], 1), (AHEAD, [], 1), (UNFIT, [], 1)])
+def test_every_change_is_that_of_kafka_streams_wherever_batches_begin(
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], name: str, given: list[Case]
+) -> None:
+    read = [(read_of(name, records, partitions), cuts) for records, cuts, partitions in given]
+    found = sinks_each(pipelines[name], read, PARTITIONS)
+    for sinks, (records, _), (_, _, partitions) in zip(found, read, given, strict=True):
+        theirs = driver.answer({"changes": name}, asked(records)).sinks
+        if partitions == 1:
+            assert sinks == theirs
+        else:
+            assert of_keys(sinks) == of_keys(theirs)
+
+
+@pytest.mark.parametrize("name", MEETING)
+@settings(max_examples=3)
+@given(SPREAD)
+@example((CHANGES, [], 1))
+@example((TIMES, [3], 1))
+def test_so_is_every_change_where_keys_meet_again(
+    driver: KafkaStreams, pipelines: dict[str, Pipeline], name: str, given: Case
+) -> None:
+    records, cuts, partitions = given
+    read = read_of(name, records, partitions)
+    theirs = driver.answer({"changes": name}, asked(read)).sinks
+    found = sinks_of(pipelines[name], read, cuts, partitions)
+    if partitions == 1:  # of several they come in any order
+        assert found == theirs

@@ -23,7 +23,7 @@ from streams_runtime.pipeline.registered import RegisteredFormat, RegisteredWrit
 from streams_runtime.pipeline.stream_joins import joined_streams, side_format
 from streams_runtime.pipeline.tables import held_value, rows_of_last, tables_of_snapshots
 from streams_runtime.pipeline.traits import Traits
-from streams_runtime.pipeline.ways import placed
+from streams_runtime.pipeline.ways import on_one_way, with_turns
 from streams_runtime.pipeline.windows import Missed
 from streams_runtime.state.aggregates import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
@@ -44,6 +44,7 @@ from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.table_nodes import ToStreamNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
+from streams_runtime.topology.ways import takes_turns
 
 
 class Compiler:
@@ -167,8 +168,10 @@ class Compiler:
         `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
         """
         frames = dict(sources)
+        if takes_turns(sub):
+            frames = {name: with_turns(frame) for name, frame in frames.items()}
         if sub.id in self._traits.forks:
-            frames = {name: placed(frame, len(sub.source_topics) > 1) for name, frame in frames.items()}
+            frames = {name: on_one_way(frame) for name, frame in frames.items()}
         return outlets(self._traits, sub, frames, peeks)
 
     def table_outlets(

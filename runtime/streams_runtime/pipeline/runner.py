@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from streams_runtime.kafka.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.decode import RECORD, VALUE, Account, account_of, counted
+from streams_runtime.pipeline.decode import RECORD, TURN, VALUE, Account, account_of, counted
 from streams_runtime.pipeline.dedupe import ToDedupe, with_ids
 from streams_runtime.pipeline.emissions import Emissions, headers_of
 from streams_runtime.pipeline.encode import encoded
@@ -46,11 +46,14 @@ from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.stream_nodes import PeekNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart
-from streams_runtime.topology.ways import keeps_places, way_between
+from streams_runtime.topology.ways import keeps_places, takes_turns, way_between
 from streams_runtime.topology.windows import TimeWindows
 
 # Batches that are Spark's at once after one that the scan could not do: it would read them in vain, most likely.
 _SPARKS_TURNS = 10
+_NONE_READ = pa.schema(
+    [("_topic", pa.string()), ("_partition", pa.int32()), ("_offset", pa.int64()), (TURN, pa.timestamp("us", tz="UTC"))]
+).empty_table()
 
 
 class SubTopologyRunner:
@@ -64,6 +67,7 @@ class SubTopologyRunner:
         self.stages = stage_order(sub)
         self.emissions = Emissions(compiler, sub)
         self._keeps_places = keeps_places(sub)
+        self._takes_turns = takes_turns(sub)
         self._parse_once = compiler.has_several_outlets(sub)
         self._unread = compiler.unread_sources(sub)
         self._taken_over = compiler.taken_over(sub) if take_over else []
@@ -117,17 +121,29 @@ class SubTopologyRunner:
             answers.append(self._reader.answer(each.source.topic, batch, each.stage))
             if not answers[-1].done:
                 return None
-        left = pa.concat_tables(answer.left for answer in answers)
+        left = pa.concat_tables(answer.left.select(RAW_SCHEMA.names) for answer in answers)
         sparks = self._run_by_spark(BatchInput(batch.ranges, left)) if left.num_rows else None
+        read = _NONE_READ
+        if self._takes_turns and sparks is not None and sparks.readable:
+            read = self._read_by_spark(BatchInput(batch.ranges, left))
         result = StageResult() if sparks is None else StageResult(sparks.accounts, sparks.dropped, sparks.late)
         for each, answer in zip(over, answers, strict=True):
             account = result.accounts.get(each.source.name, Account(0, 0, None))
             result.accounts[each.source.name] = account.with_more(answer.records)
             result.dropped += answer.dropped
             result.late[each.node.name] += answer.late
-            if not each.put(result, answer, sparks):
+            if not each.put(result, answer, sparks, read):
                 return None
         return result
+
+    def _read_by_spark(self, batch: BatchInput) -> pa.Table:
+        """Where the records are that Spark can read, and their times, as those that take turns are wanted."""
+        found = [_NONE_READ]
+        for node in self._sources:
+            readable = self._compiler.decoder(node.name).readable(self._decoded(node, batch, headers=False))
+            times = readable.select("_topic", "_partition", "_offset", F.col("_timestamp").alias(TURN)).toArrow()
+            found.append(times.cast(_NONE_READ.schema))
+        return pa.concat_tables(found)
 
     def _run_by_spark(self, batch: BatchInput) -> StageResult:
         result = StageResult()
@@ -314,7 +330,8 @@ class SubTopologyRunner:
                 result.dropped += keyed[OUT_KEY].null_count
             case RepartitionSourceNode() as node:
                 raw = (f"_key {OUT_KEY}", f"{VALUE} {OUT_VALUE}", f"unix_millis(_timestamp) {OUT_TIME}")
-                result.arrived[node.name] = outlet.rows.selectExpr("_partition", *raw, *PLACE).toArrow()
+                place = (*PLACE, *further(outlet.rows.columns))
+                result.arrived[node.name] = outlet.rows.selectExpr("_partition", *raw, *place).toArrow()
             case JoinNode() as node:
                 dropped = Observation()
                 rows = taken(node, outlet.rows.drop(RECORD), dropped)

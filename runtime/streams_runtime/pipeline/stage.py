@@ -149,6 +149,11 @@ class StageResult:
         return sum(account.records for account in self.accounts.values())
 
     @property
+    def readable(self) -> int:
+        """How many of them are not broken."""
+        return sum(account.records - account.broken for account in self.accounts.values())
+
+    @property
     def keys(self) -> int:
         """Keys that aggregates and tables have of them."""
         return sum(len(keyed.keys) for keyed in self.keyed)

@@ -1,6 +1,6 @@
 """The places of a batch's rows: which record each came of, when its turn was, and which of that record's rows it is.
 
-Rows of a sub-topology that keeps places (topology.ways) have TURN where it reads several topics, and ELEMENT: a list of
+Rows of a sub-topology that takes turns (topology.ways) have TURN, and of one that keeps places ELEMENT: a list of
 numbers that sorts the rows of one record as Kafka Streams would hand them on. Each fork adds the number of a way, each
 flatMap that of an element, each join of streams that of a result; what these give has FROM_TOPIC and FROM_OFFSET too.
 """
@@ -14,12 +14,18 @@ from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
 from streams_runtime.pipeline.stream_nodes import ELEMENT, no_element
 
 
-def placed(records: DataFrame, several_topics: bool) -> DataFrame:
-    """The records of a source with their turns: by the time that their partition of the topic has come to."""
-    if not several_topics:
-        return records.withColumn(ELEMENT, no_element())
+def with_turns(records: DataFrame) -> DataFrame:
+    """All readable records of a source, each with the time that its topic's partition has come to with it (TURN).
+
+    Asked for before any is dropped: what a step leaves out has had its turn all the same (PartitionGroup).
+    """
     of_a_topic = Window.partitionBy("_topic", "_partition").orderBy("_offset")
-    return records.withColumns({TURN: F.max("_timestamp").over(of_a_topic), ELEMENT: no_element()})
+    return records.withColumn(TURN, F.max("_timestamp").over(of_a_topic))
+
+
+def on_one_way(records: DataFrame) -> DataFrame:
+    """The records of a source, before any way parts."""
+    return records.withColumn(ELEMENT, no_element())
 
 
 def on_way(rows: DataFrame, number: int) -> DataFrame:

@@ -29,7 +29,7 @@ Missed = tuple[int, int, Sequence[int]]
 FRAGMENT = "_fragment"
 FRAGMENT_COLUMNS = ("_fragment_start", "_fragment_end", ORDER, "_stream_time_before")
 _START, _END, _, _BEFORE = FRAGMENT_COLUMNS
-_TIME, _STREAM_TIME, _SOURCE_TIME = "_window_time", "_stream_time", "_source_time"
+_TIME, _STREAM_TIME = "_window_time", "_stream_time"
 _ALONE, _PREVIOUS, _NEW = "_alone", "_previous", "_new"
 _NO_TIME = -1
 _MISSED_TYPES = (pa.int32(), pa.int32(), pa.list_(pa.int64()))
@@ -150,14 +150,13 @@ def _ordered(rows: DataFrame, several_topics: bool) -> tuple[DataFrame, WindowSp
     within = ["_offset", *([ELEMENT] if ELEMENT in rows.columns else [])]
     if not several_topics and FROM_TOPIC not in rows.columns:
         return timed, partition.orderBy(*within)
-    of_a_topic = Window.partitionBy("_partition", "_topic").orderBy("_offset")
-    turn = F.unix_millis(TURN) if TURN in rows.columns else F.col(_TIME)
     topic, *within = ["_topic", *within]
     if FROM_TOPIC in rows.columns:
         topic, *within = FROM_TOPIC, FROM_OFFSET, ELEMENT
-        of_a_topic = Window.partitionBy("_partition", FROM_TOPIC).orderBy(FROM_OFFSET)
-    timed = timed.withColumn(_SOURCE_TIME, F.max(turn).over(of_a_topic))
-    return timed, partition.orderBy(_SOURCE_TIME, topic, *within)
+    if TURN not in rows.columns:  # of one topic
+        of_a_topic = Window.partitionBy("_partition", topic).orderBy(within[0])
+        timed = timed.withColumn(TURN, F.max("_timestamp").over(of_a_topic))
+    return timed, partition.orderBy(TURN, topic, *within)
 
 
 def _before_the_batch(since: Mapping[int, int]) -> Column:

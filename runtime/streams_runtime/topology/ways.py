@@ -11,16 +11,37 @@ from collections.abc import Iterator
 
 from streams_runtime.api.aggregates import ADDED
 from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.nodes import AggregateNode, JoinNode, MergeNode, streams_of
+from streams_runtime.topology.nodes import (
+    AggregateNode,
+    JoinNode,
+    KeyByNode,
+    MergeNode,
+    RepartitionSourceNode,
+    SinkNode,
+    SourceNode,
+    TransformNode,
+    streams_of,
+)
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import gathering, stages_of
 from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.stream_nodes import SplitNode
+from streams_runtime.topology.stream_nodes import SplitNode, StreamNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import told_aggregates
 
 Forks = dict[tuple[str, str], int]
 """Of a node and one that takes its records: which of those that do, counted from 0."""
+
+
+_OF_ANY_ORDER = SourceNode | RepartitionSourceNode | TransformNode | KeyByNode | StreamNode | MergeNode | SinkNode
+
+
+def takes_turns(sub: SubTopology) -> bool:
+    """Whether what comes of the records depends on which topic's record has its turn first.
+
+    It does where several topics are read and something keeps state, or writes to a repartition topic.
+    """
+    return len(sub.source_topics) > 1 and not all(isinstance(node, _OF_ANY_ORDER) for node in sub.nodes)
 
 
 def keeps_places(sub: SubTopology) -> bool:

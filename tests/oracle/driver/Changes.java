@@ -49,7 +49,7 @@ final class Changes {
                 return Map.of("out", joined(stream("other"), beside));
             case "beside its own table":
                 KStream<String, String> own = stream("in");
-                KTable<String, String> mine = kept(own.filter((key, value) -> fits(value)), "kept");
+                KTable<String, String> mine = kept(fitting(own), "kept");
                 return Map.of("out", joined(own, mine));
             case "tables beside each other":
                 KTable<String, String> left = kept(stream("in"), "kept");
@@ -81,6 +81,14 @@ final class Changes {
             case "a table of changes":
                 KTable<String, String> changed = kept(fitting(users()).toStream(), "kept");
                 return Map.of("out", joined(stream("other"), changed), "changes", changed.toStream());
+            case "what fits beside a table":
+                return Map.of("out", joined(fitting(stream("in")), users()));
+            case "what fits beside a table of what fits":
+                KTable<String, String> some = kept(fitting(stream("in")), "kept");
+                return Map.of("out", joined(fitting(stream("other")), some));
+            case "what fits of two counted":
+                KStream<String, String> merged = fitting(stream("in")).merge(fitting(stream("other")));
+                return Map.of("out", counted(merged, "counted").toStream());
             default:
                 throw new IllegalArgumentException(name);
         }
@@ -123,6 +131,10 @@ final class Changes {
 
     private static KTable<String, String> fitting(KTable<String, String> table) {
         return table.filter((key, value) -> fits(value));
+    }
+
+    private static KStream<String, String> fitting(KStream<String, String> stream) {
+        return stream.filter((key, value) -> fits(value));
     }
 
     private static KStream<String, String> byNumber(KStream<String, String> stream) {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructField, StructType, TimestampType
 
 from streams_runtime.pipeline.analysis import Analysis
 from streams_runtime.pipeline.batch_aggregates import partial_aggregates
-from streams_runtime.pipeline.decode import RECORD
+from streams_runtime.pipeline.decode import RECORD, TURN
 from streams_runtime.pipeline.joins import result_columns
 from streams_runtime.pipeline.json_read import json_reader
 from streams_runtime.pipeline.nodes import WINDOW_START, sink_format, value_columns
@@ -32,6 +32,7 @@ from streams_runtime.topology.nodes import (
     streams_of,
 )
 from streams_runtime.topology.plan import SubTopology
+from streams_runtime.topology.ways import takes_turns
 
 
 class Candidates:
@@ -47,11 +48,15 @@ class Candidates:
         sources = [node for node in sub.nodes if not inputs_of(node)]
         if sub.id in self._traits.forks or any(not self._is_read_as_it_is(node) for node in sources):
             return []
-        frames = {node.name: self._nothing(self._known.outputs[node.name].schema) for node in sources}
+        turns = [StructField(TURN, TimestampType())] if takes_turns(sub) else []
+        schemas = {node.name: [*self._known.outputs[node.name].schema.fields, *turns] for node in sources}
+        frames = {name: self._nothing(StructType(fields)) for name, fields in schemas.items()}
         found: dict[str, TakenOver] = {}
         for outlet in outlets(self._traits, sub, frames, {}):
             source = _only_source(outlet.node, sub)
-            over = None if source is None or source.name in found else self._of(outlet, source, headers)
+            over = None
+            if source is not None and source.name not in found:
+                over = self._of(outlet, source, headers, takes_turns(sub))
             if over is None:
                 return []
             found[over.source.name] = over
@@ -67,13 +72,13 @@ class Candidates:
     def _is_read_as_it_is(self, source: Node) -> bool:
         return source.name in self._known.decoders and self._known.decoders[source.name].timestamp is None
 
-    def _of(self, outlet: Outlet, source: Node, headers: bool) -> TakenOver | None:
+    def _of(self, outlet: Outlet, source: Node, headers: bool, turns: bool) -> TakenOver | None:
         decoder = self._known.decoders[source.name]
         match outlet.node, source:
             case AggregateNode() as node, SourceNode() | RepartitionSourceNode():
                 return self._of_aggregate(node, outlet.rows, source)
             case TableSourceNode() as node, _:
-                stage = table_stage_of(decoder.key.name, decoder.json, headers)
+                stage = table_stage_of(decoder.key.name, decoder.json, headers, turns)
                 return None if stage is None else ToTable(node, stage)
             case JoinNode(on=None) as node, SourceNode() | RepartitionSourceNode():
                 rows = outlet.rows.drop(RECORD)

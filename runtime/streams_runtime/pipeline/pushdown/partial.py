@@ -24,6 +24,7 @@ from streams_runtime.pipeline.pushdown.reading import (
     Left,
     formats_of,
 )
+from streams_runtime.pipeline.pushdown.turns import StreamTimes
 from streams_runtime.topology.windows import TimeWindows, Windows
 
 WINDOW, RECORDS = "_window", "_records"
@@ -92,8 +93,8 @@ class Gathering:
     _dropped: int = 0
     _late: int = 0
     _done: bool = True
-    _stream_times: dict[int, int] = field(default_factory=dict)
-    """How far each partition has come (ms): the largest time of the records that its windows have met."""
+    _stream_times: StreamTimes = field(default_factory=StreamTimes)
+    """How far each partition has come (ms) by the records that its windows have met."""
 
     def take(self, column: Column) -> None:
         """Take in some records. `column` is asked for the columns that are needed."""
@@ -139,14 +140,8 @@ class Gathering:
         """The rows that come in time, with the starts of their windows; see pipeline.windows.in_windows."""
         times = rows["_timestamp"].cast(pa.int64()).to_numpy() // 1000
         starts = times - times % windows.advance
-        partitions = rows[PARTITION].to_numpy()
-        closed = np.zeros(len(rows), np.bool_)
-        for number in np.unique(partitions).tolist():
-            mine = np.flatnonzero(partitions == number)
-            come = np.maximum.accumulate(times[mine])
-            come = np.maximum(come, self._stream_times.get(number, come[0]))
-            closed[mine] = starts[mine] + windows.size + windows.grace <= come
-            self._stream_times[number] = int(come[-1])
+        come = self._stream_times.take(rows[PARTITION].to_numpy(), times)
+        closed = starts + windows.size + windows.grace <= come
         self._late += int(closed.sum())
         return rows.append_column(WINDOW, integers(starts)).filter(pa.array(~closed))
 

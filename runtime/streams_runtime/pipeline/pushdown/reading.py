@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from streams_runtime.kafka.record_table import LATEST_TIME, RAW_SCHEMA
 from streams_runtime.pipeline.json_read import JsonReader
+from streams_runtime.pipeline.pushdown.turns import TURN
 
 Column = Callable[[str], pa.Array]
 """Gives a column of RAW_SCHEMA by its name."""
@@ -103,14 +104,15 @@ class Left:
     too_many: bool = False
     _count: int = 0
 
-    def take(self, column: Column, some: pa.BooleanArray) -> None:
-        """Take in `some` of the records that `column` gives."""
+    def take(self, column: Column, some: pa.BooleanArray, turns: pa.Array | None = None) -> None:
+        """Take in `some` of the records that `column` gives, with their turns by those that are not left (TURN)."""
         self._count += some.true_count
         if self._count > self.most:
             self.records.clear()
             self.too_many = True
         else:
             raw = pa.table([column(each.name) for each in RAW_SCHEMA], schema=RAW_SCHEMA)
+            raw = raw if turns is None else raw.append_column(TURN, turns)
             self.records.append(raw.filter(some))
 
     @property

@@ -24,9 +24,10 @@ from streams_runtime.pipeline.pushdown.reading import (
     Left,
     formats_of,
 )
+from streams_runtime.pipeline.pushdown.turns import TURN, StreamTimes
 
 VALUE = "_value"
-_READ_HERE = frozenset({*METADATA, KEY, NULL})
+_READ_HERE = frozenset({*METADATA, KEY, NULL, TURN})
 _PLACE = ("_topic", "_offset", "_timestamp")
 
 
@@ -41,13 +42,13 @@ class _InOrder(ABC):
         """Of the rows."""
 
     @abstractmethod
-    def made_of(self, column: Column) -> Made:
-        """What is made of some records."""
+    def made_of(self, column: Column, before: StreamTimes) -> Made:
+        """What is made of some records, behind those whose times are in `before`."""
 
     @property
     def whole_partitions(self) -> bool:
-        """A partition may be read in parts, which come in order."""
-        return False
+        """Whether a partition's records have to be read by one worker: when one's turn is goes by all before it."""
+        return TURN in self.schema.names
 
     def gathering(self, _most: int) -> Gathering:
         """Where records are taken in."""
@@ -75,40 +76,48 @@ class RowStage(_InOrder):
         """Of the rows."""
         return self.given
 
-    def made_of(self, column: Column) -> Made:
+    def made_of(self, column: Column, before: StreamTimes) -> Made:
         """What is made of some records."""
         read = self.formats.read(column)
         whole = read.whole
-        rows = self.plan.applied(_those(pa.table(read.columns(self.plan.reads, self.formats.headers)), whole))
+        columns = read.columns(self.plan.reads - {TURN}, self.formats.headers)
+        turns = None
+        if TURN in self.plan.reads:
+            columns[TURN] = turns = before.turns(column("partition"), read.times, whole)
+        rows = self.plan.applied(_those(pa.table(columns), whole))
         keyless = rows[KEY].null_count if self.keyed else 0
         if keyless:
             rows = rows.filter(pc.is_valid(rows[KEY]))
-        return Made(rows.cast(self.schema), whole, keyless)
+        return Made(rows.cast(self.schema), whole, keyless, turns)
 
 
 @dataclass(frozen=True, slots=True)
 class TableStage(_InOrder):
-    """What a table has of its records: partition, key and value as bytes, time (ms), where each is, and headers if
-    wanted. Those without a key are there for their place only.
+    """What a table has of its records: partition, key and value as bytes, time (ms), where each is, and headers and
+    turns if wanted. Those without a key are there for their place only.
     """
 
     formats: Formats
+    turns: bool = False
 
     @property
     def schema(self) -> pa.Schema:
         """Of what is made."""
         own = [(PARTITION, pa.int32()), (KEY, pa.binary()), (TIME, pa.int64()), (VALUE, pa.binary())]
-        return pa.schema([*own, *((name, RAW_SCHEMA.field(METADATA[name]).type) for name in self._beside)])
+        beside = [(name, RAW_SCHEMA.field(METADATA[name]).type) for name in self._beside]
+        return pa.schema([*own, *beside, *([(TURN, RAW_SCHEMA.field("timestamp").type)] if self.turns else [])])
 
-    def made_of(self, column: Column) -> Made:
+    def made_of(self, column: Column, before: StreamTimes) -> Made:
         """What is made of some records. A value that is not there deletes its key."""
         read = self.formats.read(column)
         whole = read.fitting(pc.or_(read.values_read, read.values.is_null()))
         times = pc.divide(read.times.cast(pa.int64()), 1000)
         beside = [read.times if name == "_timestamp" else column(METADATA[name]) for name in self._beside]
+        turns = before.turns(column("partition"), read.times, whole) if self.turns else None
+        beside += [] if turns is None else [turns]
         all_ = pa.table([column("partition"), read.raw_keys, times, read.values, *beside], schema=self.schema)
         rows = _those(all_, whole)
-        return Made(rows, whole, rows[KEY].null_count)
+        return Made(rows, whole, rows[KEY].null_count, turns)
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -117,11 +126,12 @@ class TableStage(_InOrder):
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was made of some records, of which of them, and how many had no key that was needed."""
+    """What was made of some records, of which of them, how many had no key that was needed, and the turns of all."""
 
     rows: pa.Table
     here: pa.BooleanArray
     dropped: int
+    turns: pa.Array | None
 
 
 @dataclass(slots=True)
@@ -131,15 +141,16 @@ class Gathering:
     stage: _InOrder
     _rows: list[pa.Table] = field(default_factory=list)
     _left: Left = field(default_factory=Left)
+    _before: StreamTimes = field(default_factory=StreamTimes)
     _records: int = 0
     _dropped: int = 0
 
     def take(self, column: Column) -> None:
         """Take in some records. `column` is asked for the columns that are needed."""
-        made = self.stage.made_of(column)
+        made = self.stage.made_of(column, self._before)
         here = made.here.true_count
         if here < len(made.here):
-            self._left.take(column, pc.invert(made.here))
+            self._left.take(column, pc.invert(made.here), made.turns)
         self._records += here
         self._dropped += made.dropped
         self._rows.append(made.rows)
@@ -160,10 +171,10 @@ def row_stage_of(
     return RowStage(plan, formats, keyed, schema)
 
 
-def table_stage_of(key_format: str, json: JsonReader | None, headers: bool) -> TableStage | None:
+def table_stage_of(key_format: str, json: JsonReader | None, headers: bool, turns: bool) -> TableStage | None:
     """A stage; None where keys or values are of a format that only Spark reads."""
     formats = formats_of(key_format, json, headers)
-    return None if formats is None else TableStage(formats)
+    return None if formats is None else TableStage(formats, turns)
 
 
 def _those(rows: pa.Table, some: pa.BooleanArray) -> pa.Table:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streams_runtime.pipeline.pushdown.partial import Stage, fits_with, together
 from streams_runtime.pipeline.pushdown.reading import PARTITION, Answer
 from streams_runtime.pipeline.pushdown.rows import VALUE, RowStage, TableStage
+from streams_runtime.pipeline.pushdown.turns import TURN, put_off
 from streams_runtime.pipeline.stage import StageResult, ToJoin, keyed_of
 from streams_runtime.topology.nodes import (
     AggregateNode,
@@ -30,7 +32,7 @@ class ToAggregate:
     schema: pa.Schema
     columns: Sequence[str]
 
-    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None) -> bool:
+    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None, _read: pa.Table) -> bool:
         """Add what the answer has, and Spark of the records that were left to it, to the result.
 
         False where a sum of the two may leave its range: then Spark, which raises an error at that, does all of it.
@@ -58,10 +60,13 @@ class ToTable:
         """The node that takes them."""
         return self.source
 
-    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None) -> bool:
-        """Add what the answer has, and Spark of the records that were left to it, to the result."""
+    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None, read: pa.Table) -> bool:
+        """Add what the answer has, and Spark of the records that were left to it, to the result.
+
+        `read` are the records that Spark could read, where turns are taken: topic, partition, offset and time (TURN).
+        """
         theirs = [] if sparks is None else [each.table for each in sparks.keyed if each.node is self.source]
-        rows = _in_order([answer.made, *theirs], self.stage.schema)
+        rows = _in_order(self.stage, answer, theirs, read)
         names = rows.column_names
         result.keyed.append(keyed_of(self.source, rows, names[names.index(VALUE) :]))
         return True
@@ -75,18 +80,26 @@ class ToMatch:
     node: JoinNode
     stage: RowStage
 
-    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None) -> bool:
-        """Add what the answer has, and Spark of the records that were left to it, to the result."""
+    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None, read: pa.Table) -> bool:
+        """Add what the answer has, and Spark of the records that were left to it, to the result.
+
+        `read` are the records that Spark could read, where turns are taken: topic, partition, offset and time (TURN).
+        """
         theirs = [] if sparks is None else [each.rows for each in sparks.joins if each.node is self.node]
-        result.joins.append(ToJoin(self.node, _in_order([answer.made, *theirs], self.stage.schema)))
+        result.joins.append(ToJoin(self.node, _in_order(self.stage, answer, theirs, read)))
         return True
 
 
 TakenOver = ToAggregate | ToTable | ToMatch
 
 
-def _in_order(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """The rows of one topic in the order of its partitions' records."""
-    filled = [each.select(schema.names).cast(schema) for each in parts if each.num_rows]
+def _in_order(stage: RowStage | TableStage, answer: Answer, theirs: Sequence[pa.Table], read: pa.Table) -> pa.Table:
+    """The rows of one topic in the order of its partitions' records, each with its turn by all of them."""
+    schema = stage.schema
+    filled = [each.select(schema.names).cast(schema) for each in (answer.made, *theirs) if each.num_rows]
+    if TURN in schema.names and answer.left.num_rows:
+        left = answer.left.select(["partition", "offset", TURN]).rename_columns(["_partition", "_offset", TURN])
+        of_topic = read.filter(pc.equal(read["_topic"], answer.left["topic"][0]))
+        filled = [put_off(put_off(each, left), of_topic) for each in filled]
     rows = pa.concat_tables([schema.empty_table(), *filled])
     return rows.sort_by([(PARTITION, "ascending"), ("_offset", "ascending")]) if len(filled) > 1 else rows
