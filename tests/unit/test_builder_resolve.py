@@ -36,8 +36,12 @@ runner = CliRunner()
 
 
 @pytest.fixture(autouse=True)
-def modules() -> Iterator[None]:
-    """What a test imports is forgotten behind it."""
+def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test imports is forgotten behind it.
+
+    Nor is it kept as bytecode, which Python takes for that of the next code of the same length and second.
+    """
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before, path = set(sys.modules), list(sys.path)
     yield
     sys.path[:] = path

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot.errors import SqlglotError
 
-from streams_runtime.api.sql import Problem, SqlSyntaxError, tokens_of
+from streams_runtime.api.sql import Problem, SqlSyntaxError, Token, tokens_of
 
 MOST_COLLECTED = 1000
 """So many values at most does a list keep: it lies whole in one value of the store and of its changelog."""
@@ -65,7 +65,7 @@ def without_parameter(text: str) -> tuple[str, str | None]:
     return text[: commas[0]] + text[end:], found
 
 
-def _arguments(tokens: list[tuple[str, int, int]]) -> tuple[list[int], int | None]:
+def _arguments(tokens: Sequence[Token]) -> tuple[list[int], int | None]:
     """Where the commas between the arguments are, and the bracket behind them; None: it is not closed."""
     depth = 0
     commas: list[int] = []

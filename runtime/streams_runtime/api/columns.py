@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -82,8 +83,9 @@ class Columns:
         return None
 
 
+@lru_cache(256)
 def type_named(ddl: str) -> Type:
-    """The type of a piece of Spark DDL that is known to be right."""
+    """The type of a piece of Spark DDL that is known to be right; others have it too: copy it to change it."""
     return exp.DataType.build(ddl, dialect="spark")
 
 

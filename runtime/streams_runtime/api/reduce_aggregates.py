@@ -7,7 +7,7 @@ session how the values of two that become one are put together: `(earlier, later
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -16,14 +16,14 @@ from sqlglot.errors import SqlglotError
 from streams_runtime.api.columns import Columns, Type, shown_type, type_named
 from streams_runtime.api.kept_types import KEPT, not_kept
 from streams_runtime.api.scalars import scalar_problems
-from streams_runtime.api.sql import Problem, SqlSyntaxError, parse_expression, place_in, tokens_of
+from streams_runtime.api.sql import Problem, SqlSyntaxError, Token, parse_expression, place_in, tokens_of
 
 REDUCE = "reduce"
 EXAMPLE = "reduce(cast(0 as double), (state, row) -> state + row.x)"
 MERGING = "reduce(0, (state, row) -> state + 1, (earlier, later) -> earlier + later)"
 _NAME = re.compile(r"[^\W\d]\w*|`[^`]+`")
 _LAMBDA = (("(",), None, (",",), None, (")",), ("->",))
-_Tokens = list[tuple[str, int, int]]
+_Tokens = Sequence[Token]
 _LARGEST_INT = 2**31 - 1
 
 
@@ -165,10 +165,10 @@ def merging_problem(text: str, sessions: bool) -> Problem | None:
     return None
 
 
-def _arguments(tokens: _Tokens, text: str) -> list[_Tokens]:
+def _arguments(tokens: _Tokens, text: str) -> Sequence[_Tokens]:
     """The tokens of each argument. Raises SqlSyntaxError: the call is not closed, or something follows it."""
     depth = 0
-    found: list[_Tokens] = [[]]
+    found: list[list[Token]] = [[]]
     for number, token in enumerate(tokens[1:], 1):
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token[0], 0)
         if depth == 0:
@@ -258,7 +258,7 @@ def _own_functions(reduction: Reduction, own: Mapping[str, Type]) -> Iterator[Pr
 
 def _renamed(given: Lambda) -> exp.Expr:
     """The body, with names of its own in place of the two."""
-    tree = parse_expression(given.body)
+    tree = parse_expression(given.body).copy()
     for column in tree.find_all(exp.Column):
         name = column.parts[0]
         for number, known in enumerate(given.names):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -18,6 +21,11 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 # It tries a type's name before a bracket as a type first, then as a call: twice the time for each level.
 _DEEPEST_TYPES = 8
 _CLOSING = {")": "(", "]": "["}
+# The checks of one application ask for the same text up to twenty times. Texts that are kept, and how long at most (in
+# characters): of the longest expressions that is 20 MiB.
+_KEPT, _LONGEST_KEPT = 256, 300
+Token = tuple[str, int, int]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +44,37 @@ class SqlSyntaxError(ValueError):
         self.problem = problem
 
 
+def _once(make: Callable[[str], Made]) -> Callable[[str], Made]:
+    """`make`, which keeps what it has made of the latest texts, unless they are long."""
+    kept = lru_cache(_KEPT)(make)
+
+    @wraps(make)
+    def made(text: str) -> Made:
+        return (kept if len(text) <= _LONGEST_KEPT else make)(text)
+
+    return made
+
+
+@_once
 def parse_expression(text: str) -> exp.Expr:
-    """The tree of one expression. Raises SqlSyntaxError: show its problem beside the field."""
+    """The tree of one expression, which others have too: copy it to change it.
+
+    Raises SqlSyntaxError: show its problem beside the field.
+    """
     return _parse(text, exp.Expr, "", "write one Spark SQL expression")
 
 
+@_once
 def parse_struct(ddl: str) -> exp.Expr:
-    """The tree of `STRUCT<ddl>`. Raises SqlSyntaxError, with positions inside `ddl`."""
+    """The tree of `STRUCT<ddl>`, which others have too. Raises SqlSyntaxError, with positions inside `ddl`."""
     return _parse(ddl, exp.DataType, "STRUCT<", 'write columns as "name TYPE, name TYPE" with types that Spark has')
 
 
-def tokens_of(text: str) -> list[tuple[str, int, int]]:
+@_once
+def tokens_of(text: str) -> Sequence[Token]:
     """(text, first position, last position) of each token, quotes included; comments are left out."""
     tokens = sqlglot.tokenize(text, dialect=_DIALECT)
-    return [(text[token.start : token.end + 1], token.start, token.end) for token in tokens]
+    return tuple((text[token.start : token.end + 1], token.start, token.end) for token in tokens)
 
 
 def place_in(text: str, index: int) -> str:

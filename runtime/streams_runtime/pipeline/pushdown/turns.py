@@ -37,8 +37,9 @@ class StreamTimes:
 
     def turns(self, partitions: pa.Array, times: pa.Array, readable: pa.BooleanArray) -> pa.Array:
         """The same for times of records, of which only those count that are `readable`."""
-        numbers = times.cast(pa.int64()).to_numpy()
-        known = np.where(readable.to_numpy(zero_copy_only=False), numbers, _NO_TIME)
+        known = times.cast(pa.int64()).to_numpy()
+        if readable.true_count < len(readable):
+            known = np.where(readable.to_numpy(zero_copy_only=False), known, _NO_TIME)
         return pa.array(self.take(partitions.to_numpy(), known)).cast(times.type)
 
 
