@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,13 @@ from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
 from shared_cases import EXAMPLES, shared, shared_batches
 
+from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.runner import SubTopologyRunner
-from streams_runtime.pipeline.source import RecordReader
+from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.stage import StageResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,10 +70,10 @@ Both = dict[str, tuple[Pipeline, Pipeline]]
 
 
 def pipeline(
-    spark: SparkSession, key: str, steps: Any, sinks: Any, names: tuple[str, str] = ("in", "users")
+    spark: SparkSession, key: str, steps: Any, sinks: Any, topics: tuple[str, str] = ("in", "users")
 ) -> Pipeline:
-    orders = source(schema=SCHEMA, key=key)
-    users = source(schema=USERS_SCHEMA, key=key) | {"name": "users", "topic": "users", "table": {"store": "users"}}
+    orders = source(schema=SCHEMA, key=key) | {"topic": topics[0]}
+    users = source(schema=USERS_SCHEMA, key=key) | {"name": "users", "topic": topics[1], "table": {"store": "users"}}
     return Pipeline(spark, topology_of([orders, users], steps, sinks))
 
 
@@ -201,6 +206,60 @@ def test_a_record_has_its_turn_by_all_that_can_be_read_before_it(both: Both, nam
     assert outcomes(over, [records]) == expected
     ((sent, *_),) = expected
     assert any("bronze" in str(each.value) for each in sent if each.timestamp == 2) == has_turn
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {0: b"{"}, {0: None, 50: b"{"}], ids=["none is left", "one is left", "some are left"]
+)
+def test_ranges_that_workers_read_have_the_same_turns(
+    spark: SparkSession, broker: Any, namespace: str, odd: Mapping[int, bytes | None]
+) -> None:
+    """Three partitions of two workers, each of which is read by one of them."""
+    properties = client_properties(broker.bootstrap_servers, {})
+    topics = f"{namespace}-in", f"{namespace}-users"
+    ranges = written(properties, topics, odd)
+    key, steps, sinks = TAKEN_OVER["inner"]
+    one = pipeline(spark, key, steps, sinks, topics)
+    reader, sub = RecordReader(spark, properties), one.topology.subtopologies[0]
+    over, whole = (SubTopologyRunner(one.compiler, reader, sub, take_over=taken) for taken in (True, False))
+    expected = handed_on(whole.run(BatchInput(ranges)))
+    assert handed_on(over.run(BatchInput(ranges))) == expected
+    assert over.is_taken_over
+    orders, changes, accounts = expected
+    assert 0 < len(orders) < 300
+    assert len(changes) == 300
+    assert accounts == {"in": (300, sum(each is not None for each in odd.values())), "users": (300, 0)}
+    assert any(each["_turn"] > each["_timestamp"] for each in (*orders, *changes))
+
+
+def written(
+    properties: dict[str, str], topics: Sequence[str], odd: Mapping[int, bytes | None]
+) -> tuple[OffsetRange, ...]:
+    """300 records in three partitions of each topic, some of them out of order; `odd` are values of the first one's."""
+    admin = Admin(properties)
+    admin.create_topics([TopicSpec(topic, 3) for topic in topics])
+    producer = BatchProducer(properties, "test")
+    for number in range(300):
+        time = 1000 + number - 100 * (number % 7 == 2)
+        order = odd.get(number, b'{"a": %d, "s": "x"}' % (number % 5 - 1))
+        for topic, value in zip(topics, (order, USER), strict=True):
+            producer.send(topic, [b"k%d" % (number % 40)], [value], [time], partition=number % 3)
+    producer.flush()
+    producer.close()
+    places = [TopicPartition(topic, number) for topic in topics for number in range(3)]
+    ends = admin.end_offsets(places)
+    admin.close()
+    return tuple(OffsetRange(each, 0, ends[each]) for each in places)
+
+
+def handed_on(result: StageResult) -> tuple[list[Any], list[Any], dict[str, tuple[int, int]]]:
+    """What the join and its table get, by its places, and the records of each source and the broken ones of them."""
+    (join,), (table,) = result.joins, result.keyed
+    changes = table.columns.append_column("_partition", table.partitions).append_column("_key", table.keys)
+    both = [each.select(sorted(each.column_names)).to_pylist() for each in (join.rows, changes)]
+    for rows in both:
+        rows.sort(key=lambda row: (row["_partition"], row["_offset"]))
+    return both[0], both[1], {name: (each.records, each.broken) for name, each in result.accounts.items()}
 
 
 @pytest.mark.parametrize("name", TAKEN_OVER)

@@ -58,7 +58,8 @@ def answered_by_workers(
     rows = found.to_pylist()
     return Answer(
         stage.together([_opened(row["made"]) for row in rows]),
-        pa.concat_tables(_opened(row["left"]) for row in rows),
+        # A part of which none is left does not say their turns.
+        pa.concat_tables((_opened(row["left"]) for row in rows), promote_options="default"),
         sum(row["records"] for row in rows),
         sum(row["dropped"] for row in rows),
         all(row["done"] for row in rows),
