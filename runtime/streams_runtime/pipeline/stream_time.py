@@ -6,12 +6,12 @@ the first one's end on, and all others' records too late.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from streams_runtime.pipeline.pushdown.turns import stream_times
 
 Vector = npt.NDArray[np.int64]
 
@@ -23,7 +23,7 @@ def stream_time_order(partitions: pa.ChunkedArray, topics: pa.ChunkedArray, time
     those that come next in each. The rows of one topic's partition keep their order, and lie as far behind the
     stream time of all as behind that of their own; of one time the first rows come first.
     """
-    return pa.array(np.argsort(_stream_times(_logs(partitions, topics), times.to_numpy()), kind="stable"))
+    return pa.array(np.argsort(stream_times(_logs(partitions, topics), times.to_numpy()), kind="stable"))
 
 
 def _logs(partitions: pa.ChunkedArray, topics: pa.ChunkedArray) -> Vector:
@@ -31,15 +31,3 @@ def _logs(partitions: pa.ChunkedArray, topics: pa.ChunkedArray) -> Vector:
     codes: Vector = pc.fill_null(topics.combine_chunks().dictionary_encode().indices, -1).to_numpy().astype(np.int64)
     numbers: Vector = partitions.to_numpy().astype(np.int64)
     return (codes + 1) * (1 << 32) + numbers
-
-
-def _stream_times(logs: Vector, times: Vector) -> Vector:
-    """The largest time of each row's log up to it."""
-    order = np.argsort(logs, kind="stable")
-    found = times[order]
-    firsts = np.flatnonzero(np.diff(logs[order], prepend=-1)).tolist()
-    for start, end in pairwise([*firsts, len(order)]):
-        np.maximum.accumulate(found[start:end], out=found[start:end])
-    come = np.empty_like(found)
-    come[order] = found
-    return come

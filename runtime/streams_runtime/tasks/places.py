@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
+from streams_runtime.pipeline.pushdown.turns import stream_times
 from streams_runtime.pipeline.stream_nodes import ELEMENT
 
 Place = tuple[int, int, int, str, int, int]
@@ -94,13 +95,9 @@ def _integers(column: pa.ChunkedArray) -> Vector:
 
 def _come_to(logs: Vector, offsets: Vector, times: Vector, numbers: Vector) -> Vector:
     """The largest time of each row's log up to it."""
-    order = np.lexsort((numbers, times, offsets, logs))
-    found = times[order]
-    firsts = np.flatnonzero(np.diff(logs[order], prepend=-1)).tolist()
-    for start, end in pairwise([*firsts, len(order)]):
-        np.maximum.accumulate(found[start:end], out=found[start:end])
+    order = np.lexsort((numbers, times, offsets))
     come = np.empty(len(order), np.int64)
-    come[order] = found
+    come[order] = stream_times(logs[order], times[order])
     return come
 
 

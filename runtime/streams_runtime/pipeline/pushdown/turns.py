@@ -7,6 +7,7 @@ together afterwards: each record's turn is as late as the times of the other's r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,18 @@ import pyarrow as pa
 Vector = npt.NDArray[np.int64]
 TURN = "_turn"  # as pipeline.decode has it
 _NO_TIME = -1  # before all that records may have
+
+
+def stream_times(logs: Vector, times: Vector) -> Vector:
+    """The largest time of each row's log up to it."""
+    order = np.argsort(logs, kind="stable")
+    found = times[order]
+    firsts = np.flatnonzero(np.diff(logs[order], prepend=-1)).tolist()
+    for start, end in pairwise([*firsts, len(order)]):
+        np.maximum.accumulate(found[start:end], out=found[start:end])
+    come = np.empty_like(found)
+    come[order] = found
+    return come
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,7 @@ def put_off(rows: pa.Table, others: pa.Table) -> pa.Table:
     times[others.num_rows :] = _NO_TIME
     order = np.argsort(offsets, kind="stable")
     come = np.empty(len(order), np.int64)
-    come[order] = StreamTimes().take(partitions[order], times[order])
+    come[order] = stream_times(partitions[order], times[order])
     turns = pa.array(np.maximum(own, come[others.num_rows :])).cast(rows.schema.field(TURN).type)
     return rows.set_column(rows.column_names.index(TURN), TURN, turns)
 
