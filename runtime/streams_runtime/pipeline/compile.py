@@ -44,7 +44,6 @@ from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.stream_joins import StreamJoinNode
 from streams_runtime.topology.table_nodes import ToStreamNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
-from streams_runtime.topology.ways import takes_turns
 
 
 class Compiler:
@@ -168,7 +167,7 @@ class Compiler:
         `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
         """
         frames = dict(sources)
-        if takes_turns(sub):
+        if sub.id in self._traits.turns:
             frames = {name: with_turns(frame) for name, frame in frames.items()}
         if sub.id in self._traits.forks:
             frames = {name: on_one_way(frame) for name, frame in frames.items()}

@@ -89,7 +89,7 @@ def one_side(frame: DataFrame, side: Side, keeps_places: bool) -> DataFrame:
         F.unix_millis("_timestamp").alias(OUT_TIME),
         F.when(~F.col(NULL_VALUE), value).alias(OUT_VALUE),
         F.lit(int(side)).alias(SIDE),
-        *(place_columns(frame) if keeps_places else [F.col(name) for name in (TURN,) if name in frame.columns]),
+        *(place_columns(frame) if keeps_places else [F.col(TURN)] if TURN in frame.columns else []),
     )
 
 

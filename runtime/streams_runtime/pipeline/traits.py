@@ -9,7 +9,7 @@ from streams_runtime.topology.nodes import Node
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.stage_order import gathering
 from streams_runtime.topology.table_parts import table_parts, told_aggregates
-from streams_runtime.topology.ways import Forks, forks, keeps_places
+from streams_runtime.topology.ways import Forks, forks, keeps_places, takes_turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class Traits:
     """Nodes that take their records in several stages."""
     forks: Mapping[int, Forks]
     """By the number of the sub-topology, of those in which records keep their places."""
+    turns: frozenset[int]
+    """Numbers of the sub-topologies whose rows need the turns of their records."""
 
     @classmethod
     def of(cls, topology: Topology) -> Traits:
@@ -41,6 +43,7 @@ class Traits:
             frozenset(name for sub in subs for name in told_aggregates(sub)),
             frozenset[str]().union(*(gathering(sub) for sub in subs)),
             {sub.id: forks(sub) for sub in subs if keeps_places(sub)},
+            frozenset(sub.id for sub in subs if takes_turns(sub)),
         )
 
     def several_topics(self, node: Node) -> bool:

@@ -16,6 +16,7 @@ from streams_runtime.topology.nodes import (
     JoinNode,
     KeyByNode,
     MergeNode,
+    Node,
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
@@ -25,23 +26,27 @@ from streams_runtime.topology.nodes import (
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import gathering, stages_of
 from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.stream_nodes import SplitNode, StreamNode
+from streams_runtime.topology.stream_nodes import FlatMapNode, SplitNode, StreamNode
 from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import told_aggregates
 
 Forks = dict[tuple[str, str], int]
 """Of a node and one that takes its records: which of those that do, counted from 0."""
 
-
 _OF_ANY_ORDER = SourceNode | RepartitionSourceNode | TransformNode | KeyByNode | StreamNode | MergeNode | SinkNode
 
 
 def takes_turns(sub: SubTopology) -> bool:
-    """Whether what comes of the records depends on which topic's record has its turn first.
+    """Whether rows need to have the turns of their records from the source on.
 
-    It does where several topics are read and something keeps state, or writes to a repartition topic.
+    They do where several topics are read and something keeps state, or writes to a repartition topic. A join of streams
+    finds the order of its records by itself where it gets all of them, and nothing behind it asks for places.
     """
-    return len(sub.source_topics) > 1 and not all(isinstance(node, _OF_ANY_ORDER) for node in sub.nodes)
+    orders = [node for node in sub.nodes if not isinstance(node, _OF_ANY_ORDER)]
+    if len(sub.source_topics) == 1 or not orders:
+        return False
+    takes_all = all(isinstance(node, StreamJoinNode) for node in orders) and not any(map(_leaves_out, sub.nodes))
+    return not takes_all or keeps_places(sub)
 
 
 def keeps_places(sub: SubTopology) -> bool:
@@ -91,6 +96,11 @@ def way_between(sub: SubTopology, source: str, name: str) -> tuple[int, ...] | N
                 if before is not None:
                     return (*before, numbers[each, name]) if (each, name) in numbers else before
     return None
+
+
+def _leaves_out(node: Node) -> bool:
+    """Whether a step may give no row of a record that it takes."""
+    return isinstance(node, FlatMapNode | SplitNode) or (isinstance(node, TransformNode) and node.where is not None)
 
 
 def _parting(sub: SubTopology) -> Iterator[tuple[str, list[str]]]:

@@ -32,7 +32,6 @@ from streams_runtime.topology.nodes import (
     streams_of,
 )
 from streams_runtime.topology.plan import SubTopology
-from streams_runtime.topology.ways import takes_turns
 
 
 class Candidates:
@@ -48,15 +47,16 @@ class Candidates:
         sources = [node for node in sub.nodes if not inputs_of(node)]
         if sub.id in self._traits.forks or any(not self._is_read_as_it_is(node) for node in sources):
             return []
-        turns = [StructField(TURN, TimestampType())] if takes_turns(sub) else []
-        schemas = {node.name: [*self._known.outputs[node.name].schema.fields, *turns] for node in sources}
+        turns = sub.id in self._traits.turns
+        more = [StructField(TURN, TimestampType())] if turns else []
+        schemas = {node.name: [*self._known.outputs[node.name].schema.fields, *more] for node in sources}
         frames = {name: self._nothing(StructType(fields)) for name, fields in schemas.items()}
         found: dict[str, TakenOver] = {}
         for outlet in outlets(self._traits, sub, frames, {}):
             source = _only_source(outlet.node, sub)
             over = None
             if source is not None and source.name not in found:
-                over = self._of(outlet, source, headers, takes_turns(sub))
+                over = self._of(outlet, source, headers, turns)
             if over is None:
                 return []
             found[over.source.name] = over
