@@ -46,7 +46,7 @@ def wrong(spark: SparkSession, document: dict[str, Any]) -> list[str]:
     """How what the topology makes of records differs from what it should."""
     source = random.Random(SEED)
     made = Application(spark, document)
-    records = records_for(document, source, RECORDS, made.takes_disorder)
+    records = records_for(document, source, RECORDS)
     cuts, model = cuts_of(source, RECORDS)[:2], Model(document)
     for first, end in batches(len(records), cuts):
         model.feed(records[first:end])

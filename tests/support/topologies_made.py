@@ -404,11 +404,11 @@ _BAD_KEYS: Mapping[str, bytes] = {"long": b"abc", "json": b"{"}
 _BAD_VALUES = (b"nope", b'{"v":', b'{"v":"text"}', b"[1]")
 
 
-def records_for(document: Mapping[str, Any], source: random.Random, count: int, disorder: bool = True) -> list[Given]:
+def records_for(document: Mapping[str, Any], source: random.Random, count: int) -> list[Given]:
     """Records of all topics that the application reads, in an order in which they may come.
 
-    Times of a topic are out of order by up to four seconds, or never; some are equal within a topic, and none between
-    two. With a policy for them some records can't be read.
+    Times of a topic are out of order by up to four seconds; some are equal within a topic, and none between two.
+    With a policy for them some records can't be read.
     """
     spec = document["spec"]
     bad = spec["processing"]["onDeserializationError"] != "fail"
@@ -418,7 +418,7 @@ def records_for(document: Mapping[str, Any], source: random.Random, count: int, 
         number = source.randrange(len(topics)) if source.random() < 0.6 else 0
         now += 100 * source.choice((0, 1, 3, 10, 30))
         back = 100 * source.randrange(40) if source.random() < 0.3 else 0
-        time = now - (back if disorder else 0) + number
+        time = now - back + number
         if source.random() < 0.1:
             time = last[number] + number if last[number] == _BASE else last[number]
         last[number] = time

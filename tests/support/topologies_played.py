@@ -27,7 +27,6 @@ from streams_runtime.testing.schemas import LocalSchemas
 from streams_runtime.testing.stores import DriverStores
 from streams_runtime.topology.build import build_topology
 from streams_runtime.topology.partitions import partition_counts
-from streams_runtime.topology.ways import keeps_places
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,16 +56,6 @@ class Application:
         own = dict.fromkeys(read, partitions)
         written = dict.fromkeys((*self._topology.sink_topics, *self._letters), 1)
         self._counts = {**written, **own, **partition_counts(self._topology, {**written, **own})}
-
-    @property
-    def takes_disorder(self) -> bool:
-        """Whether each sub-topology has its records in one order, whatever their times are.
-
-        Where several topics are read and no step keeps places (topology.ways), records that are left out before a join
-        don't count for the time that their topic has come to, so a topic's times must not go back.
-        """
-        subs = self._topology.subtopologies
-        return all(len(sub.source_topics) == 1 or keeps_places(sub) for sub in subs)
 
     @property
     def _letters(self) -> tuple[str, ...]:
