@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-from streams_runtime.kafka.foreign import QuietLog
+from streams_runtime.kafka.foreign import QuietLog, raise_pending
 
 DEBUG = "broker"
 """The context of librdkafka's debug lines that has all failures of connections; a few lines a transaction."""
@@ -55,6 +55,7 @@ class Doubts(QuietLog):
 
     def log(self, level: int, message: str, *args: object) -> None:
         """Called by librdkafka's binding, with facility, client and text."""
+        raise_pending()
         if len(args) == 3:
             facility, text = str(args[0]), str(args[2])
             left = facility == "FAIL" and _LEFT in text and not _is_bootstrap(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import re
 from typing import Any
@@ -69,6 +70,22 @@ _REFUSALS = (
 _LOGGER = logging.getLogger("streams_runtime.kafka.librdkafka")
 # "Failed to … : Local: Broker transport failure" says where the code was, which tells a user nothing.
 _ORIGIN = re.compile(r"^(Local|Broker): ")
+# Each call by way of a PyDLL raises what is set on its thread; this one does nothing else.
+_error_is_set = ctypes.PyDLL(None)["PyErr_Occurred"]
+_error_is_set.restype = ctypes.c_void_p
+
+
+def raise_pending() -> None:
+    """Raise what is set on this thread already: first in whatever a producer calls back.
+
+    The binding does not keep the producer's fatal error aside (its error_cb), and flush() goes on to take in reports
+    and lines of the log with the error set. Whatever these call would be a SystemError, which is then what flush()
+    raises. Raised here, it comes out of flush() as the KafkaException that it is.
+    """
+    try:
+        _error_is_set()
+    except BaseException:
+        raise  # what was never caught is a class and its argument yet, of which the binding would keep the second only
 
 
 class QuietLog:
@@ -81,6 +98,7 @@ class QuietLog:
 
     def log(self, level: int, message: str, *args: object) -> None:
         """Called by librdkafka's binding, from its poll; the level is not used."""
+        raise_pending()
         del level
         _LOGGER.debug(message, *args)
 

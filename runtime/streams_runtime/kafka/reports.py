@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from streams_runtime.kafka.foreign import reason_of
+from streams_runtime.kafka.foreign import raise_pending, reason_of
 
 _SHOWN = 3  # texts; the others are counted
 
@@ -25,6 +25,7 @@ class Failures:
 
     def note(self, error: KafkaError | None, message: Any) -> None:
         """librdkafka's report on one record."""
+        raise_pending()
         if error is None:
             return
         self.count += 1
