@@ -3,6 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# Hundreds of processes start in a run of the tests. What one has compiled of the project the others need not.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 LOCK := .requirements.lock

@@ -40,6 +40,8 @@ _LONGEST_NAME = 40
 
 # A test's queries are new ones: making their code fast takes longer than running it. Child processes' Sparks too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# And its brokers live for seconds: so a start takes half of the processor's time.
+os.environ.setdefault("KAFKA_JVM_PERFORMANCE_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseG1GC")
 
 # Examples take as long as a loaded machine lets them; the run's own time limit ends a hang.
 hypothesis.settings.register_profile("project", deadline=None, max_examples=examples(100))

@@ -144,6 +144,19 @@ def test_a_wrong_setting_is_told_in_the_brokers_own_words(tmp_path):
     assert not broker.running
 
 
+def test_the_environment_gives_its_jvm_options_as_kafkas_own_scripts_take_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("KAFKA_JVM_PERFORMANCE_OPTS", "-XX:+UseSerialGC -Dmarked=1")
+    with EmbeddedBroker(tmp_path, heap="256m") as running:
+        command = Path(f"/proc/{running.pid}/cmdline").read_bytes().split(b"\0")
+    assert {b"-Xmx256m", b"-XX:+UseSerialGC", b"-Dmarked=1"} <= {*command}
+    assert b"-XX:+UseG1GC" not in command
+    monkeypatch.setenv("KAFKA_JVM_PERFORMANCE_OPTS", "-XX:+UseNothing")
+    with pytest.raises(EnvironmentException, match="Unrecognized VM option 'UseNothing'"):
+        EmbeddedBroker(tmp_path / "new").start()
+    with pytest.raises(EnvironmentException, match="Unrecognized VM option 'UseNothing'"):
+        EmbeddedBroker(tmp_path).start()
+
+
 def test_a_broker_that_dies_while_it_starts_leaves_its_last_log_lines_in_the_error(own):
     own.stop()
     (own.data_dir / "kafka" / "meta.properties").write_text("version=1\ncluster.id=another\nnode.id=7\n")

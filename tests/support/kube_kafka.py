@@ -34,7 +34,8 @@ rootLogger.appenderRef.out.ref = out
 _START = """\
 set -e
 classpath=$(find "$STREAMSAPP_CACHE"/jars/broker-* -name '*.jar' | paste -sd:)
-run="java -Xmx512m -Djava.awt.headless=true -Dlog4j2.configurationFile=/etc/kafka/log4j2.properties -cp $classpath"
+jvm="-Xmx512m -XX:TieredStopAtLevel=1 -Djava.awt.headless=true"
+run="java $jvm -Dlog4j2.configurationFile=/etc/kafka/log4j2.properties -cp $classpath"
 $run kafka.tools.StorageTool format --cluster-id 4L6g3nShT-eMCtK--X86sw --config /etc/kafka/server.properties
 exec $run kafka.Kafka /etc/kafka/server.properties
 """

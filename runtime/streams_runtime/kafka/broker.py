@@ -34,6 +34,7 @@ from streams_runtime.kafka.ports import free_ports
 _STOP_GRACE = 30.0
 _FORMAT_TIMEOUT = 60.0
 _TICK = 0.05
+_OPTIONS_VARIABLE = "KAFKA_JVM_PERFORMANCE_OPTS"
 _JVM_OPTIONS = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
 
 
@@ -59,7 +60,8 @@ class EmbeddedBroker:
 
         `port` None takes a free one at the first start; `advertised_port` is the one that clients are told, where
         another process stands between them and the broker. `config` holds broker properties. `heap` is the JVM's
-        upper limit, as -Xmx takes it. `timeout` is in seconds, for the broker to answer after its start. `jvm_options`
+        upper limit, as -Xmx takes it; other options the environment may give, in the variable of Kafka's own scripts
+        (KAFKA_JVM_PERFORMANCE_OPTS). `timeout` is in seconds, for the broker to answer after its start. `jvm_options`
         replace those by which the JVM starts with class data (class_data.py). `node` makes it one of several
         (EmbeddedCluster), with the ports that are given there.
         """
@@ -171,7 +173,7 @@ class EmbeddedBroker:
         folder.settings.write_text(as_properties_file(properties))
         folder.logging.write_text(logging_properties(folder.logs))
         command = [
-            *(str(java), f"-Xmx{self._heap}", *_JVM_OPTIONS),
+            *(str(java), f"-Xmx{self._heap}", *(os.environ.get(_OPTIONS_VARIABLE, "").split() or _JVM_OPTIONS)),
             *(f"-Dlog4j2.configurationFile={folder.logging.as_uri()}", "-cp", classpath),
         ]
         class_data = broker_class_data().options
