@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 from example_counts import examples
 from kept_logs import logs_of
+from short_jvms import compile_less
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,10 +39,7 @@ BOOTSTRAP_VARIABLE = "STREAMSAPP_TEST_BOOTSTRAP"
 
 _LONGEST_NAME = 40
 
-# A test's queries are new ones: making their code fast takes longer than running it. Child processes' Sparks too.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
-# And its brokers live for seconds: so a start takes half of the processor's time.
-os.environ.setdefault("KAFKA_JVM_PERFORMANCE_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseG1GC")
+compile_less()
 
 # Examples take as long as a loaded machine lets them; the run's own time limit ends a hang.
 hypothesis.settings.register_profile("project", deadline=None, max_examples=examples(100))

@@ -19,6 +19,7 @@ _HERE = Path(__file__).resolve()
 sys.path[:0] = [str(_HERE.parent), str(_HERE.parents[1] / "support")]
 
 from lives import Life, Peace  # noqa: E402 - tests' helpers are no packages
+from short_jvms import compile_less  # noqa: E402
 
 PER_LIFE = 50  # histories of one application
 PER_TOPOLOGY = 10  # of one that is generated, of which every second PER_LIFE histories are: so that many are met
@@ -52,6 +53,7 @@ def main() -> int:
     parser.add_argument("--hours", type=float, default=1.0)
     parser.add_argument("--histories", type=int, default=sys.maxsize, help="at most so many")
     given = parser.parse_args()
+    compile_less()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that processes and brokers end too
     end = time.monotonic() + given.hours * 3600
     seed, failed, longest = given.seed, [], Peace()
