@@ -88,6 +88,14 @@ def raise_pending() -> None:
         raise  # what was never caught is a class and its argument yet, of which the binding would keep the second only
 
 
+def forget_trace(failure: KafkaException) -> None:
+    """Let go of the frames that a producer's failure came through, and of what they hold.
+
+    Under Python 3.11 the binding never gives back its reference to what `raise_pending` has raised.
+    """
+    failure.__traceback__ = None
+
+
 class QuietLog:
     """Where librdkafka logs to: DEBUG, whatever the line's own level.
 

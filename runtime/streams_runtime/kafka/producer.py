@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams_runtime.errors import ProducerException, StreamsException
 from streams_runtime.kafka.bounded import OverdueError, bounded
-from streams_runtime.kafka.foreign import QuietLog, error_of, reason_of
+from streams_runtime.kafka.foreign import QuietLog, error_of, forget_trace, reason_of
 from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.partitioner import partition_for
 from streams_runtime.kafka.reports import Failures, place
@@ -127,7 +127,7 @@ class BatchProducer:
         self._waiting_since = time.monotonic()
         self._should_stop()  # a sign of life: a batch may be handed over in many calls, none of which waits
         self._hand_over(topic, keys, values, times, places, headers)
-        self._heard(self._producer.poll, 0)
+        self._poll(0)
         self._raise_failures()
 
     def flush(self) -> None:
@@ -137,7 +137,7 @@ class BatchProducer:
         told to stop.
         """
         self._waiting_since = time.monotonic()
-        while left := self._heard(self._producer.flush, _TICK):
+        while left := self._heard(self._method("flush"), _TICK):
             self._wait_or_stop(left)
         self._raise_failures()
 
@@ -172,6 +172,7 @@ class BatchProducer:
                     record = (topic, values[row], keys[row], places[row], None, None, times[row], header)
                     self._produce_when_there_is_room(*record)
             except KafkaException as failure:
+                del produced  # as _method says
                 row = _last_taken(left, len(values))
                 error = error_of(failure)
                 reason = reason_of(error) if error else str(failure)
@@ -220,12 +221,26 @@ class BatchProducer:
                 _FREE_TIMEOUT,
             )
 
+    def _method(self, name: str) -> Callable[[float], Any]:
+        """The producer's method of this name, looked up when it is called: in a frame that raises, the method itself
+        would keep the producer from being freed for as long as somebody has what is raised.
+        """
+
+        def call(seconds: float) -> Any:
+            return getattr(self._producer, name)(seconds)
+
+        return call
+
+    def _poll(self, seconds: float) -> None:
+        self._heard(self._method("poll"), seconds)
+
     def _heard(self, listen: Callable[[float], T], seconds: float) -> T:
         """Take in what librdkafka reports meanwhile; a producer that has failed for good raises here."""
         remind(self._producer, self.address)
         try:
             return listen(seconds)
         except KafkaException as failure:
+            forget_trace(failure)
             raise self._judged(error_of(failure), f"records were not written: {failure}") from failure
 
     def _judged(self, error: KafkaError | None, text: str) -> StreamsException:
@@ -235,7 +250,7 @@ class BatchProducer:
 
     def _produce_when_there_is_room(self, *record: Any) -> None:
         while True:
-            self._heard(self._producer.poll, _TICK)
+            self._poll(_TICK)
             self._wait_or_stop(len(self._producer))
             with suppress(BufferError):
                 return self._producer.produce(*record)
@@ -273,8 +288,10 @@ def _dispose(held: list[Producer]) -> None:
     """
     producer = held.pop()
     producer.purge(in_queue=True, in_flight=True, blocking=True)
-    with suppress(KafkaException):
+    try:
         producer.flush(_CLOSE_TIMEOUT)
+    except KafkaException as failure:
+        forget_trace(failure)
 
 
 def _last_taken(left: Iterator[Any], rows: int) -> int:

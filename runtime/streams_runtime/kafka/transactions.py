@@ -118,7 +118,7 @@ class TransactionalProducer(BatchProducer):
         Before anything is restored: an open transaction of a predecessor ends only now, or by its time-out.
         """
         if self._initialised and not self._spent:
-            self._heard(self._producer.poll, 0)  # lines that say so
+            self._poll(0)  # lines that say so
             if self._doubts.any:
                 _LOGGER.info("an answer to %s was lost; its next transaction has another epoch", self.transactional_id)
                 self._spent = True
@@ -128,7 +128,7 @@ class TransactionalProducer(BatchProducer):
             self._discard()
             self._producer, self._spent, self._overdue, self._initialised = self._made(), False, False, False
         if not self._initialised:
-            if not self._turn("starting transactions", self._producer.init_transactions, self._init_seconds):
+            if not self._turn("starting transactions", self._method("init_transactions"), self._init_seconds):
                 self._spent = True
                 self._init_seconds = min(2 * self._init_seconds, _INIT_SECONDS[1])
                 raise BrokerNotAvailableException(
@@ -196,7 +196,7 @@ class TransactionalProducer(BatchProducer):
                 answer was lost, so that an abort would come too late; or they were ending it by themselves, its time
                 being over. As for a producer that was fenced.
         """
-        self._turn("committing a transaction", self._producer.commit_transaction, is_end=True)
+        self._turn("committing a transaction", self._method("commit_transaction"), is_end=True)
         self._open = False
 
     def abort(self) -> None:
@@ -206,7 +206,8 @@ class TransactionalProducer(BatchProducer):
         self._open = False
         if not self._spent:
             with suppress(StreamsException):
-                self._spent = not self._turn("aborting a transaction", self._producer.abort_transaction, _ABORT_SECONDS)
+                doing, abort = "aborting a transaction", self._method("abort_transaction")
+                self._spent = not self._turn(doing, abort, _ABORT_SECONDS)
 
     def close(self) -> None:
         """Give up what is open and free everything. Returns within seconds; may be called twice."""
@@ -297,7 +298,7 @@ class TransactionalProducer(BatchProducer):
             if now - warned > _PATIENCE:
                 warned = now
                 _LOGGER.warning("%s waits for the broker at %s", doing, self.address)
-            self._heard(self._producer.poll, 0.01)  # librdkafka says some things at once, others after _TICK
+            self._poll(0.01)  # librdkafka says some things at once, others after _TICK
 
     def _waits_for_one_that_left(self, started: float) -> bool:
         """Whether a call that asks the group's coordinator since then is not to be waited for any longer."""
