@@ -17,7 +17,7 @@ from kube_node import Node, one_node
 from kube_node_config import PAUSE_IMAGE
 from kube_pods import finished, pod
 from kube_sources import docker_and_kind, given
-from kube_traces import held_by_another_process, namespace_of, processes, processes_with
+from kube_traces import held_by_another_process, namespace_of, namespaces_with, processes, processes_with, running_in
 from waiting import eventually
 
 from streams_runtime.kafka.admin import Admin
@@ -165,7 +165,7 @@ if not given() and not docker_and_kind():
             node.cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
             node.cluster.apply(pod("stays", "default", PAUSE_IMAGE, ["/pause"]))
             node.cluster.kubectl("wait", "--for=condition=Ready", "pod/stays", "--timeout=45s")
-            spaces = {namespace_of(each) for each in processes_with(str(tmp_path))} - {namespace_of("self")}
+            spaces = namespaces_with(str(tmp_path))
             during = what_a_node_could_leave(tmp_path, spaces)
         seen = {what for what in before if during[what] != before[what]}
         assert seen == {"processes", "links", "routes", "folders", "groups"}, "what is compared must see a node"
@@ -174,11 +174,11 @@ if not given() and not docker_and_kind():
     def test_a_node_dies_with_the_run_that_is_killed(tmp_path: Path):
         with held_by_another_process("from kube_node import one_node", "one_node()", tmp_path) as run:
             link = f"st{run.pid:x}-0h"
-            spaces = {namespace_of(each) for each in processes_with(str(tmp_path))} - {namespace_of("self")}
+            spaces = namespaces_with(str(tmp_path))
             assert spaces
             assert Path("/sys/class/net", link).exists()
             run.kill()
-            eventually(lambda: not any(namespace_of(each) in spaces for each in processes()), "its processes are gone")
+            eventually(lambda: not running_in(spaces), lambda: f"its processes are gone: {running_in(spaces)}")
             eventually(lambda: not Path("/sys/class/net", link).exists(), "its network is gone")
         run.wait(10)
         remove_groups_of_the_dead()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _SUPPORT = Path(__file__).parent
 _UP = "up"
+_ENDED = "Z"  # the state of a process that its parent has not waited for
 _WAITS = f"""
 import signal, sys, tempfile
 sys.path.insert(0, {str(_SUPPORT)!r})
@@ -35,12 +37,32 @@ def held_by_another_process(imports: str, block: str, folder: Path) -> Iterator[
             process.kill()
 
 
-def namespace_of(pid: str) -> str:
-    """The process namespace that a process is in."""
+def namespace_of(pid: str) -> str | None:
+    """The process namespace that a process is in; None: it is gone."""
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:
-        return "of a process that is gone"
+        return None
+
+
+def namespaces_with(word: str) -> set[str]:
+    """The process namespaces, but for this one's, of the processes whose command line contains a word."""
+    return {each for each in map(namespace_of, processes_with(word)) if each} - {str(namespace_of("self"))}
+
+
+def running_in(namespaces: Collection[str]) -> dict[str, str]:
+    """State and command line of each process in these namespaces, by its id.
+
+    But for those that have ended: on a machine whose init is busy they stay for a while, when their parent was killed.
+    """
+    found = {}
+    for pid in processes():
+        with contextlib.suppress(OSError):
+            if namespace_of(pid) in namespaces:
+                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
+                found[pid] = f"{state} {command}"
+    return {pid: what for pid, what in found.items() if not what.startswith(_ENDED)}
 
 
 def processes() -> list[str]:
