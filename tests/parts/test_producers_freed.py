@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
+from failed_producers import LINES, MOCK, fail, fail_with_a_record_on_its_way
 
 from streams_runtime.errors import StreamsException
-from streams_runtime.kafka import librdkafka
 from streams_runtime.kafka.doubts import Doubts
 from streams_runtime.kafka.producer import _dispose
 from streams_runtime.kafka.transactions import TransactionalProducer
 from streams_runtime.kafka.types import TopicPartition
-
-_fail = librdkafka._function(
-    librdkafka._waiting, "test_fatal_error", ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
-)
 
 
 class Watched(Producer):
@@ -31,7 +26,7 @@ class Failed(TransactionalProducer):
     def __init__(self) -> None:
         self.first: weakref.ref[Watched] | None = None
         super().__init__({"bootstrap.servers": "127.0.0.1:9"}, "test", "app-i-1")
-        assert _fail(librdkafka._handle_of(self._producer), KafkaError._FENCED, b"for a test") == 0
+        fail(self._producer)
 
     def _made(self) -> Producer:
         super()._made()
@@ -71,13 +66,8 @@ def test_what_a_step_raised_or_put_off_does_not_keep_a_producer_that_is_closed(s
 
 
 def test_what_a_line_of_the_log_raises_while_a_producer_is_disposed_of_does_not_keep_it() -> None:
-    mock = {"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "test.mock.broker.rtt": 400, "linger.ms": 0}
-    lines = {"debug": "all", "log_level": 7}
-    producer = Watched({**mock, **lines, "enable.idempotence": True}, logger=Doubts())
-    producer.produce("topic", b"connects")
-    assert producer.flush(30) == 0
-    producer.produce("topic", b"on its way")
-    assert _fail(librdkafka._handle_of(producer), KafkaError.INVALID_PRODUCER_EPOCH, b"for a test") == 0
+    producer = Watched({**MOCK, **LINES}, logger=Doubts())
+    fail_with_a_record_on_its_way(producer, KafkaError.INVALID_PRODUCER_EPOCH)
     watching, held = weakref.ref(producer), [producer]
     del producer
     _dispose(held)  # type: ignore[arg-type]
