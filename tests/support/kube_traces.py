@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from waiting import alive
+
 _SUPPORT = Path(__file__).parent
 _UP = "up"
-_ENDED = "Z"  # the state of a process that its parent has not waited for
 _WAITS = f"""
 import signal, sys, tempfile
 sys.path.insert(0, {str(_SUPPORT)!r})
@@ -51,18 +51,12 @@ def namespaces_with(word: str) -> set[str]:
 
 
 def running_in(namespaces: Collection[str]) -> dict[str, str]:
-    """State and command line of each process in these namespaces, by its id.
+    """The command line of each process in these namespaces, by its id.
 
     But for those that have ended: on a machine whose init is busy they stay for a while, when their parent was killed.
     """
-    found = {}
-    for pid in processes():
-        with contextlib.suppress(OSError):
-            if namespace_of(pid) in namespaces:
-                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-                command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
-                found[pid] = f"{state} {command}"
-    return {pid: what for pid, what in found.items() if not what.startswith(_ENDED)}
+    there = (each for each in processes() if namespace_of(each) in namespaces and alive(int(each)))
+    return {each: _command_of(each).decode(errors="replace").replace("\0", " ").strip() for each in there}
 
 
 def processes() -> list[str]:
@@ -72,11 +66,11 @@ def processes() -> list[str]:
 
 def processes_with(word: str) -> list[str]:
     """The ids of the processes whose command line contains a word."""
+    return [each for each in processes() if word.encode() in _command_of(each)]
 
-    def words(pid: str) -> bytes:
-        try:
-            return Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            return b""
 
-    return [each for each in processes() if word.encode() in words(each)]
+def _command_of(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -81,6 +81,8 @@ def raise_pending() -> None:
     The binding does not keep the producer's fatal error aside (its error_cb), and flush() goes on to take in reports
     and lines of the log with the error set. Whatever these call would be a SystemError, which is then what flush()
     raises. Raised here, it comes out of flush() as the KafkaException that it is.
+
+    What is called back has to be a method of the object's own class: with an error set Python finds none of a base.
     """
     try:
         _error_is_set()
