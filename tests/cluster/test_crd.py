@@ -328,8 +328,8 @@ CHANGES: dict[str, tuple[Document, Document, str]] = {
         {"restartNonce": 3},
         {"restartNonce": 2},
         (
-            "spec.restartNonce: Invalid value: the nonce can only grow: each number replaces the pods that ended in"
-            " ERROR once; give a greater number"
+            "spec.restartNonce: Invalid value: the nonce can only grow: each number replaces every pod once; give a"
+            " greater number"
         ),
     ),
     "no restart nonce where there was one": ({"restartNonce": 3}, {}, "the nonce can only grow"),

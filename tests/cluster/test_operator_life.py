@@ -72,11 +72,15 @@ def test_a_pod_in_error_stays_until_a_new_restart_nonce(stage: Stage):
     stage.merge('{"metadata": {"annotations": {"touched": "yes"}}, "spec": {"replicas": 3}}')
     stage.reaches("ERROR", "2/3")
     assert stage.uids()["app-1"] == before["app-1"]
+    stage.kubelet.hold("app-1", "REBALANCING")
     stage.merge('{"spec": {"restartNonce": 1}}')
+    eventually(lambda: stage.uids().get("app-1", before["app-1"]) != before["app-1"], "it is made again")
+    eventually(lambda: stage.condition("Progressing")[1] == "RollingOut", "the others wait for it")
+    assert stage.uids()["app-0"] == before["app-0"]
+    stage.kubelet.let("app-1")
+    eventually(lambda: stage.uids().get("app-0", before["app-0"]) != before["app-0"], "running ones are replaced too")
     stage.reaches("RUNNING", "3/3")
-    after = stage.uids()
-    assert after["app-1"] != before["app-1"]
-    assert after["app-0"] == before["app-0"]
+    eventually(lambda: stage.condition("Progressing")[1] == "Settled", "all are replaced")
 
 
 @pytest.mark.usefixtures("running")

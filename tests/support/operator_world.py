@@ -386,11 +386,11 @@ class World:
             self._in_error.pop(name, None)  # whoever asks for fewer pods, and for more again, has asked
         self.pods[name] = replace(pod, deleting=True, ready=False)
 
-    def _answers_to(self, name: str) -> int:
-        """The restartNonce that a pod has answered to: what it was made with, or was on record as running under.
+    def _outdated(self, pod: PodSeen) -> bool:
+        return pod.digest != self.digest or self._answers_to(pod.name) < self.nonce
 
-        One that ends before the operator has seen a new number is among those that the number is for.
-        """
+    def _answers_to(self, name: str) -> int:
+        """The restartNonce that a pod was made with, or was on record as running under."""
         return max([self.pods[name].nonce, *(each["restartNonce"] for each in self._records if each["name"] == name)])
 
     @property
@@ -410,7 +410,7 @@ class World:
             assert of != made_from or nonce < self.nonce, f"{name} ended in ERROR and was replaced unasked"
 
     def _may_roll(self, pod: PodSeen) -> None:
-        assert pod.digest != self.digest, f"{pod.name} runs and is of the present version"
+        assert self._outdated(pod), f"{pod.name} runs, is of the present version and answers to the present number"
         self._rolled &= set(self.pods) | {f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])}
         self._rolled = {name for name in self._rolled if not self._arrived(name)}
         assert not self._rolled, f"{pod.name} was replaced while {self._rolled} are not there yet"
@@ -418,9 +418,7 @@ class World:
             assert other in self.pods, f"{pod.name} was replaced while {other} is not there"
             assert not self.pods[other].deleting, f"{pod.name} was replaced while {other} is closing"
             older = [
-                each
-                for each in self.pods.values()
-                if each.digest != self.digest and (each.ordinal or 0) > (pod.ordinal or 0)
+                each for each in self.pods.values() if self._outdated(each) and (each.ordinal or 0) > (pod.ordinal or 0)
             ]
             assert all(each.deleting for each in older), f"{pod.name} was replaced before {older}"
         self._rolled.add(pod.name)

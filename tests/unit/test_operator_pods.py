@@ -154,14 +154,34 @@ def test_an_application_with_a_pod_in_error_is_degraded_with_class_and_message()
     assert instance(status, 1)["error"] == {"class": "LockException", "message": "held by 7"}
 
 
-def test_a_new_nonce_replaces_the_pods_in_error_and_no_other() -> None:
-    pods = [running(0, NOW), running(1, NOW, **ERROR)]
-    assert removed(plan(observed({"restartNonce": 1}, pods))) == ["orders-1"]
+def test_a_new_nonce_replaces_the_pods_in_error_at_once_and_running_ones_after_them_one_by_one() -> None:
+    spec = {"replicas": 4, "restartNonce": 1}
+    pods = [running(0, NOW, **ERROR), running(1, NOW), running(2, NOW), running(3, NOW, **ERROR)]
+    assert removed(plan(observed(spec, pods))) == ["orders-0", "orders-3"]
+    new = {"nonce": 1}
+    pods = [running(0, NOW, **new), running(1, NOW), running(2, NOW), running(3, NOW, **new, restored=False)]
+    assert removed(plan(observed(spec, pods))) == []
+    pods[3] = running(3, NOW, **new)
+    todo = plan(observed(spec, pods))
+    assert removed(todo) == ["orders-2"]
+    assert [each.message for each in todo.events if each.reason == "PodRemoved"] == [
+        "removed orders-2: replaced by one of the new restartNonce; 1 of the old left"
+    ]
+    pods[1:3] = [running(1, NOW, **new), running(2, NOW, **new)]
+    assert removed(plan(observed(spec, pods))) == []
 
 
-def test_a_pod_that_fails_after_a_nonce_was_given_for_others_waits_for_the_next_one() -> None:
-    given = remembered(running(0, NOW), running(1, NOW, nonce=1), spec={"restartNonce": 1})
-    pods = [running(0, NOW, **ERROR), running(1, NOW, nonce=1)]
+def test_a_pod_that_is_on_record_as_answering_to_a_nonce_is_not_replaced_for_it_though_made_earlier() -> None:
+    spec = {"restartNonce": 3}
+    status = remembered(running(0, NOW, nonce=3), running(1, NOW, nonce=3), spec=spec)
+    pods = [running(0, NOW, nonce=1), running(1, NOW)]
+    assert removed(plan(observed(spec, pods, status=status))) == []
+    assert removed(plan(observed({"restartNonce": 4}, pods, status=status))) == ["orders-1"]
+
+
+def test_a_pod_that_fails_after_it_was_made_for_a_nonce_waits_for_the_next_one() -> None:
+    pods = [running(0, NOW, nonce=1, **ERROR), running(1, NOW, nonce=1)]
+    given = remembered(*pods, spec={"restartNonce": 1})
     assert removed(plan(observed({"restartNonce": 1}, pods, status=given))) == []
     assert removed(plan(observed({"restartNonce": 2}, pods, status=given))) == ["orders-0"]
 

@@ -118,7 +118,7 @@ def _under_way(decision: Decision) -> Iterator[tuple[str, str]]:
     if not decision.topics.ready and (fresh or behind or any(each.standing is Standing.ABSENT for each in wanted)):
         yield "WaitingForTopics", "no pod is made or replaced before the internal topics are ready"
     if moves.rolling.left:
-        text = f"{len(moves.rolling.left)} of {case.replicas} pods are of the old version"
+        text = f"{len(moves.rolling.left)} of {case.replicas} pods are still to be replaced"
         if moves.rolling.awaited:
             waits = [f"{each.name} ({each.state})" for each in moves.rolling.awaited]
             text += f"; the next is replaced when these are RUNNING and restored: {listed(waits)}"

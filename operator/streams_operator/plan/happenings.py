@@ -29,7 +29,7 @@ def happenings(decision: Decision, status: dict[str, Any]) -> Iterator[Happening
         yield _event("Normal", "PodRemoved", f"removed {leaving.pod.name}: {leaving.why}")
     rolled = decision.phase is Phase.RUN and decision.case.past.condition("Progressing")[1] == "RollingOut"
     if rolled and _condition(status, "Progressing")[1] != "RollingOut":
-        yield _event("Normal", "RolledOut", "all running pods are of the new version")
+        yield _event("Normal", "RolledOut", "all pods that were to be replaced are replaced")
 
 
 def _event(type: Literal["Normal", "Warning"], reason: str, message: str) -> Happening:

@@ -9,19 +9,18 @@ from streams_operator.model import PodSeen
 from streams_operator.plan.backoff import after_crash, while_running
 from streams_operator.plan.case import Case
 from streams_operator.plan.past import Account, PastInstance
-from streams_operator.plan.standing import Standing, doomed, ended, failing, in_error, standing
+from streams_operator.plan.standing import Standing, ended, failing, in_error, standing
 from streams_runtime.states import ClientState
 
 _REMEMBERED = (ClientState.PENDING_ERROR, ClientState.ERROR)
-_GOES_ON = (Standing.NEW, Standing.LIVE, Standing.CLOSING)
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One ordinal. `digest` is what its pod, or its last one, was made from.
 
-    `nonce` is the restartNonce that it answers to: a new number is for the pods that are in ERROR when it is given,
-    and all others have answered to it by running on. `outdated`: another digest, or a new number, is asked for.
+    `nonce` is the restartNonce that its pod was made with, or was on record as running under. `outdated`: another
+    digest, or a greater number, is asked for.
     """
 
     ordinal: int
@@ -63,8 +62,6 @@ def _present(case: Case, pod: PodSeen) -> Instance:
         account = after_crash(account, pod, case.now)
     elif now in (Standing.NEW, Standing.LIVE):
         account = while_running(account, pod, case.now)
-    if now in _GOES_ON and not doomed(pod) and case.application is not None:
-        nonce = max(nonce, case.nonce)
     return Instance(
         ordinal=pod.ordinal if pod.ordinal is not None else -1,
         name=pod.name,

@@ -55,10 +55,10 @@ def moves(case: Case, instances: Sequence[Instance], topics_ready: bool) -> Move
             create.append(each)
         elif due is not None and each.pod is not None:
             remove.append(Leaving(each.pod, why))
-    step = rolling(wanted, case.digest)
+    step = rolling(wanted)
     if step.next is not None and step.next.pod is not None and not remove and not surplus:
-        behind = len(step.left) - 1
-        remove.append(Leaving(step.next.pod, f"replaced by one of the new version; {behind} of the old left"))
+        news = f"one of the new {_news(case, step.next.pod)}"
+        remove.append(Leaving(step.next.pod, f"replaced by {news}; {len(step.left) - 1} of the old left"))
     return Moves(tuple(create), tuple(remove), step, tuple(at for at in wake if at > case.now))
 
 
@@ -66,7 +66,7 @@ def _due(case: Case, instance: Instance) -> tuple[float | None, str]:
     """From when its pod is to be made, or removed and made again; None: not at all, as things are."""
     pod, now = instance.pod, case.now
     other = pod is not None and pod.digest != case.digest
-    news = "version" if other else "restartNonce"
+    news = "" if pod is None else _news(case, pod)
     match instance.standing:
         case Standing.ABSENT:
             return instance.account.until or now, ""
@@ -81,3 +81,7 @@ def _due(case: Case, instance: Instance) -> tuple[float | None, str]:
             return now, f"{what}; there is a new {news}"
         case _:
             return None, ""
+
+
+def _news(case: Case, pod: PodSeen) -> str:
+    return "version" if pod.digest != case.digest else "restartNonce"

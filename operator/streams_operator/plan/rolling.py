@@ -25,13 +25,13 @@ def arrived(instance: Instance) -> bool:
     return instance.standing is Standing.LIVE and pod is not None and pod.state == ClientState.RUNNING and pod.restored
 
 
-def rolling(instances: Sequence[Instance], digest: str) -> Rolling:
+def rolling(instances: Sequence[Instance]) -> Rolling:
     """The next step. Pods that do not run are not its business: they are replaced without waiting."""
-    left = tuple(each for each in instances if each.standing is Standing.LIVE and each.digest != digest)
-    awaited = tuple(each for each in instances if each not in left and _held_up_by(each, digest))
+    left = tuple(each for each in instances if each.standing is Standing.LIVE and each.outdated)
+    awaited = tuple(each for each in instances if each not in left and _held_up_by(each))
     return Rolling(None if awaited or not left else left[-1], left, awaited)
 
 
-def _held_up_by(other: Instance, digest: str) -> bool:
+def _held_up_by(other: Instance) -> bool:
     gap = other.standing in (Standing.ABSENT, Standing.CLOSING)
-    return gap or (other.digest == digest and not arrived(other))
+    return gap or (not other.outdated and not arrived(other))

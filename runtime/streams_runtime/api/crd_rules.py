@@ -253,7 +253,7 @@ _BY_NAME = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys
 
 FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("ApplicationSpec", "applicationId"): _PART,
-    ("ApplicationSpec", "restartNonce"): _only_grows("each number replaces the pods that ended in ERROR once"),
+    ("ApplicationSpec", "restartNonce"): _only_grows("each number replaces every pod once"),
     ("ProcessingSpec", "onDeserializationError"): _deserialization,
     ("DeadLetter", "topic"): _TOPIC,
     ("JoinSpec", "within"): _within,

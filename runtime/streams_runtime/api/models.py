@@ -90,7 +90,12 @@ class ApplicationSpec(Model):
         " always are. Absent: refuse.",
     )
     template: TemplateSpec = Field(default_factory=TemplateSpec, description="Overrides for the pods.")
-    restart_nonce: int = Field(default=0, ge=0, description="A new number replaces pods that ended in ERROR.")
+    restart_nonce: int = Field(
+        default=0,
+        ge=0,
+        description="A greater number replaces every pod once: those that ended in ERROR at once, running ones one by"
+        " one, each when the last is RUNNING and restored. It also takes in rotated Secrets and changed code.",
+    )
 
 
 class StreamsApplication(Model):
