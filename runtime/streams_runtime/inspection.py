@@ -215,7 +215,7 @@ class ClientInspection:
     def _url_of(self, instance: str) -> str | None:
         return self.url if instance == self._client.instance else self._peers(instance)
 
-    def stuck_threads(self) -> Collection[Stuck]:
+    def stuck_threads(self, turn_seconds: float | None = None) -> Collection[Stuck]:
         """The threads whose loops stand still, by their own notes."""
         pulses = [
             Pulse(
@@ -227,7 +227,7 @@ class ClientInspection:
             )
             for thread in self._client.threads
         ]
-        return stuck_threads(pulses, time.monotonic())
+        return stuck_threads(pulses, time.monotonic(), turn_seconds)
 
     def describe(self) -> Mapping[str, Any]:
         """The client's account: state, threads, tasks, restoration, lag, counters, error."""

@@ -45,21 +45,27 @@ def test_a_loop_that_stands_still_is_unhealthy_until_it_turns_again(
             def healthz() -> httpx.Response:
                 return httpx.get(f"{made.url}/healthz", trust_env=False)
 
+            def readyz() -> httpx.Response:
+                return httpx.get(f"{made.url}/readyz", trust_env=False)
+
             assert healthz().status_code == 200
             monkeypatch.setattr(Intake, "next", stand_still)
             assert standing.wait(60)
             assert healthz().status_code == 200
+            assert readyz().status_code == 200
+            monkeypatch.setattr(liveness, "READY_SECONDS", 0.5)
             monkeypatch.setattr(liveness, "TURN_SECONDS", 0.5)
             # Whether a batch was the last thing in work makes no difference to this test.
             monkeypatch.setattr(liveness, "WORK_SECONDS", 0.5)
             eventually(lambda: healthz().status_code == 503, "the loop counts as stuck")
+            assert readyz().status_code == 503
             [thread] = healthz().json()["threads"]
             assert thread["name"] == made.threads[0].name
             monkeypatch.undo()
             go_on.set()
             before = made.threads[0].last_turn
             eventually(lambda: made.threads[0].last_turn > before, "the loop turns again")
-            assert healthz().status_code == 200
+            assert (healthz().status_code, readyz().status_code) == (200, 200)
         finally:
             go_on.set()
 

@@ -123,8 +123,8 @@ class FakeClient:
             raise self.owners_error
         return self.known_owners
 
-    def stuck_threads(self) -> tuple[Stuck, ...]:
-        return self.stuck
+    def stuck_threads(self, turn_seconds: float | None = None) -> tuple[Stuck, ...]:
+        return tuple(each for each in self.stuck if turn_seconds is None or each.seconds > turn_seconds)
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from streams_runtime.query.liveness import TURN_SECONDS, WORK_SECONDS, Pulse, account, stuck_threads
+from streams_runtime.query.liveness import READY_SECONDS, TURN_SECONDS, WORK_SECONDS, Pulse, account, stuck_threads
 from streams_runtime.states import ThreadState
 from streams_runtime.tasks.stop_sign import StopSign
 
@@ -25,6 +25,13 @@ def test_a_loop_that_turns_is_alive() -> None:
 def test_a_loop_that_stands_still_without_a_reason_is_stuck() -> None:
     [stuck] = stuck_threads([pulse(1), pulse(TURN_SECONDS + 1), pulse(2)], NOW)
     assert (stuck.seconds, stuck.allowed) == (TURN_SECONDS + 1, TURN_SECONDS)
+
+
+def test_readiness_ends_long_before_liveness_and_for_the_same_reasons() -> None:
+    assert stuck_threads([pulse(READY_SECONDS + 1)], NOW) == ()
+    [stuck] = stuck_threads([pulse(READY_SECONDS), pulse(READY_SECONDS + 1)], NOW, READY_SECONDS)
+    assert stuck.allowed == READY_SECONDS
+    assert stuck_threads([pulse(READY_SECONDS + 1, computing=True)], NOW, READY_SECONDS) == ()
 
 
 @pytest.mark.parametrize("reason", ["computing", "restoring"])

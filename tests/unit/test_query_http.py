@@ -224,6 +224,8 @@ def test_a_stuck_thread_makes_the_instance_unhealthy_and_is_named() -> None:
     assert answer.status_code == 503
     [thread] = answer.json()["threads"]
     assert (thread["name"], thread["seconds"]) == ("t2", 301)
+    ready = ask(client, "/readyz")
+    assert (ready.status_code, ready.json()) == (503, {"state": "RUNNING", "stuck": ["t2"]})
 
 
 def test_metrics_show_the_description_under_kafka_streams_names() -> None:

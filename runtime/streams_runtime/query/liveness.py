@@ -1,4 +1,4 @@
-"""Whether an instance is alive: its threads' loops turn, or have a reason not to. What `/healthz` answers.
+"""Whether an instance is alive: its threads' loops turn, or have a reason not to. What `/healthz` and `/readyz` answer.
 
 Kubernetes kills a pod that is not alive, and everything that it had in work is done again. So only a loop that
 nothing excuses counts as stuck: a thread that waits for brokers, or hands a batch's output over, notes a turn at every
@@ -16,6 +16,8 @@ from streams_runtime.states import ThreadState
 
 TURN_SECONDS = 300.0
 """A loop without a turn for so long is stuck. The longest wait for an answer of the brokers is 30 s, with retries."""
+READY_SECONDS = 60.0
+"""The same for readiness, which costs nothing but the trust of those who ask: a rolling change waits."""
 WORK_SECONDS = 900.0
 """The same while Spark computes a batch or stores are restored: a batch of 500,000 records takes seconds, one on a
 starved node with a slow expression minutes."""
@@ -44,11 +46,15 @@ class Stuck:
     allowed: float
 
 
-def stuck_threads(pulses: Iterable[Pulse], now: float) -> tuple[Stuck, ...]:
-    """The threads that count as stuck at `now`, on the same clock. None: the instance is alive."""
+def stuck_threads(pulses: Iterable[Pulse], now: float, turn_seconds: float | None = None) -> tuple[Stuck, ...]:
+    """The threads that count as stuck at `now`, on the same clock. None: the instance is alive.
+
+    `turn_seconds`: what a loop may take that nothing excuses; None: TURN_SECONDS.
+    """
     found = []
+    turn_seconds = TURN_SECONDS if turn_seconds is None else turn_seconds
     for pulse in pulses:
-        allowed = WORK_SECONDS if pulse.computing or pulse.restoring else TURN_SECONDS
+        allowed = WORK_SECONDS if pulse.computing or pulse.restoring else turn_seconds
         seconds = now - pulse.last_turn
         if pulse.state in _JUDGED and seconds > allowed:
             found.append(Stuck(pulse.thread, pulse.state, seconds, allowed))

@@ -36,10 +36,11 @@ def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: S
         stuck = queryable.stuck_threads()
         return json_answer(liveness.account(stuck, time.time()), 503 if stuck else 200)
 
-    @router.get("/readyz", responses=_NOT_SO, summary="200: RUNNING. 503: any other state")
+    @router.get("/readyz", responses=_NOT_SO, summary="200: RUNNING, and its threads' loops turn. 503: anything else")
     async def readyz() -> Response:
-        state = queryable.state
-        return json_answer({"state": state}, 200 if state is ClientState.RUNNING else 503)
+        state, stuck = queryable.state, queryable.stuck_threads(liveness.READY_SECONDS)
+        body = {"state": state, **({"stuck": [each.thread for each in stuck]} if stuck else {})}
+        return json_answer(body, 200 if state is ClientState.RUNNING and not stuck else 503)
 
     @router.get(
         "/metrics",

@@ -169,8 +169,8 @@ class Queryable(Protocol):
     def owners(self, store: str) -> Mapping[int, Owner]:
         """Who has each partition, as far as the group knows. May ask the broker; remembers it for a while."""
 
-    def stuck_threads(self) -> Collection[Stuck]:
-        """The threads that count as stuck; must not block."""
+    def stuck_threads(self, turn_seconds: float | None = None) -> Collection[Stuck]:
+        """The threads that count as stuck (`liveness.stuck_threads`); must not block."""
 
     def describe(self) -> Mapping[str, Any]:
         """What `/state` answers: client, threads, tasks, restoration, lag, counters, error."""

@@ -69,8 +69,9 @@ class DriverStores:
         del store
         return {}
 
-    def stuck_threads(self) -> Collection[Stuck]:
+    def stuck_threads(self, turn_seconds: float | None = None) -> Collection[Stuck]:
         """There are no threads."""
+        del turn_seconds
         return ()
 
     def describe(self) -> Mapping[str, Any]:
