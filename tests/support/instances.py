@@ -139,7 +139,8 @@ class Instance:
     def lose_state(self) -> None:
         """Remove the state folder, as a node does that dies with its disk; the process has to be dead."""
         assert self._process is None or self._process.poll() is not None, f"{self.name} runs"
-        shutil.rmtree(self.state, ignore_errors=False)
+        if self.state.exists():  # one that was killed at its start has made none yet
+            shutil.rmtree(self.state)
 
     def stop(self) -> None:
         """SIGTERM, and what the test left running after that SIGKILL."""
