@@ -16,13 +16,13 @@ from typing import Any
 import aiohttp
 import orjson
 
+from streams_operator.freshness import FRESH, Freshness
 from streams_operator.model import InstanceAccount, PodSeen
 from streams_operator.names import QUERY_PORT
 from streams_operator.wake import Key
 
 _ANSWER = 2.0  # seconds that a pod has to answer
 _PATIENCE = 0.3  # seconds that a round waits; what comes later wakes the resource
-_FRESH = 3.0  # seconds for which an answer is not asked for again
 _AT_ONCE = 64  # requests, over all applications
 _LONGEST = 1 << 20  # bytes of an answer
 _STATES = frozenset({"REBALANCING", "RUNNING"})
@@ -51,12 +51,14 @@ class Accounts:
         self._asked_at: dict[Key, float] = {}
         self._answered_at: dict[Key, float] = {}
         self._asking: dict[Key, asyncio.Task[None]] = {}
+        self._freshness = Freshness(lambda: asyncio.get_running_loop().time())
+        self._known: dict[Key, frozenset[str]] = {}  # uids of the pods that were last asked
 
     async def of(self, key: Key, pods: Sequence[PodSeen]) -> Mapping[str, InstanceAccount]:
         """The accounts by pod name, as new as can be had without waiting."""
-        asked = {pod.name: url for pod in pods if (url := self._url(pod)) is not None}
+        asked = [(pod, url) for pod in pods if (url := self._url(pod)) is not None]
         now = asyncio.get_running_loop().time()
-        if asked and key not in self._asking and now - self._asked_at.get(key, -_FRESH) >= _FRESH:
+        if asked and key not in self._asking and now - self._asked_at.get(key, -FRESH) >= FRESH:
             self._asked_at[key] = now
             task = asyncio.create_task(self._refresh(key, asked))
             self._asking[key] = task
@@ -64,14 +66,30 @@ class Accounts:
             before = self._answers.get(key)
             done, _ = await asyncio.wait({task}, timeout=_PATIENCE)
             if not done:
-                task.add_done_callback(lambda _: self._answers.get(key) == before or self._changed(key))
-        return {name: account for name, account in self._answers.get(key, {}).items() if name in asked}
+                # A decision that waits for an answer goes on with it, whatever it says.
+                awaited = any(self._freshness.doubted(pod.uid) for pod, _ in asked)
+                task.add_done_callback(
+                    lambda _: self._changed(key) if awaited or self._answers.get(key) != before else None
+                )
+        names = {pod.name for pod, _ in asked}
+        return {name: account for name, account in self._answers.get(key, {}).items() if name in names}
+
+    def judged(self, pods: Sequence[PodSeen]) -> tuple[PodSeen, ...]:
+        """The pods with what their answers say of their conditions: `doubted`, `silent`."""
+        return tuple(
+            replace(pod, doubted=self._freshness.doubted(pod.uid), silent=self._freshness.silent(pod.uid))
+            if self._url(pod) is not None
+            else pod
+            for pod in pods
+        )
 
     def forget(self, key: Key) -> None:
         """The resource has gone."""
         self._answers.pop(key, None)
         self._asked_at.pop(key, None)
         self._answered_at.pop(key, None)
+        for uid in self._known.pop(key, ()):
+            self._freshness.forget(uid)
         if task := self._asking.pop(key, None):
             task.cancel()
 
@@ -82,22 +100,35 @@ class Accounts:
         if self._session is not None:
             await self._session.close()
 
-    async def _refresh(self, key: Key, urls: Mapping[str, str]) -> None:
+    async def _refresh(self, key: Key, asked: Sequence[tuple[PodSeen, str]]) -> None:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=_AT_ONCE, ssl=False),
                 timeout=aiohttp.ClientTimeout(sock_connect=_ANSWER, sock_read=_ANSWER),
             )
         session = self._session
-        answers = await asyncio.gather(*(_ask(session, url) for url in urls.values()))
+        uids = frozenset(pod.uid for pod, _ in asked)
+        for gone in self._known.get(key, frozenset()) - uids:
+            self._freshness.forget(gone)
+        self._known[key] = uids
+        began = asyncio.get_running_loop().time()
+        answers = await asyncio.gather(*(self._answer(session, pod.uid, url, began) for pod, url in asked))
         now, before = asyncio.get_running_loop().time(), self._answers.get(key, {})
         since = now - self._answered_at.get(key, now)
         self._answered_at[key] = now
         self._answers[key] = {
-            name: with_rate(answer, before.get(name), since)
-            for name, answer in zip(urls, answers, strict=True)
+            pod.name: with_rate(answer, before.get(pod.name), since)
+            for (pod, _), answer in zip(asked, answers, strict=True)
             if answer is not None
         }
+
+    async def _answer(self, session: aiohttp.ClientSession, uid: str, url: str, began: float) -> InstanceAccount | None:
+        answer = await _ask(session, url)
+        if answer is None:
+            self._freshness.failed(uid, began)
+        else:
+            self._freshness.answered(uid)
+        return answer
 
 
 async def _ask(session: aiohttp.ClientSession, url: str) -> InstanceAccount | None:

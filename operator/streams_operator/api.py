@@ -127,8 +127,9 @@ class Api:
         """A merge patch. Conflict: `change` names a resourceVersion that is not the newest."""
         return await self._write("PATCH", kind.path(namespace, name), change, {"fieldManager": MANAGED_BY}, _MERGE)
 
-    async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
-        """Delete exactly the object with this uid; what depends on it goes in the background.
+    async def delete(self, kind: Kind, namespace: str, name: str, uid: str, *, force: bool = False) -> None:
+        """Delete exactly the object with this uid; what depends on it goes in the background. `force`: a pod without
+        waiting for its node.
 
         NotThere: it has gone, or another one has its name.
         """
@@ -137,6 +138,7 @@ class Api:
             "kind": "DeleteOptions",
             "propagationPolicy": "Background",
             "preconditions": {"uid": uid},
+            **({"gracePeriodSeconds": 0} if force else {}),
         }
         try:
             await self._write("DELETE", kind.path(namespace, name), options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from streams_operator.api import Api, Conflict, NotThere, Refused
 from streams_operator.events import Events
@@ -23,6 +24,15 @@ class Applier:
         self._api = api
         self._lists = lists
         self._events = events
+        self._refusals: dict[Key, dict[str, str]] = {}
+
+    def refusals(self, key: Key) -> Mapping[str, str]:
+        """Why the API server did not make pods, by their names, as of the last attempts."""
+        return dict(self._refusals.get(key, {}))
+
+    def forget(self, key: Key) -> None:
+        """The resource has gone."""
+        self._refusals.pop(key, None)
 
     async def carry_out(self, key: Key, observed: Observed, plan: Plan) -> Refused | None:
         """Everything but the work at the brokers and the finalizer's end.
@@ -36,11 +46,14 @@ class Applier:
         resource = await self._finalizer_on(observed.resource, plan)
         resource = await self._status(resource, plan)
         refused: list[Refused] = []
+        self._refusals.pop(key, None)
         for desired in plan.apply:
             try:
                 await self._apply(key, observed, desired)
             except Refused as error:
                 refused.append(error)
+                if desired["kind"] == POD.name:
+                    self._refusals.setdefault(key, {})[desired["metadata"]["name"]] = str(error)
         for telling in plan.tell:
             await self._tell(key, telling)
         for removal in plan.remove:
@@ -120,7 +133,7 @@ class Applier:
         kind = kind_of(removal.kind)
         self._lists.doubt(key, kind.name)
         try:
-            await self._api.delete(kind, key.namespace, removal.name, removal.uid)
+            await self._api.delete(kind, key.namespace, removal.name, removal.uid, force=removal.force)
             _LOGGER.debug("removed %s %s", removal.kind, removal.name)
         except NotThere:
             _LOGGER.debug("%s %s had gone already", removal.kind, removal.name)

@@ -91,14 +91,22 @@ class _Applications(Collector):
         left = GaugeMetricFamily(
             "streams_operator_application_restoration_records_left", "Changelog records to restore.", labels=names
         )
+        condition = GaugeMetricFamily(
+            "streams_operator_application_condition",
+            "1 for each condition that is True, with its reason.",
+            labels=[*names, "condition", "reason"],
+        )
         for key, (status, by_state) in list(self.seen.items()):
+            for each in status.get("conditions") or ():
+                if each["status"] == "True":
+                    condition.add_metric([*key, each["type"], each["reason"]], 1)
             if status.get("state"):
                 state.add_metric([*key, str(status["state"])], 1)
-            for each, number in by_state.items():
-                pods.add_metric([*key, each], number)
+            for pod_state, number in by_state.items():
+                pods.add_metric([*key, pod_state], number)
             if isinstance(status.get("lag"), int):
                 lag.add_metric(key, status["lag"])
             restoration = status.get("restoration") or {}
             if isinstance(restoration.get("recordsLeft"), int):
                 left.add_metric(key, restoration["recordsLeft"])
-        yield from (state, pods, lag, left)
+        yield from (state, pods, lag, left, condition)

@@ -47,6 +47,12 @@ class PodSeen:
     ip: str | None = None
     tls: bool = False  # whether it answers by HTTPS
     reason: str = ""  # why it ended or can't start, in Kubernetes' words: OOMKilled, Evicted, ImagePullBackOff
+    message: str = ""  # the same as a sentence
+    node: str = ""  # empty: none was found yet
+    gone_by: float | None = None  # when a pod that is being deleted was to be gone
+    forced: bool = False  # its deletion waits for no node any more
+    doubted: bool = False  # it has to answer before a decision may rest on its conditions
+    silent: bool = False  # it has not answered for long, though others do
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,7 @@ class Observed:
     pods: tuple[PodSeen, ...] = ()
     objects: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     accounts: Mapping[str, InstanceAccount] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=dict)  # by pod name: why the API server did not make it
     refused: tuple[Change, ...] = ()  # what keeps the resource's topology from being in force
     topics: TopicsSeen | None = None
     init: InitResult | None = None  # of a nonce that status does not have yet
@@ -120,11 +127,12 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Delete one object, only if it still has this uid."""
+    """Delete one object, only if it still has this uid. `force`: without waiting for the pod's node."""
 
     kind: str
     name: str
     uid: str
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,14 +59,15 @@ class World:
         objects = await self.lists.parts(key)
         version = in_force(resource, reading, pods, objects, self.defaults)
         brokers = self.brokers.seen(key, resource["metadata"]["uid"], version.application)
+        accounts = await self.accounts.of(key, pods)
         return Observed(
             resource=resource,
             application=version.application,
             mistakes=version.mistakes,
             now=self.clock(),
-            pods=pods,
+            pods=self.accounts.judged(pods),
             objects=objects,
-            accounts=await self.accounts.of(key, pods),
+            accounts=accounts,
             refused=version.refused,
             topics=brokers.topics,
             init=brokers.init,
@@ -88,6 +89,7 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
     left = _LEFT.search(restored.get("message") or "")
     annotations = metadata.get("annotations") or {}
     final = _termination_message(ended)
+    reason, message = _reason(status, state, conditions)
     return PodSeen(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -95,6 +97,9 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
         phase=status.get("phase") or "Unknown",
         created_at=seconds(metadata.get("creationTimestamp")) or 0.0,
         deleting="deletionTimestamp" in metadata,
+        gone_by=seconds(metadata.get("deletionTimestamp")),
+        forced=metadata.get("deletionGracePeriodSeconds") == 0,
+        node=(pod.get("spec") or {}).get("nodeName") or "",
         digest=annotations.get(ANNOTATION_SPEC, ""),
         nonce=_number(annotations.get(ANNOTATION_NONCE)),
         ready=_is(conditions.get("Ready", {}), "True"),
@@ -111,7 +116,8 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
         started_at=seconds((state.get("running") or ended or {}).get("startedAt")),
         ip=status.get("podIP"),
         tls=_answers_by_tls(pod),
-        reason=_reason(status, state, conditions),
+        reason=reason,
+        message=message,
     )
 
 
@@ -173,16 +179,21 @@ def _ended_at(ended: Json | None, status: Json, conditions: Mapping[str, Json]) 
     return None
 
 
-def _reason(status: Json, state: Json, conditions: Mapping[str, Json]) -> str:
-    if reason := status.get("reason"):
-        return str(reason)
+def _reason(status: Json, state: Json, conditions: Mapping[str, Json]) -> tuple[str, str]:
+    """Why the pod ended or does not start: (reason, message)."""
+    if status.get("reason"):
+        return _words(status)
     ended, waiting = state.get("terminated") or {}, state.get("waiting") or {}
     if ended:
-        return str(ended.get("reason") or "")
+        return str(ended.get("reason") or ""), ""  # its message is the runtime's own
     if waiting.get("reason", "") not in _WAITING_IS_USUAL:
-        return str(waiting["reason"])
+        return _words(waiting)
     scheduled = conditions.get("PodScheduled", {})
-    return str(scheduled.get("reason") or "") if _is(scheduled, "False") else ""
+    return _words(scheduled) if _is(scheduled, "False") else ("", "")
+
+
+def _words(said: Json) -> tuple[str, str]:
+    return str(said.get("reason") or ""), str(said.get("message") or "")
 
 
 def _is(condition: Json, value: str) -> bool:

@@ -7,6 +7,7 @@ import base64
 import binascii
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from streams_operator.api import Api, ApiError, NotThere, Refused
 from streams_operator.apply import Applier, as_again
@@ -60,7 +61,8 @@ class Reconciler:
 
     def forget(self, key: Key) -> None:
         """The resource has gone."""
-        for each in (self._world.lists, self._world.brokers, self._world.accounts, self._events, self._metrics):
+        world = self._world
+        for each in (world.lists, world.brokers, world.accounts, self._applier, self._events, self._metrics):
             each.forget(key)
 
     async def _round(self, key: Key) -> float | None:
@@ -68,6 +70,7 @@ class Reconciler:
         if observed is None:
             self.forget(key)
             return None
+        observed = replace(observed, refusals=self._applier.refusals(key))
         decided = self._decide(observed)
         _LOGGER.debug("%s: %s", key, decided)
         status = decided.status if decided.status is not None else observed.resource.get("status")

@@ -306,15 +306,7 @@ def test_a_secret_that_is_missing_is_told_by_its_field(stage: Stage, running: Op
 @pytest.mark.usefixtures("running")
 def test_what_a_quota_refuses_is_told_and_made_when_it_allows(stage: Stage):
     inside = f"--namespace={stage.namespace}"
-    stage.cluster.kubectl("create", "quota", "none", "--hard=services=0", inside)
-    stage.cluster.kubectl(
-        "patch",
-        "quota/none",
-        inside,
-        "--subresource=status",
-        "--type=merge",
-        '--patch={"status": {"hard": {"services": "0"}, "used": {"services": "0"}}}',
-    )
+    stage.no_more("services", 0)
     stage.apply(replicas=1)
     eventually(
         lambda: any(reason == "ApplyFailed" and "quota" in text for reason, text in stage.events()), "it is told"

@@ -94,6 +94,8 @@ spec:
     affinity: {nodeAffinity: {anything: 1}}
     serviceAccountName: streams
     annotations: {a: b}
+  progressDeadline: 20m
+  nodeLoss: {forceDeleteAfter: 5m}
   restartNonce: 4
 status: {state: RUNNING}
 """

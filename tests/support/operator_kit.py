@@ -138,6 +138,8 @@ class Kubelet:
         self._path = f"/api/v1/namespaces/{namespace}/pods"
         self._http = connection(cluster.endpoint, cluster.token)
         self._states: dict[str, str] = {}
+        self._unready: set[str] = set()
+        self._lost: set[str] = set()
         self._reported: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -157,11 +159,27 @@ class Kubelet:
         with self._lock:
             self._states[name] = state
 
+    def unready(self, name: str) -> None:
+        """From now on pods of this name say that all is well, and fail their readiness probe."""
+        with self._lock:
+            self._unready.add(name)
+            self._reported.clear()
+
+    def lose(self, name: str) -> None:
+        """The node of the pod of this name is lost: nobody confirms its end, and nobody reports."""
+        with self._lock:
+            self._lost.add(name)
+
     def let(self, name: str) -> None:
-        """The opposite of `hold`."""
+        """The opposite of `hold` and `unready`."""
         with self._lock:
             self._states.pop(name, None)
+            self._unready.discard(name)
             self._reported.clear()
+
+    def waits(self, name: str, reason: str, message: str) -> None:
+        """The container of a pod that is held does not start, as a kubelet says it."""
+        self._patch(name, {"containerStatuses": [_container(waiting={"reason": reason, "message": message})]})
 
     def end(self, name: str, code: int, message: Object | None = None, reason: str = "Error") -> None:
         """The container of a pod ends."""
@@ -201,15 +219,18 @@ class Kubelet:
                 continue
 
     def _report(self, name: str, pod: Object) -> None:
+        with self._lock:
+            if name in self._lost:
+                return
         if "deletionTimestamp" in pod["metadata"] and not pod["metadata"].get("finalizers"):
             self._collect(name, pod["metadata"]["uid"])
             return
         with self._lock:
-            state = self._states.get(name, "RUNNING")
+            state, ready = self._states.get(name, "RUNNING"), name not in self._unready
         uid = pod["metadata"]["uid"]
         over = pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
         if state and not over and self._reported.get(uid) != state:
-            self._patch(name, _running(state, state == "RUNNING", 0))
+            self._patch(name, _running(state, state == "RUNNING", 0, ready))
             self._reported[uid] = state
 
     def _collect(self, name: str, uid: str) -> None:
@@ -228,12 +249,12 @@ class Kubelet:
             answer.raise_for_status()
 
 
-def _running(state: str, restored: bool, left: int) -> Object:
+def _running(state: str, restored: bool, left: int, ready: bool = True) -> Object:
     yes = "True" if state == "RUNNING" else "False"
     return {
         "phase": "Running",
         "conditions": [
-            _condition("Ready", yes),
+            _condition("Ready", yes if ready else "False"),
             _condition(names.CONDITION_RUNNING, yes, state),
             _condition(names.CONDITION_RESTORED, "True" if restored else "False", "Restored", f"{left} records left"),
             _condition(names.CONDITION_RESTARTABLE, "True", "Restartable"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,6 +73,15 @@ class Stage:
     def merge(self, patch: str, *options: str) -> subprocess.CompletedProcess[str]:
         return self.cluster.kubectl(
             "patch", "streamsapp", "app", f"--namespace={self.namespace}", "--type=merge", f"--patch={patch}", *options
+        )
+
+    def no_more(self, resource: str, number: int) -> None:
+        """A quota `none` that is used up, as Kubernetes' controller would count it."""
+        inside, used = f"--namespace={self.namespace}", {resource: str(number)}
+        self.cluster.kubectl("create", "quota", "none", f"--hard={resource}={number}", inside)
+        counted = json.dumps({"status": {"hard": used, "used": used}})
+        self.cluster.kubectl(
+            "patch", "quota/none", inside, "--subresource=status", "--type=merge", f"--patch={counted}"
         )
 
     def kill(self, leader: OperatorProcess) -> None:

@@ -18,14 +18,17 @@ from streams_operator.model import Defaults, Happening, InitResult, Json, KafkaW
 from streams_operator.plan import differs, in_force, plan
 from streams_operator.plan.in_force import InForce
 from streams_operator.plan.objects.document import digest
+from streams_operator.plan.standing import STUCK_AFTER
 from streams_operator.plan.times import seconds_of, text_of
 from streams_runtime.api import Reading, StreamsApplication
+from streams_runtime.api.values import parse_duration
 from streams_runtime.errors import Mistake
 
 START = 1_800_000_000.0
 NAME = "orders"
 TOPICS = ("orders-totals-changelog", "orders-by-user-repartition")
 LONG = 700.0  # seconds; longer than every back-off and every look at the brokers
+GRACE = 75.0  # seconds that a pod has to end
 IMAGE = "runtime:1"
 
 
@@ -113,6 +116,7 @@ class World:
         self._asked: dict[str, tuple[str, int]] = {}
         self._told: dict[str, int] = {}  # by uid: the restartNonce then
         self._inits: list[int] = []
+        self._lost: set[str] = set()  # uids of pods whose node is lost
         self._forget()
 
     # What the operator does
@@ -199,7 +203,14 @@ class World:
     def remove_pod(self, name: str) -> None:
         """Somebody deletes a pod."""
         if name in self.pods:
-            self.pods[name] = replace(self.pods[name], deleting=True, ready=False)
+            self.pods[name] = replace(self.pods[name], deleting=True, ready=False, gone_by=self.now + GRACE)
+
+    def lose(self, name: str) -> None:
+        """The pod's node is lost: Kubernetes marks the pod and deletes it, and nobody confirms its end."""
+        if self._runs(name):
+            pod = self.pods[name]
+            self._lost.add(pod.uid)
+            self.pods[name] = replace(pod, ready=False, deleting=True, gone_by=self.now + GRACE)
 
     def add_pod(self, pod: PodSeen) -> None:
         """Somebody makes a pod with the application's label, if there is none of that name."""
@@ -295,7 +306,10 @@ class World:
             self._tell(telling.pod, telling.uid)
         for removal in todo.remove:
             self._act()
-            self._remove(removal.kind, removal.name, removal.uid)
+            if removal.force:
+                self._force_out(removal.name, removal.uid)
+            else:
+                self._remove(removal.kind, removal.name, removal.uid)
         if todo.kafka is not None:
             self._act(write=False)
             self._at_the_brokers(todo.kafka)
@@ -384,7 +398,15 @@ class World:
                 self._may_roll(pod)
         else:
             self._in_error.pop(name, None)  # whoever asks for fewer pods, and for more again, has asked
-        self.pods[name] = replace(pod, deleting=True, ready=False)
+        self.pods[name] = replace(pod, deleting=True, ready=False, gone_by=self.now + GRACE)
+
+    def _force_out(self, name: str, uid: str) -> None:
+        pod = self.pods[name]
+        assert pod.uid == uid
+        assert pod.gone_by is not None
+        after = parse_duration(self.spec["nodeLoss"]["forceDeleteAfter"]).total_seconds()
+        assert self.now >= pod.gone_by + after, f"{name} was deleted by force too soon"
+        del self.pods[name]
 
     def _outdated(self, pod: PodSeen) -> bool:
         return pod.digest != self.digest or self._answers_to(pod.name) < self.nonce
@@ -416,7 +438,9 @@ class World:
         assert not self._rolled, f"{pod.name} was replaced while {self._rolled} are not there yet"
         for other in (f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])):
             assert other in self.pods, f"{pod.name} was replaced while {other} is not there"
-            assert not self.pods[other].deleting, f"{pod.name} was replaced while {other} is closing"
+            late = self.now - (self.pods[other].gone_by or self.now)
+            closing = self.pods[other].deleting and late < STUCK_AFTER
+            assert not closing, f"{pod.name} was replaced while {other} is closing"
             older = [
                 each for each in self.pods.values() if self._outdated(each) and (each.ordinal or 0) > (pod.ordinal or 0)
             ]
@@ -478,6 +502,8 @@ class World:
         before = dict(self.pods)
         for name, pod in before.items():
             if pod.digest == "":
+                continue
+            if pod.deleting and pod.uid in self._lost:
                 continue
             if pod.deleting:
                 del self.pods[name]

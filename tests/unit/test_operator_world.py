@@ -28,6 +28,7 @@ OPERATIONS = (
     "foreign",
     "store",
     "allow",
+    "lose",
 )
 
 script = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 3)), max_size=6)
@@ -52,6 +53,7 @@ def happen(world: World, operation: str, number: int) -> None:
         "ask": world.ask,
         "end": world.end,
         "remove": world.remove_pod,
+        "lose": world.lose,
         "foreign": lambda _: world.add_pod(foreign()),
         "edit": lambda _: world.spoil_objects(number),
     }
@@ -73,7 +75,7 @@ def foreign() -> PodSeen:
 
 
 def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) -> World:
-    world = World({"replicas": 3}, killed_after)
+    world = World({"replicas": 3, "nodeLoss": {"forceDeleteAfter": "2m"}}, killed_after)
     world.settle()
     for operation, number in steps:
         happen(world, operation, number)

@@ -8,10 +8,13 @@ from typing import Any
 
 from streams_operator import names
 from streams_operator.plan.decision import Decision, Phase
+from streams_operator.plan.holdup import holdup
 from streams_operator.plan.instances import Instance
+from streams_operator.plan.lost_nodes import STUCK_TERMINATING
 from streams_operator.plan.objects.claims import mismatch
+from streams_operator.plan.progress import EXCEEDED, overdue
 from streams_operator.plan.rolling import arrived
-from streams_operator.plan.standing import Standing
+from streams_operator.plan.standing import Standing, answers
 from streams_operator.plan.state import state
 from streams_operator.plan.times import text_not_before, text_of
 from streams_operator.plan.words import CONDITION_LENGTH, clipped, listed
@@ -81,13 +84,14 @@ def ready(decision: Decision) -> Said:
         return Said("Ready", "False", "NoReplicas", "spec.replicas is 0")
     if now == "WAITING":
         return Said("Ready", "False", "WaitingForTopics", "no pod is made before the internal topics are ready")
-    count = sum(1 for each in case.own if each.ready and not each.deleting)
+    count = sum(1 for each in case.own if answers(each))
     arrived_all = now == "RUNNING" and count >= case.replicas
     text = f"{count} of {case.replicas} instances are ready"
     tasks = decision.topics.tasks
     if tasks is not None and tasks < case.replicas:
         text += f"; there are {tasks} tasks, so {case.replicas - tasks} stand idle"
-    return Said("Ready", "True" if arrived_all else "False", "Running" if arrived_all else _camel(now), text)
+    reason = "PodsNotReady" if now == "RUNNING" and not arrived_all else _camel(now)
+    return Said("Ready", str(arrived_all), reason, text)
 
 
 def progressing(decision: Decision) -> Said:
@@ -101,9 +105,21 @@ def progressing(decision: Decision) -> Said:
         going = bool(case.own)
         text = f"closing {listed([pod.name for pod in case.own])}, from the last on" if going else "all pods are closed"
         return Said("Progressing", str(going), "Suspending" if going else "Suspended", text)
+    return _held_up(decision) or _going_on(decision)
+
+
+def _held_up(decision: Decision) -> Said | None:
+    late = [each.name for each in decision.instances if overdue(decision.case, each.wait)]
+    if not late:
+        return None
+    text = f"{listed(late)} did not get nearer to RUNNING and restored in spec.progressDeadline; Degraded says why"
+    return Said("Progressing", "False", EXCEEDED, text)
+
+
+def _going_on(decision: Decision) -> Said:
     for reason, text in _under_way(decision):
         return Said("Progressing", "True", reason, text)
-    if case.observed.refused:
+    if decision.case.observed.refused:
         text = f"the pods stay as they are until {_WAY_OUT}; Degraded says why"
         return Said("Progressing", "False", TOPOLOGY_REFUSED, text)
     return Said("Progressing", "False", "Settled", "there is nothing to do")
@@ -120,8 +136,8 @@ def _under_way(decision: Decision) -> Iterator[tuple[str, str]]:
     if moves.rolling.left:
         text = f"{len(moves.rolling.left)} of {case.replicas} pods are still to be replaced"
         if moves.rolling.awaited:
-            waits = [f"{each.name} ({each.state})" for each in moves.rolling.awaited]
-            text += f"; the next is replaced when these are RUNNING and restored: {listed(waits)}"
+            waits = [f"{each.name} ({holdup(case, each)})" for each in moves.rolling.awaited]
+            text += f"; the next is replaced when these are RUNNING, restored and ready: {listed(waits)}"
         yield "RollingOut", text
     surplus = [pod.name for pod in case.own if pod.ordinal is not None and pod.ordinal >= case.replicas]
     if surplus:
@@ -130,7 +146,11 @@ def _under_way(decision: Decision) -> Iterator[tuple[str, str]]:
     if resting:
         until = [f"{each.name} at {text_not_before(each.account.until or case.now)}" for each in resting]
         yield "BackingOff", f"after a crash these are made again: {listed(until)}"
-    starting = [_start(each) for each in wanted if each.standing in _GAPS or (_lives(each) and not arrived(each))]
+    starting = [
+        f"{each.name} ({holdup(case, each)})"
+        for each in wanted
+        if each.standing in _GAPS or (_lives(each) and not arrived(each))
+    ]
     if starting:
         yield "Starting", f"on their way to RUNNING: {listed(starting)}"
 
@@ -154,6 +174,7 @@ def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
         more = f", and {len(failed) - _SHOWN} more pods" if len(failed) > _SHOWN else ""
         remedy = f"Remove the cause, then set spec.restartNonce to {case.nonce + 1} or change the spec"
         yield "PodsInError", f"{'; '.join(texts)}{more}. {remedy}"
+    yield from _lost(decision)
     crashed = [each for each in decision.instances if _rests(each, case.now)]
     if crashed:
         texts = [f"{each.name} ({each.account.last.reason if each.account.last else 'unknown'})" for each in crashed]
@@ -165,6 +186,30 @@ def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
         text = f"pods with the label {names.LABEL_APPLICATION}={case.identity.name} that the operator did not make"
         yield "ForeignPods", f"{text}: {found}. Remove them, or their label"
     yield from _unlike_claims(decision)
+
+
+def _lost(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Pods that do not go, and instances that do not come."""
+    case = decision.case
+    stuck = [each.pod for each in decision.instances if each.standing is Standing.STUCK and each.pod is not None]
+    if stuck:
+        texts = [
+            f"{pod.name} on node {pod.node or 'unknown'}, since {text_of(pod.gone_by or case.now)}" for pod in stuck
+        ]
+        remedy = (
+            "When the node is off for good, delete it, or delete the pod by force: kubectl delete pod --force"
+            f" --namespace {case.identity.namespace} {stuck[0].name}. spec.nodeLoss.forceDeleteAfter does it by itself"
+        )
+        yield STUCK_TERMINATING, f"deleted pods whose node does not confirm their end: {listed(texts)}. {remedy}"
+    late = [each for each in decision.instances if overdue(case, each.wait)]
+    if late:
+        texts = [
+            f"{each.name} since {text_of(each.wait.since)}: {holdup(case, each)}"
+            for each in late[:_SHOWN]
+            if each.wait is not None
+        ]
+        more = f", and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
+        yield EXCEEDED, f"instances that do not get nearer to RUNNING and restored: {'; '.join(texts)}{more}"
 
 
 def _unlike_claims(decision: Decision) -> Iterator[tuple[str, str]]:
@@ -206,11 +251,6 @@ def _rests(instance: Instance, now: float) -> bool:
 
 def _lives(instance: Instance) -> bool:
     return instance.standing is Standing.LIVE
-
-
-def _start(instance: Instance) -> str:
-    why = instance.pod.reason if instance.pod is not None and instance.standing is Standing.NEW else ""
-    return f"{instance.name} ({why or instance.state})"
 
 
 def _ended(instance: Instance) -> str:

@@ -13,8 +13,12 @@ from streams_operator.plan.deletion import deletion
 from streams_operator.plan.differs import differs
 from streams_operator.plan.happenings import happenings
 from streams_operator.plan.instances import Instance, instances
+from streams_operator.plan.lost_nodes import forced_out
+from streams_operator.plan.lost_nodes import times as loss_times
 from streams_operator.plan.moves import Moves, closing_in_order, moves
 from streams_operator.plan.parts import desired_parts, desired_pods, outlived
+from streams_operator.plan.past import Wait
+from streams_operator.plan.progress import due_at
 from streams_operator.plan.shutdown import asking, tellings, words
 from streams_operator.plan.standing import Standing
 from streams_operator.plan.status import status
@@ -22,7 +26,7 @@ from streams_operator.plan.topics import topics
 
 _LOOK_SETTLED = 60.0  # seconds between two looks at lag while all is well
 _LOOK_MOVING = 15.0  # while pods are on their way
-_LOOK_RESTORING = 5.0  # while there are records left that somebody may be watching
+_LOOK_RESTORING = 5.0  # while there are records left that somebody may be watching, or pods that do not answer
 _SOONEST = 1.0  # seconds; times in a status are whole ones
 
 
@@ -40,10 +44,11 @@ def plan(observed: Observed) -> Plan:
         known = _recorded(case, instances(case))
         return _plan(Decision(Phase.INVALID, case, topics(case), known, Moves(), tell=tellings(known)))
     if case.suspended:
-        leaving = closing_in_order(case, case.own, "the application is suspended")
+        leaving = (*closing_in_order(case, case.own, "the application is suspended"), *forced_out(case))
         return _plan(Decision(Phase.SUSPEND, case, topics(case), instances(case), Moves(remove=leaving)))
     verdict, found = topics(case), instances(case)
     steps = moves(case, found, verdict.ready)
+    steps = replace(steps, remove=(*steps.remove, *forced_out(case)))
     gone = {each.pod.name for each in steps.remove}
     tell = tuple(each for each in tellings(found) if each.pod not in gone)
     return _plan(Decision(Phase.RUN, case, verdict, _recorded(case, found, steps.create), steps, tell=tell))
@@ -53,7 +58,13 @@ def _recorded(case: Case, found: Sequence[Instance], create: Sequence[Instance] 
     """The instances as they go on record: new ones once their pods are to be made."""
     made = {each.ordinal for each in create}
     return tuple(
-        replace(each, digest=case.digest, nonce=case.nonce, outdated=False)
+        replace(
+            each,
+            digest=case.digest,
+            nonce=case.nonce,
+            outdated=False,
+            wait=Wait(case.now) if each.outdated else each.wait,
+        )
         if each.ordinal in made and case.digest is not None
         else each
         for each in found
@@ -64,7 +75,7 @@ def _recorded(case: Case, found: Sequence[Instance], create: Sequence[Instance] 
 def _plan(decision: Decision) -> Plan:
     case, steps = decision.case, decision.moves
     apply: list[dict[str, Any]] = []
-    remove = [Removal("Pod", leaving.pod.name, leaving.pod.uid) for leaving in steps.remove]
+    remove = [Removal("Pod", leaving.pod.name, leaving.pod.uid, leaving.force) for leaving in steps.remove]
     if case.application is not None and case.digest is not None:
         parts = desired_parts(case, case.application, case.digest, decision.instances, decision.topics.ready)
         there = case.observed.objects
@@ -73,9 +84,9 @@ def _plan(decision: Decision) -> Plan:
         told = None if asker is None else words(asker)
         apply += desired_pods(case, case.application, case.digest, steps.create, told)
         remove += outlived(case)
-    return _told(
-        decision, apply, remove, decision.topics.work, wake=[*steps.wake, decision.topics.wake, _look(decision)]
-    )
+    dues = [due for each in decision.instances if (due := due_at(case, each.wait)) is not None and due > case.now]
+    wake = [*steps.wake, *loss_times(case), *dues, decision.topics.wake, _look(decision)]
+    return _told(decision, apply, remove, decision.topics.work, wake)
 
 
 def _deleted(case: Case, since: float) -> Plan:
@@ -113,7 +124,9 @@ def _look(decision: Decision) -> float | None:
     case = decision.case
     if decision.phase is not Phase.RUN or not case.own:
         return None
-    if any(pod.records_left for pod in case.own) or any(each.records_left for each in case.observed.accounts.values()):
+    if any(pod.records_left or pod.doubted or pod.silent for pod in case.own):
+        return case.now + _LOOK_RESTORING
+    if any(each.records_left for each in case.observed.accounts.values()):
         return case.now + _LOOK_RESTORING
     moving = any(each.standing in (Standing.NEW, Standing.CLOSING, Standing.ABSENT) for each in decision.instances)
     return case.now + (_LOOK_MOVING if moving else _LOOK_SETTLED)

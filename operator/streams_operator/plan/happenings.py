@@ -8,12 +8,14 @@ from typing import Any, Literal
 from streams_operator.model import Happening
 from streams_operator.plan.conditions import TOPOLOGY_REFUSED, complaints
 from streams_operator.plan.decision import Decision, Phase
+from streams_operator.plan.lost_nodes import STUCK_TERMINATING
+from streams_operator.plan.progress import EXCEEDED
 from streams_operator.plan.topics import SET_UP
 from streams_operator.plan.words import EVENT_LENGTH, clipped
 from streams_runtime.states import ClientState
 
 _BAD = ("ERROR", "INVALID")
-_ONCE = ("ForeignPods", "StorageKept", TOPOLOGY_REFUSED)
+_ONCE = ("ForeignPods", "StorageKept", TOPOLOGY_REFUSED, STUCK_TERMINATING, EXCEEDED)
 
 
 def happenings(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:

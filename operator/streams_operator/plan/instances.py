@@ -8,7 +8,8 @@ from streams_operator import names
 from streams_operator.model import PodSeen
 from streams_operator.plan.backoff import after_crash, while_running
 from streams_operator.plan.case import Case
-from streams_operator.plan.past import Account, PastInstance
+from streams_operator.plan.past import Account, PastInstance, Wait
+from streams_operator.plan.progress import waited
 from streams_operator.plan.standing import Standing, ended, failing, in_error, standing
 from streams_runtime.states import ClientState
 
@@ -34,6 +35,7 @@ class Instance:
     account: Account
     error: tuple[str, str] | None = None
     shutdown_requested: bool = False  # it asks all others to end too
+    wait: Wait | None = None  # None: it has arrived, or is not on its way
 
 
 def instances(case: Case) -> tuple[Instance, ...]:
@@ -57,7 +59,7 @@ def instances(case: Case) -> tuple[Instance, ...]:
 def _present(case: Case, pod: PodSeen) -> Instance:
     past = case.past.instances.get(pod.name)
     account, nonce = (past.account, max(past.nonce, pod.nonce)) if past else (Account(), pod.nonce)
-    now = standing(pod)
+    now = standing(pod, case.now)
     if now is Standing.CRASHED:
         account = after_crash(account, pod, case.now)
     elif now in (Standing.NEW, Standing.LIVE):
@@ -74,12 +76,14 @@ def _present(case: Case, pod: PodSeen) -> Instance:
         account=account,
         error=_error(pod),
         shutdown_requested=pod.shutdown_requested,
+        wait=waited(case, past, now, pod),
     )
 
 
 def _absent(case: Case, ordinal: int) -> Instance:
     name = names.pod(case.identity.name, ordinal)
-    past = case.past.instances.get(name) or PastInstance(name, "", "", 0, None, Account())
+    known = case.past.instances.get(name)
+    past = known or PastInstance(name, "", "", 0, None, Account())
     outdated = _outdated(case, past.digest, past.nonce)
     if past.state in _REMEMBERED and not outdated:
         error = past.error or ("Unknown", "nobody has said why; its pod has gone")
@@ -89,7 +93,10 @@ def _absent(case: Case, ordinal: int) -> Instance:
     # What crashed was made from something else, or somebody has said: go on.
     account = Account(0, past.account.last) if outdated else past.account
     created = str(ClientState.CREATED)
-    return Instance(ordinal, name, Standing.ABSENT, created, None, past.digest, past.nonce, outdated, account)
+    wait = waited(case, known, Standing.ABSENT, None)
+    return Instance(
+        ordinal, name, Standing.ABSENT, created, None, past.digest, past.nonce, outdated, account, wait=wait
+    )
 
 
 def _outdated(case: Case, digest: str, nonce: int) -> bool:

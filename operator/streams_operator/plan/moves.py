@@ -10,15 +10,16 @@ from streams_operator.plan.backoff import BETWEEN_ENDS, forgotten_at
 from streams_operator.plan.case import Case
 from streams_operator.plan.instances import Instance
 from streams_operator.plan.rolling import Rolling, rolling
-from streams_operator.plan.standing import Standing, failing
+from streams_operator.plan.standing import Standing, failing, stuck
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A pod to be removed, and why, as the end of a sentence."""
+    """A pod to be removed, and why, as the end of a sentence. `force`: without waiting for its node."""
 
     pod: PodSeen
     why: str
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,10 @@ class Moves:
 
 def closing_in_order(case: Case, leaving: Sequence[PodSeen], why: str) -> tuple[Leaving, ...]:
     """The highest of `leaving`, unless a pod is closing already: each hands its tasks to those that are left."""
-    if not leaving or any(pod.deleting for pod in case.own):
+    going = [pod for pod in leaving if not pod.deleting]
+    if not going or any(pod.deleting and not stuck(pod, case.now) for pod in case.own):
         return ()
-    return (Leaving(leaving[-1], why),)
+    return (Leaving(going[-1], why),)
 
 
 def moves(case: Case, instances: Sequence[Instance], topics_ready: bool) -> Moves:
@@ -56,7 +58,8 @@ def moves(case: Case, instances: Sequence[Instance], topics_ready: bool) -> Move
         elif due is not None and each.pod is not None:
             remove.append(Leaving(each.pod, why))
     step = rolling(wanted)
-    if step.next is not None and step.next.pod is not None and not remove and not surplus:
+    going = [pod for pod in surplus if not stuck(pod, case.now)]
+    if step.next is not None and step.next.pod is not None and not remove and not going:
         news = f"one of the new {_news(case, step.next.pod)}"
         remove.append(Leaving(step.next.pod, f"replaced by {news}; {len(step.left) - 1} of the old left"))
     return Moves(tuple(create), tuple(remove), step, tuple(at for at in wake if at > case.now))

@@ -32,6 +32,16 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """An instance on its way to RUNNING and restored. `since`: when it last got nearer. `least`: the fewest records
+    that were left to restore on this way; None: not known.
+    """
+
+    since: float
+    least: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PastInstance:
     """One entry of status.instances. `digest` and `nonce` are what its pod was made from and answers to."""
 
@@ -42,6 +52,8 @@ class PastInstance:
     error: tuple[str, str] | None
     account: Account
     shutdown_requested: bool = False
+    records_left: int | None = None
+    wait: Wait | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +129,10 @@ def _instance(entry: Json) -> PastInstance:
             until=seconds_of(entry.get("backoffUntil")),
         ),
         shutdown_requested=entry.get("shutdownRequested") is True,
+        records_left=_number(entry.get("recordsLeft")),
+        wait=Wait(since, _number(entry.get("leastRecordsLeft")))
+        if (since := seconds_of(entry.get("progressedAt"))) is not None
+        else None,
     )
 
 

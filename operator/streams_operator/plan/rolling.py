@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streams_operator.plan.instances import Instance
-from streams_operator.plan.standing import Standing
-from streams_runtime.states import ClientState
+from streams_operator.plan.standing import Standing, serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +19,8 @@ class Rolling:
 
 
 def arrived(instance: Instance) -> bool:
-    """Whether its pod does its part: RUNNING, with all its state."""
-    pod = instance.pod
-    return instance.standing is Standing.LIVE and pod is not None and pod.state == ClientState.RUNNING and pod.restored
+    """Whether its pod does its part."""
+    return instance.standing is Standing.LIVE and instance.pod is not None and serving(instance.pod)
 
 
 def rolling(instances: Sequence[Instance]) -> Rolling:
@@ -33,5 +31,9 @@ def rolling(instances: Sequence[Instance]) -> Rolling:
 
 
 def _held_up_by(other: Instance) -> bool:
+    # Nobody knows when the node of a stuck pod comes back, and it must not keep a mended version from the rest.
+    if other.standing is Standing.STUCK:
+        return False
     gap = other.standing in (Standing.ABSENT, Standing.CLOSING)
-    return gap or (not other.outdated and not arrived(other))
+    doubted = other.pod is not None and other.pod.doubted
+    return gap or (not other.outdated and (doubted or not arrived(other)))

@@ -7,6 +7,9 @@ import enum
 from streams_operator.model import PodSeen
 from streams_runtime.states import EXIT_ERROR, EXIT_UNUSABLE, ClientState
 
+STUCK_AFTER = 60.0
+"""Seconds after the end of its grace period from which a pod that is still there counts as stuck: a kubelet under load
+needs some."""
 _FAILED = (ClientState.PENDING_ERROR, ClientState.ERROR)
 
 
@@ -22,6 +25,7 @@ class Standing(enum.Enum):
     CRASHED = "ended in any other way than the client's own"
     DONE = "ended in order, though nobody asked it to"
     CLOSING = "is being removed"
+    STUCK = "was to be gone and is still there: its node does not confirm its end"
 
 
 def ended(pod: PodSeen) -> bool:
@@ -29,10 +33,10 @@ def ended(pod: PodSeen) -> bool:
     return pod.exit_code is not None or pod.phase in ("Failed", "Succeeded")
 
 
-def standing(pod: PodSeen) -> Standing:
+def standing(pod: PodSeen, now: float) -> Standing:
     """The standing of a pod that is there."""
     if pod.deleting:
-        return Standing.CLOSING
+        return Standing.STUCK if stuck(pod, now) else Standing.CLOSING
     if in_error(pod):
         return Standing.ERROR
     if failing(pod):
@@ -43,6 +47,24 @@ def standing(pod: PodSeen) -> Standing:
     if doomed(pod) and pod.state is not None:
         return Standing.FAILING
     return Standing.NEW if pod.state is None and pod.started_at is None else Standing.LIVE
+
+
+def stuck(pod: PodSeen, now: float) -> bool:
+    """Whether it is being deleted and should have gone long ago."""
+    return pod.deleting and pod.gone_by is not None and now >= pod.gone_by + STUCK_AFTER
+
+
+def answers(pod: PodSeen) -> bool:
+    """Whether it is ready by Kubernetes' word, and by its own answers."""
+    return pod.ready and not pod.deleting and not pod.silent
+
+
+def serving(pod: PodSeen) -> bool:
+    """Whether its client does its part: RUNNING, with all its state, in a pod that is ready.
+
+    The client's own words are not enough: they stay as they are when its node is lost.
+    """
+    return answers(pod) and not doomed(pod) and pod.state == ClientState.RUNNING and pod.restored and not ended(pod)
 
 
 def failing(pod: PodSeen) -> bool:

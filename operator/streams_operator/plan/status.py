@@ -11,7 +11,7 @@ from streams_operator.names import LABEL_APPLICATION
 from streams_operator.plan.conditions import conditions
 from streams_operator.plan.decision import Decision
 from streams_operator.plan.instances import Instance
-from streams_operator.plan.standing import Standing, ended
+from streams_operator.plan.standing import Standing, answers, ended
 from streams_operator.plan.state import state
 from streams_operator.plan.times import text_not_before, text_of
 from streams_operator.plan.words import clipped
@@ -24,7 +24,7 @@ def status(decision: Decision) -> dict[str, Any]:
     """As it is to stand in the resource; what is not known is left out."""
     case = decision.case
     accounts = [case.observed.accounts.get(each.name) if _answers(each) else None for each in decision.instances]
-    ready = sum(1 for pod in case.own if pod.ready and not pod.deleting)
+    ready = sum(1 for pod in case.own if answers(pod))
     found: dict[str, Any] = {
         "observedGeneration": case.metadata.get("generation", 0),
         "state": state(decision),
@@ -63,7 +63,7 @@ def instance(each: Instance, account: InstanceAccount | None, now: float) -> dic
     entry: dict[str, Any] = {
         "name": each.name,
         "state": each.state,
-        "ready": pod is not None and pod.ready and not pod.deleting,
+        "ready": pod is not None and answers(pod),
         "spec": each.digest,
         "restartNonce": each.nonce,
         "restarts": crashes.restarts,
@@ -76,6 +76,10 @@ def instance(each: Instance, account: InstanceAccount | None, now: float) -> dic
             entry["lag"] = account.lag
     if pod is not None and each.standing is Standing.NEW and pod.reason:
         entry["reason"] = pod.reason
+    if each.wait is not None:
+        entry["progressedAt"] = text_of(each.wait.since)
+        if each.wait.least is not None:
+            entry["leastRecordsLeft"] = each.wait.least
     if each.shutdown_requested:
         entry["shutdownRequested"] = True
     if each.error is not None:

@@ -67,7 +67,7 @@ _INSTANCE = _object(
     spec=_text("Digest of what its pod was made of."),
     restartNonce=_number("spec.restartNonce when its pod was made."),
     state=_text("Its client's state."),
-    ready=_flag("Whether it is RUNNING and its pod is ready."),
+    ready=_flag("Whether its pod is ready and answers."),
     tasks=_texts("Its tasks, subtopology_partition."),
     lag=_number("Records that its tasks have not processed yet."),
     recordsLeft=_number("Records that it has to restore."),
@@ -77,6 +77,8 @@ _INSTANCE = _object(
     ),
     shutdownRequested=_flag("Whether it asks all other instances to end too (SHUTDOWN_APPLICATION)."),
     reason=_text("Why its pod does not start, in Kubernetes' words."),
+    progressedAt=_text("On its way to RUNNING and restored: when it last got nearer."),
+    leastRecordsLeft=_number("On that way: the fewest records that were left to restore."),
     restarts=_number("Crashes in a row."),
     lastCrash=_object(
         "The last of them.",
@@ -95,7 +97,7 @@ STATUS: Schema = _object(
         " ERROR), or WAITING (no pods yet), SUSPENDED, INVALID, DELETING."
     ),
     replicas=_number("Pods that are there."),
-    readyReplicas=_number("Pods that are RUNNING."),
+    readyReplicas=_number("Pods that are ready: RUNNING, and answering."),
     ready=_text("readyReplicas of spec.replicas."),
     selector=_text("Label selector of the pods, for the scale subresource."),
     tasks=_number("Tasks of the application."),

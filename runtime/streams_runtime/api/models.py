@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from streams_runtime.api.availability_spec import PROGRESS_DEADLINE, NodeLossSpec, ProgressDeadline
 from streams_runtime.api.base import Model
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.pod_spec import CodeSpec, StateSpec, TemplateSpec
 from streams_runtime.api.queries_spec import QueriesSpec
 from streams_runtime.api.topology_spec import TopologySpec
-from streams_runtime.api.values import Property
+from streams_runtime.api.values import Property, format_duration
 
 GROUP = "streamsoperator.io"
 VERSION = "v1alpha1"
@@ -90,6 +91,16 @@ class ApplicationSpec(Model):
         " always are. Absent: refuse.",
     )
     template: TemplateSpec = Field(default_factory=TemplateSpec, description="Overrides for the pods.")
+    progress_deadline: ProgressDeadline = Field(
+        default=PROGRESS_DEADLINE,
+        description="How long an instance may go without getting nearer to RUNNING and restored, at least 10s. Past it"
+        " Degraded says what holds it up, and Progressing is False with the reason ProgressDeadlineExceeded; the"
+        " operator tries on all the same. A restoration that goes on is never too long.",
+        json_schema_extra={"default": format_duration(PROGRESS_DEADLINE)},
+    )
+    node_loss: NodeLossSpec = Field(
+        default_factory=NodeLossSpec, description="Pods whose node does not confirm that they have ended."
+    )
     restart_nonce: int = Field(
         default=0,
         ge=0,

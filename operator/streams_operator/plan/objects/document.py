@@ -19,6 +19,8 @@ _NOT_FOR_PODS: dict[str, Any] = {
     "suspend": True,
     "restart_nonce": True,
     "topology_change": True,
+    "progress_deadline": True,
+    "node_loss": True,
     "internal_topics": {"init", "deletion_policy"},
     "state": {"storage"},
 }
