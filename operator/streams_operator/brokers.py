@@ -15,6 +15,7 @@ import orjson
 
 from streams_operator.addresses import seen_from
 from streams_operator.model import InitResult, KafkaWork, TopicsSeen
+from streams_operator.places import Places, cluster_of
 from streams_operator.wake import Key
 from streams_runtime.api import StreamsApplication
 from streams_runtime.errors import (
@@ -29,7 +30,6 @@ from streams_runtime.topics.policy import InitParameters
 _LOGGER = logging.getLogger("streams_operator.brokers")
 
 _DEADLINE = 20.0  # seconds that one piece of work may take at the brokers
-_PER_CLUSTER = 4  # threads: a dead cluster holds up to these, and no other cluster's
 _UNREACHABLE = "BrokerNotAvailable"
 _OVERDUE = 90.0  # seconds after which a thread is given up: its answer, should it ever come, counts for nothing
 
@@ -97,7 +97,7 @@ class Brokers:
         self._clock = clock
         self._overdue = overdue
         self._applications: dict[Key, _Application] = {}
-        self._clusters: dict[str, asyncio.Semaphore] = {}
+        self._places = Places()
 
     def seen(self, key: Key, uid: str, application: StreamsApplication | None) -> Seen:
         """The answers for this resource, as far as they are about the topics that it now asks for."""
@@ -154,10 +154,8 @@ class Brokers:
         application: StreamsApplication,
         secret: Mapping[str, str] | None,
     ) -> None:
-        cluster = application.spec.kafka.bootstrap_servers or ""
-        semaphore = self._clusters.setdefault(cluster, asyncio.Semaphore(_PER_CLUSTER))
         try:
-            async with semaphore:
+            async with self._places.place(key.namespace, cluster_of(key.namespace, application, secret)):
                 outcome = await self._in_thread(key, work, application, secret)
             self._take(known, application, work, outcome)
         finally:

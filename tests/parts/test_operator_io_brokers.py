@@ -9,6 +9,7 @@ import pytest
 
 from streams_operator.brokers import Brokers, Seen, fingerprint
 from streams_operator.model import InitResult, KafkaWork
+from streams_operator.places import cluster_of
 from streams_operator.wake import Key
 from streams_runtime.api import parse_application
 from streams_runtime.errors import (
@@ -100,8 +101,8 @@ def run(cluster, scenario, **options):
     asyncio.run(main())
 
 
-def ask(brokers, given, work, uid="u"):
-    brokers.ask(Key("ns", given.name), uid, given, None, work)
+def ask(brokers, given, work, uid="u", namespace="ns", secret=None):
+    brokers.ask(Key(namespace, given.name), uid, given, secret, work)
 
 
 def seen(brokers, given, uid="u"):
@@ -136,6 +137,63 @@ def test_fifty_applications_on_a_dead_cluster_do_not_delay_one_on_another(cluste
             await answers.get()
 
     run(cluster, scenario)
+
+
+@pytest.mark.parametrize("other", [{"namespace": "shop"}, {"secret": {"sasl.password": "right"}}])
+def test_a_dead_cluster_holds_up_no_other_one_of_the_same_short_name_or_with_other_credentials(cluster, other):
+    dead = threading.Event()
+
+    async def scenario(brokers, answers):
+        cluster.answers["kafka:9092", "check"] = dead
+        for number in range(8):
+            ask(brokers, application(f"dead-{number}"), CHECK)
+        while len(cluster.calls) < 4:
+            await asyncio.sleep(0.001)
+        cluster.answers.clear()
+        ask(brokers, application("alive"), CHECK, **other)
+        assert (await answers.get())[0] == "alive"
+        dead.set()
+        for _ in range(8):
+            await answers.get()
+
+    run(cluster, scenario)
+
+
+def test_a_namespace_whose_clusters_are_all_dead_holds_up_no_other_one(cluster):
+    dead = threading.Event()
+
+    async def scenario(brokers, answers):
+        for number in range(40):
+            cluster.answers[f"dead-{number}:1", "check"] = dead
+            ask(brokers, application(f"dead-{number}", f"dead-{number}:1"), CHECK)
+        while len(cluster.calls) < 16:
+            await asyncio.sleep(0.001)
+        ask(brokers, application("alive"), CHECK, namespace="shop")
+        assert (await answers.get())[0] == "alive"
+        assert len(cluster.calls) == 17, "sixteen at once, and the other namespace's one"
+        dead.set()
+        for _ in range(40):
+            await answers.get()
+
+    run(cluster, scenario)
+
+
+def test_a_cluster_is_known_by_where_it_is_and_by_what_clients_present():
+    def key(servers, namespace="ns", secret=None, **config):
+        given = application(kafka={"bootstrapServers": servers, "config": config})
+        return cluster_of(namespace, given, secret)
+
+    same = key("kafka:9092,other.ns.svc:9092")
+    assert same == key("other:9092, KAFKA:9092") == key("kafka.ns.svc:9092,other:9092,kafka:9092")
+    others = [
+        key("kafka:9092"),
+        key("kafka:9092", "shop"),
+        key("kafka:9092", secret={"sasl.password": "a"}),
+        key("kafka:9092", secret={"sasl.password": "b"}),
+        key("kafka:9092", **{"sasl.username": "a"}),
+    ]
+    assert len({same, *others}) == 6
+    assert "sasl" not in "".join(others)
 
 
 def test_one_application_has_one_piece_of_work_at_a_time_and_the_newest_next(cluster):
