@@ -117,12 +117,12 @@ class Observed:
     pods: tuple[PodSeen, ...] = ()
     objects: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     accounts: Mapping[str, InstanceAccount] = field(default_factory=dict)
-    refusals: Mapping[str, str] = field(default_factory=dict)  # by pod name: why the API server did not make it
     refused: tuple[Change, ...] = ()  # what keeps the resource's topology from being in force
     topics: TopicsSeen | None = None
     init: InitResult | None = None  # of a nonce that status does not have yet
     topics_deleted: bool = False  # deletionPolicy has been carried out, or has failed for good
     defaults: Defaults = field(default_factory=lambda: Defaults(""))
+    refusals: Mapping[str, str] = field(default_factory=dict)  # by pod name: why the API server did not make it
 
 
 @dataclass(frozen=True, slots=True)

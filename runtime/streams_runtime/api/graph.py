@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from streams_runtime.api.mistakes import suggestion
@@ -39,12 +39,13 @@ def outputs_of(node: Part[SourceSpec] | Part[StepSpec]) -> tuple[str, ...]:
 def graph_mistakes(parts: Parts) -> Iterator[Mistake]:
     """Names given twice, references to nothing, and cycles."""
     yield from _duplicates(parts.nodes)
+    known = frozenset(name for node in parts.nodes for name in outputs_of(node))
     for step in parts.steps:
         if step.model:
-            yield from _unknown_references(parts, step.path, _references(step.model))
+            yield from _unknown_references(parts, known, step.path, _references(step.model))
     for sink in parts.sinks:
         if sink.model:
-            yield from _unknown_references(parts, sink.path, _references(sink.model))
+            yield from _unknown_references(parts, known, sink.path, _references(sink.model))
     yield from _cycles(parts)
 
 
@@ -52,10 +53,22 @@ def ordered_steps(parts: Parts) -> list[Part[StepSpec]]:
     """The steps that can be read, inputs before consumers; those on a cycle, or after one, are left out."""
     steps = _steps_by_name(parts)
     remaining = _steps_before(steps)
+    place = {name: index for index, name in enumerate(remaining)}
+    followers: dict[str, list[str]] = {}
+    missing = {}
+    for name, inputs in remaining.items():
+        needed = inputs & remaining.keys()
+        missing[name] = len(needed)
+        for each in needed:
+            followers.setdefault(each, []).append(name)
     ordered: list[Part[StepSpec]] = []
-    while ready := [name for name, inputs in remaining.items() if not inputs & remaining.keys()]:
+    ready = [name for name, number in missing.items() if not number]
+    while ready:
         ordered += [steps[name] for name in ready]
-        remaining = {name: inputs for name, inputs in remaining.items() if name not in ready}
+        after = [follower for name in ready for follower in followers.get(name, ())]
+        for follower in after:
+            missing[follower] -= 1
+        ready = sorted({each for each in after if not missing[each]}, key=place.__getitem__)
     return ordered
 
 
@@ -201,13 +214,12 @@ def _references(model: StepSpec | SinkSpec) -> Iterator[tuple[tuple[object, ...]
 
 
 def _unknown_references(
-    parts: Parts, path: str, references: Iterable[tuple[tuple[object, ...], str]]
+    parts: Parts, known: Collection[str], path: str, references: Iterable[tuple[tuple[object, ...], str]]
 ) -> Iterator[Mistake]:
-    known = [(name, node) for node in parts.nodes for name in outputs_of(node)]
     for tokens, name in references:
-        if any(name == each for each, _ in known) or _may_be_a_branch(name, parts.steps):
+        if name in known or _may_be_a_branch(name, parts.steps):
             continue
-        others = [each for each, node in known if node.path != path]
+        others = [each for node in parts.nodes if node.path != path for each in outputs_of(node)]
         branches = next((outputs_of(step) for step in parts.steps if step.name == name), ())
         if branches:
             yield Mistake(under(path, *tokens), f"{name!r} is split", f"name a branch: {', '.join(branches)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from heapq import heappop, heappush
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.aggregates import parse_aggregate
@@ -220,11 +221,15 @@ def _connected(nodes: Iterable[Node]) -> list[list[Node]]:
     """The nodes in groups that records pass through without a repartition topic in between."""
     group_of: dict[str, list[str]] = {}
     for node in nodes:
-        joined = [node.name]
-        for name in inputs_of(node):
-            if group_of[name] is not joined:
-                joined += [each for each in group_of[name] if each not in joined]
-        group_of.update(dict.fromkeys(joined, joined))
+        # The longest takes the others in, so that a name moves few times however many nodes there are.
+        met = {id(group_of[name]): group_of[name] for name in inputs_of(node)}
+        joined = max(met.values(), key=len, default=[])
+        for other in met.values():
+            if other is not joined:
+                joined += other
+                group_of.update(dict.fromkeys(other, joined))
+        joined.append(node.name)
+        group_of[node.name] = joined
     # In the given order, which the joining has mixed up.
     groups: dict[int, list[Node]] = {}
     for node in nodes:
@@ -237,7 +242,8 @@ def _upstream_first(groups: Sequence[Sequence[Node]], names: Sequence[str]) -> l
 
     Groups that feed each other through repartition topics can't all come first; the file decides among them.
     """
-    in_file = sorted(groups, key=lambda group: min(names.index(node.name) for node in group))
+    place = {name: index for index, name in enumerate(names)}
+    in_file = sorted(groups, key=lambda group: min(place[node.name] for node in group))
     group_of = {node.name: index for index, group in enumerate(in_file) for node in group}
     feeds: dict[int, set[int]] = {index: set() for index in range(len(in_file))}
     for group in in_file:
@@ -245,10 +251,20 @@ def _upstream_first(groups: Sequence[Sequence[Node]], names: Sequence[str]) -> l
             if isinstance(node, RepartitionSourceNode):
                 feeds[group_of[node.origin]].add(group_of[node.name])
     after = {index: _reachable(index, feeds) for index in feeds}
-    before = {i: {j for j in feeds if i in after[j] and j not in after[i]} for i in feeds}
+    waits_for = dict.fromkeys(feeds, 0)
+    for first, reached in after.items():
+        for index in reached:
+            waits_for[index] += first not in after[index]
+    ready = [index for index, number in waits_for.items() if not number]  # in order, and so a heap
     ordered: list[int] = []
-    while len(ordered) < len(in_file):
-        ordered.append(min(i for i in before if i not in ordered and before[i] <= set(ordered)))
+    while ready:
+        first = heappop(ready)
+        ordered.append(first)
+        for index in after[first]:
+            if first not in after[index]:
+                waits_for[index] -= 1
+                if not waits_for[index]:
+                    heappush(ready, index)
     return [list(in_file[index]) for index in ordered]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
@@ -45,10 +45,18 @@ class SubTopology:
     sink_topics: tuple[str, ...]
     repartition_sinks: tuple[str, ...]
     stores: tuple[StoreSpec, ...]
+    _consumers: Mapping[str, tuple[Node, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        consumers: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(inputs_of(node)):
+                consumers.setdefault(name, []).append(node)
+        object.__setattr__(self, "_consumers", {name: tuple(nodes) for name, nodes in consumers.items()})
 
     def consumers_of(self, name: str) -> tuple[Node, ...]:
         """The nodes that take the records of the node `name`, in order."""
-        return tuple(node for node in self.nodes if name in inputs_of(node))
+        return self._consumers.get(name, ())
 
     def leads_out(self, name: str) -> bool:
         """Whether the records of the node `name` reach a store, a topic, or a peek that nothing else follows."""
