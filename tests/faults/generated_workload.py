@@ -215,16 +215,22 @@ class GeneratedTopology:
     def _check_sink(self, name: str, topic: str) -> None:
         graph = self._model.graph
         session = isinstance(self._windows_behind(name), Sessions)
-        written = self._model.sinks[topic]
+        known, where, written = graph.known(name), f"sink {topic}", self._model.sinks[topic]
+        # A row that stands for several changes has no headers, as out of Kafka Streams' cache.
+        told = known is not Known.LAST
         wanted = _by_task(
-            (each.partition, _windowed(each.key, each.window, session), (each.value, each.time, each.headers))
+            (
+                each.partition,
+                _windowed(each.key, each.window, session),
+                (each.value, each.time, each.headers if told else ()),
+            )
             for each in written
         )
         messages = self._all(topic)
         have = _by_key(
-            (each.key(), (_json(each.value()), each.timestamp()[1], tuple(each.headers() or ()))) for each in messages
+            (each.key(), (_json(each.value()), each.timestamp()[1], tuple(each.headers() or ()) if told else ()))
+            for each in messages
         )
-        known, where = graph.known(name), f"sink {topic}"
         if self.once and known is Known.ALL:
             interleaved(where, wanted, have)
         elif self.once and known is not Known.NOTHING:

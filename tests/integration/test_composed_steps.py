@@ -58,6 +58,8 @@ def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, n
     some, key, policy = chains()[number], FORMATS[number % len(FORMATS)], POLICIES[number % len(POLICIES)]
     if any("foreign key to" in chain for _, chain in some):
         key = "string"  # what the rows of the other table name their partners by
+    if isinstance(policy, dict) and any("global" in kind for _, chain in some for kind in chain):
+        policy = "continue"  # dead letters of global tables are refused
     together = Made(key, policy)
     for begins, chain in some:
         add_chain(together, begins, chain)

@@ -91,7 +91,7 @@ def _reduced(state: int, row: Row) -> int:
 
 _SPECIAL: Mapping[str, Fold] = {
     REDUCE: Fold(0, _reduced, lambda one, other: one),
-    REDUCE_SESSIONS: Fold(0, _reduced, lambda one, other: (one * 3 + other) % 1000),
+    REDUCE_SESSIONS: Fold(0, _reduced, lambda one, other: int(math.fmod(one * 3 + other, 1000))),
     FOLDED: Fold(6, lambda state, row: (state * 31 + (_v(row) or 0)) & 0xFFFFF, lambda one, other: one),
     TRAIL: Fold(
         {"trail": "", "n": 0},

@@ -143,6 +143,14 @@ class Graph:
             for each in inputs(node):
                 yield from self._roots(each)
 
+    def knows_old_rows(self, step: Spec) -> bool:
+        """Whether what a step over a table gets of a change has the row before it: not of an aggregate that is not
+        asked for every change, as in Kafka Streams where nobody enables it to send old values.
+        """
+        if step.get("from") not in self.tables:
+            return True
+        return all("aggregate" not in self.nodes[root] or root in self.told for root in self._roots(step["from"]))
+
     def known(self, name: str) -> Known:
         """How much of an output is foretold."""
         node = self.owner[name]

@@ -180,7 +180,9 @@ class Model:
             "join": lambda: self._join(node, task),
         }
         kind = next((each for each in made if each in node), None)
-        return Stateless(node, self._lookup(inputs(node)[0], task)) if kind is None else made[kind]()
+        if kind is not None:
+            return made[kind]()
+        return Stateless(node, self._lookup(inputs(node)[0], task), self.graph.knows_old_rows(node))
 
     def _join(self, node: Spec, task: Task) -> Step | None:
         join = node["join"]

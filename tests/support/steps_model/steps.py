@@ -30,9 +30,9 @@ class Step(Protocol):
 class Stateless:
     """where, select, flatMap, split, peek, headers, keyBy, merge and toStream, and where and select of tables."""
 
-    def __init__(self, spec: Spec, before: Any) -> None:
-        """`before` gives the table's rows, where the step's input is one."""
-        self._spec, self._name, self._before = spec, spec["name"], before
+    def __init__(self, spec: Spec, before: Any, knows_old_rows: bool) -> None:
+        """`before` gives the table's rows, where the step's input is one; `knows_old_rows`: what they were, too."""
+        self._spec, self._name, self._before, self._knows_old_rows = spec, spec["name"], before, knows_old_rows
 
     def take(self, item: Item, source: str) -> Iterator[Output]:
         if isinstance(item, Change):
@@ -56,7 +56,7 @@ class Stateless:
             yield change.as_row()
             return
         new, old = (self._selected(each, change.key, change.time, change.window) for each in (change.new, change.old))
-        if "where" in self._spec and new is None and old is None:
+        if "where" in self._spec and new is None and old is None and self._knows_old_rows:
             return
         yield change.mapped(new, old)
 
