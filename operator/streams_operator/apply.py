@@ -11,7 +11,7 @@ from streams_operator.kinds import APPLICATION, POD, Kind, kind_of
 from streams_operator.lists import Lists
 from streams_operator.model import Happening, Json, Observed, Plan, Removal, Telling
 from streams_operator.names import ANNOTATION_SHUTDOWN, FINALIZER
-from streams_operator.observe import without_nones
+from streams_operator.readings import without_nones
 from streams_operator.wake import Again, Key
 
 _LOGGER = logging.getLogger("streams_operator.apply")

@@ -23,6 +23,7 @@ from streams_operator.lists import Lists
 from streams_operator.metrics import Metrics
 from streams_operator.model import Json, KafkaWork
 from streams_operator.observe import World
+from streams_operator.readings import Readings
 from streams_operator.reconcile import Reconciler
 from streams_operator.settings import Settings
 from streams_operator.wake import Key, Wakes
@@ -54,6 +55,7 @@ class Operator:
             lease = self._lease = Lease(api, settings.lease_namespace, settings.lease_name, self._identity)
             parts = _Parts(api, settings, lease, self._identity)
             stack.push_async_callback(parts.accounts.close)
+            stack.callback(parts.readings.close)
             await self._serve(stack, parts)
             parts.watches.start()
             stack.push_async_callback(asyncio.to_thread, parts.watches.stop)
@@ -97,7 +99,8 @@ class _Parts:
         self.accounts = Accounts(self._wake)
         self.brokers = Brokers(self._answered)
         self.metrics = Metrics(lambda: self.wakes.length, lambda: lease.held)
-        world = World(api, self.lists, self.brokers, self.accounts, settings.defaults)
+        self.readings = Readings()
+        world = World(api, self.lists, self.brokers, self.accounts, self.readings, settings.defaults)
         self.reconciler = Reconciler(world, self.events, self.metrics)
         self.wakes = Wakes(self.reconciler.round, counted=self.metrics.round)
         self.watches = Watches(settings.namespaces, self._told_from(asyncio.get_running_loop()))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import orjson
 
@@ -29,9 +28,8 @@ from streams_operator.names import (
     ordinal,
 )
 from streams_operator.plan import in_force
+from streams_operator.readings import Readings
 from streams_operator.wake import Key
-from streams_runtime.api import read_application
-from streams_runtime.api.limits import DEEPEST
 
 _LEFT = re.compile(r"\b(\d{1,18}) records? left")  # of a pod's own words; an answer holds 64 bits
 _WAITING_IS_USUAL = frozenset({"", "ContainerCreating", "PodInitializing"})
@@ -45,6 +43,7 @@ class World:
     lists: Lists
     brokers: Brokers
     accounts: Accounts
+    readings: Readings
     defaults: Defaults
     clock: Callable[[], float] = time.time
 
@@ -54,10 +53,10 @@ class World:
             resource = await self.api.get(APPLICATION, key.namespace, key.name)
         except NotThere:
             return None
-        reading = read_application(without_nones(resource), "the resource")
+        reading = await self.readings.of(key, resource)
         pods = tuple(sorted((pod_seen(pod, key.name) for pod in await self.lists.pods(key)), key=lambda pod: pod.name))
         objects = await self.lists.parts(key)
-        version = in_force(resource, reading, pods, objects, self.defaults)
+        version = await self.readings.beside(resource, in_force, resource, reading, pods, objects, self.defaults)
         brokers = self.brokers.seen(key, resource["metadata"]["uid"], version.application)
         accounts = await self.accounts.of(key, pods)
         return Observed(
@@ -124,17 +123,6 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
 def seconds(text: str | None) -> float | None:
     """A Kubernetes time as seconds since 1970."""
     return None if text is None else datetime.fromisoformat(text).timestamp()
-
-
-def without_nones(value: Any, deepest: int = DEEPEST) -> Any:
-    """The same without the fields that are null, which say nothing; as it is below where a resource is read."""
-    if not deepest:
-        return value
-    if isinstance(value, Mapping):
-        return {name: without_nones(each, deepest - 1) for name, each in value.items() if each is not None}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [without_nones(each, deepest - 1) for each in value]
-    return value
 
 
 def _answers_by_tls(pod: Json) -> bool:

@@ -62,7 +62,8 @@ class Reconciler:
     def forget(self, key: Key) -> None:
         """The resource has gone."""
         world = self._world
-        for each in (world.lists, world.brokers, world.accounts, self._applier, self._events, self._metrics):
+        parts = (world.lists, world.brokers, world.accounts, world.readings, self._applier, self._events, self._metrics)
+        for each in parts:
             each.forget(key)
 
     async def _round(self, key: Key) -> float | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ import orjson
 from aiohttp import web
 
 from streams_operator.model import Defaults
-from streams_operator.observe import without_nones
 from streams_operator.plan.acceptance import cluster_mistakes
-from streams_runtime.api import KIND, read_application
+from streams_operator.readings import SMALL, read_resource
+from streams_runtime.api import KIND
 
 _LOGGER = logging.getLogger("streams_operator.webhook")
 _LONGEST = 8 << 20  # bytes; etcd takes less
@@ -32,7 +34,7 @@ def verdict(review: Mapping[str, Any], defaults: Defaults) -> Mapping[str, Any]:
     response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
     asked = request.get("operation") in ("CREATE", "UPDATE") and resource.get("kind") == KIND
     if asked and "deletionTimestamp" not in resource.get("metadata", {}):
-        reading = read_application(without_nones(resource), "the resource")
+        reading = read_resource(resource)
         mistakes = reading.mistakes
         if reading.application is not None:
             mistakes = tuple(cluster_mistakes(reading.application, defaults))
@@ -47,16 +49,26 @@ def verdict(review: Mapping[str, Any], defaults: Defaults) -> Mapping[str, Any]:
 
 
 def webhook(defaults: Defaults) -> web.Application:
-    """Serves `verdict` at /validate."""
+    """Serves `verdict` at /validate. Large resources are judged beside the loop, one after the other."""
+    beside = ThreadPoolExecutor(1, "reviews")
 
     async def answer(request: web.Request) -> web.Response:
+        body = await request.read()
         try:
-            review = verdict(orjson.loads(await request.read()), defaults)
+            given = orjson.loads(body)
+            if len(body) <= SMALL:
+                review = verdict(given, defaults)
+            else:
+                review = await asyncio.get_running_loop().run_in_executor(beside, verdict, given, defaults)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise web.HTTPBadRequest(text=f"this is no AdmissionReview: {error!r}") from error
         return web.Response(body=orjson.dumps(review), content_type="application/json")
 
+    async def close(_: web.Application) -> None:
+        beside.shutdown(wait=False, cancel_futures=True)
+
     app = web.Application(client_max_size=_LONGEST)
+    app.on_cleanup.append(close)
     app.router.add_post(_PATH, answer)
     return app
 

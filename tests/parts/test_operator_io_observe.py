@@ -7,7 +7,8 @@ import json
 import pytest
 
 from streams_operator import names
-from streams_operator.observe import ordinal, pod_seen, seconds, without_nones
+from streams_operator.observe import ordinal, pod_seen, seconds
+from streams_operator.readings import without_nones
 
 NAME = "app-1"
 AT = "2026-03-01T10:00:00Z"

@@ -13,9 +13,9 @@ from operator_world import NAME, START
 from resource_mutations import any_value
 
 from streams_operator.model import InitResult, InstanceAccount, Observed, PodSeen, TopicsSeen
-from streams_operator.observe import without_nones
 from streams_operator.plan import in_force, plan
 from streams_operator.plan.objects.document import digest
+from streams_operator.readings import without_nones
 from streams_runtime.api import read_application
 from streams_runtime.states import ClientState
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from streams_operator import names
 from streams_operator.model import Defaults, Json, PodSeen
 from streams_operator.plan.acceptance import cluster_mistakes
@@ -74,7 +76,11 @@ def _deployed(identity: Identity, recorded: str, pods: Sequence[PodSeen], object
 
 def _read(config_map: Json | None) -> StreamsApplication | None:
     document = document_in(config_map) if config_map is not None else None
-    return read_application(document.decode(), "the deployed application").application if document is not None else None
+    try:
+        given = orjson.loads(document) if document is not None else None
+    except orjson.JSONDecodeError:
+        return None
+    return read_application(given, "the deployed application").application if isinstance(given, dict) else None
 
 
 def _unknown(identity: Identity, version: str) -> Mistake:

@@ -24,10 +24,15 @@ def service(identity: Identity) -> dict[str, Any]:
 
 
 def disruption_budget(identity: Identity) -> dict[str, Any]:
-    """Nodes are drained one pod at a time."""
+    """Nodes are drained one pod at a time. A pod that is not ready does no work that a drain could interrupt."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": identity.metadata(identity.name),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": identity.selector}},
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": identity.selector},
+            # Without it a client in ERROR, which nobody starts again, keeps its node from being drained for ever.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
     }

@@ -1,0 +1,95 @@
+"""Resources as they are read: small ones in the loop, each time anew; large ones beside it, once a generation.
+
+A specification of a megabyte takes seconds to read. Whoever writes it must not keep the loop, and with it the lease and
+everybody else's resources, waiting for that long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import orjson
+
+from streams_operator.model import Json
+from streams_operator.wake import Key
+from streams_runtime.api import Reading, read_application
+from streams_runtime.api.limits import DEEPEST
+
+T = TypeVar("T")
+SMALL = 16 << 10
+"""Bytes of JSON that are read in the loop: some hundredths of a second. Applications of fifty steps are smaller."""
+_KEPT = 64  # readings of large resources; one takes some ten times the memory of its JSON
+
+
+class Readings:
+    """The last readings of large resources. All methods belong to the event loop's thread."""
+
+    def __init__(self, read: Callable[[Json], Reading] | None = None) -> None:
+        self._read = read or read_resource
+        self._kept: OrderedDict[Key, tuple[str, int, Reading]] = OrderedDict()  # with uid and generation
+        # One thread: large resources wait for each other, and share one processor with the loop at most.
+        self._beside = ThreadPoolExecutor(1, "readings")
+
+    def close(self) -> None:
+        """Begin no more readings."""
+        self._beside.shutdown(wait=False, cancel_futures=True)
+
+    async def of(self, key: Key, resource: Json) -> Reading:
+        """The resource as it is read, or what is wrong with it."""
+        if is_small(resource):
+            self.forget(key)
+            return self._read(resource)
+        metadata = resource["metadata"]
+        uid, generation = str(metadata["uid"]), int(metadata.get("generation", 0))
+        known = self._kept.get(key)
+        if known is None or known[:2] != (uid, generation):
+            known = uid, generation, await self._in_thread(self._read, resource)
+            self._kept[key] = known
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return known[2]
+
+    async def beside(self, resource: Json, function: Callable[..., T], *arguments: Any) -> T:
+        """What `function` gives, which takes as long as the resource is large."""
+        if is_small(resource):
+            return function(*arguments)
+        return await self._in_thread(function, *arguments)
+
+    def forget(self, key: Key) -> None:
+        """The resource has gone."""
+        self._kept.pop(key, None)
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._beside, function, *arguments)
+
+
+def is_small(resource: Json) -> bool:
+    """Whether it is read in hundredths of a second.
+
+    What can't be written as JSON is nested so deeply that it is refused at once.
+    """
+    try:
+        return len(orjson.dumps(resource.get("spec"))) <= SMALL
+    except orjson.JSONEncodeError:
+        return True
+
+
+def without_nones(value: Any, deepest: int = DEEPEST) -> Any:
+    """The same without the fields that are null, which say nothing; as it is below where a resource is read."""
+    if not deepest:
+        return value
+    if isinstance(value, Mapping):
+        return {name: without_nones(each, deepest - 1) for name, each in value.items() if each is not None}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [without_nones(each, deepest - 1) for each in value]
+    return value
+
+
+def read_resource(resource: Json) -> Reading:
+    """A resource as the API server gives it. Takes as long as it is large."""
+    return read_application(without_nones(resource), "the resource")
