@@ -165,8 +165,9 @@ def test_the_role_of_no_pods_gives_no_right_at_all() -> None:
     assert objects({"replicas": 0})["Role orders-streams"]["rules"] == []
 
 
-def test_at_most_one_pod_may_be_taken_away() -> None:
-    assert objects()["PodDisruptionBudget orders"]["spec"]["maxUnavailable"] == 1
+def test_at_most_one_pod_that_works_may_be_taken_away_and_any_that_does_not() -> None:
+    budget = objects()["PodDisruptionBudget orders"]["spec"]
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
 
 
 def test_a_pod_as_it_is_made() -> None:

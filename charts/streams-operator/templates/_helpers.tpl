@@ -71,10 +71,10 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- define "streams-operator.rules" -}}
 - apiGroups: [streamsoperator.io]
   resources: [streamsapplications]
-  verbs: [get, list, watch, patch, update]
+  verbs: [get, list, watch, patch]
 - apiGroups: [streamsoperator.io]
   resources: [streamsapplications/status]
-  verbs: [patch, update]
+  verbs: [update]
 # Owner references that block the owner's deletion need it where the API server enforces that.
 - apiGroups: [streamsoperator.io]
   resources: [streamsapplications/finalizers]
