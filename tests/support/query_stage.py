@@ -240,7 +240,8 @@ class QueryStage:
     def owners(self, _: str) -> Mapping[int, Owner]:
         return self.known_owners
 
-    def stuck_threads(self) -> Collection[Stuck]:
+    def stuck_threads(self, turn_seconds: float | None = None) -> Collection[Stuck]:
+        del turn_seconds
         return self.stuck
 
     def describe(self) -> Mapping[str, Any]:
