@@ -110,10 +110,13 @@ def progressing(decision: Decision) -> Said:
 
 def _held_up(decision: Decision) -> Said | None:
     late = [each.name for each in decision.instances if overdue(decision.case, each.wait)]
-    if not late:
-        return None
-    text = f"{listed(late)} did not get nearer to RUNNING and restored in spec.progressDeadline; Degraded says why"
-    return Said("Progressing", "False", EXCEEDED, text)
+    if late:
+        text = f"{listed(late)} did not get nearer to RUNNING and restored in spec.progressDeadline; Degraded says why"
+        return Said("Progressing", "False", EXCEEDED, text)
+    if overdue(decision.case, decision.wait_for_topics):
+        text = "the internal topics were not ready in spec.progressDeadline; Degraded says why"
+        return Said("Progressing", "False", EXCEEDED, text)
+    return None
 
 
 def _going_on(decision: Decision) -> Said:
@@ -129,9 +132,7 @@ def _under_way(decision: Decision) -> Iterator[tuple[str, str]]:
     """What is going on, the most telling first."""
     case, moves = decision.case, decision.moves
     wanted = [each for each in decision.instances if each.ordinal < case.replicas]
-    fresh = case.replicas > 0 and not any(each.pod for each in wanted)
-    behind = [each for each in wanted if each.outdated and each.standing is not Standing.LOST_IN_ERROR]
-    if not decision.topics.ready and (fresh or behind or any(each.standing is Standing.ABSENT for each in wanted)):
+    if decision.waits_for_topics:
         yield "WaitingForTopics", "no pod is made or replaced before the internal topics are ready"
     if moves.rolling.left:
         text = f"{len(moves.rolling.left)} of {case.replicas} pods are still to be replaced"
@@ -166,6 +167,8 @@ def degraded(decision: Decision) -> Said:
 def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
     """What is wrong, the worst first: (reason, text)."""
     case = decision.case
+    if decision.phase is Phase.INVALID:
+        yield "InvalidSpec", f"the spec can't be used: {'; '.join(map(str, case.mistakes[:_SHOWN]))}"
     failed = [each for each in decision.instances if each.error is not None]
     if failed:
         texts = [
@@ -174,6 +177,7 @@ def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
         more = f", and {len(failed) - _SHOWN} more pods" if len(failed) > _SHOWN else ""
         remedy = f"Remove the cause, then set spec.restartNonce to {case.nonce + 1} or change the spec"
         yield "PodsInError", f"{'; '.join(texts)}{more}. {remedy}"
+    yield from _topics_gone(decision)
     yield from _lost(decision)
     crashed = [each for each in decision.instances if _rests(each, case.now)]
     if crashed:
@@ -186,6 +190,17 @@ def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
         text = f"pods with the label {names.LABEL_APPLICATION}={case.identity.name} that the operator did not make"
         yield "ForeignPods", f"{text}: {found}. Remove them, or their label"
     yield from _unlike_claims(decision)
+
+
+def _topics_gone(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Internal topics that are missing or do not fit while pods run, where the operator does not make them."""
+    case, said = decision.case, decision.topics.condition
+    if decision.phase is not Phase.RUN or decision.waits_for_topics or said is None or said[0] != "False":
+        return
+    seen = case.observed.topics
+    manual = case.application is not None and case.application.spec.internal_topics.setup == "manual"
+    if manual or (seen is not None and seen.failure is not None):
+        yield said[1], f"pods run on without internal topics that they need: {said[2]}"
 
 
 def _lost(decision: Decision) -> Iterator[tuple[str, str]]:
@@ -210,6 +225,11 @@ def _lost(decision: Decision) -> Iterator[tuple[str, str]]:
         ]
         more = f", and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
         yield EXCEEDED, f"instances that do not get nearer to RUNNING and restored: {'; '.join(texts)}{more}"
+    waits = decision.wait_for_topics
+    if waits is not None and overdue(case, waits):
+        _, reason, message = decision.topics.condition or case.past.condition("InternalTopicsReady")
+        text = f"no pod is made or replaced, as the internal topics are not ready since {text_of(waits.since)}"
+        yield EXCEEDED, f"{text}: {reason}: {message}"
 
 
 def _unlike_claims(decision: Decision) -> Iterator[tuple[str, str]]:

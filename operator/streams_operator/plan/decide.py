@@ -84,7 +84,8 @@ def _plan(decision: Decision) -> Plan:
         told = None if asker is None else words(asker)
         apply += desired_pods(case, case.application, case.digest, steps.create, told)
         remove += outlived(case)
-    dues = [due for each in decision.instances if (due := due_at(case, each.wait)) is not None and due > case.now]
+    waits = (*(each.wait for each in decision.instances), decision.wait_for_topics)
+    dues = [due for wait in waits if (due := due_at(case, wait)) is not None and due > case.now]
     wake = [*steps.wake, *loss_times(case), *dues, decision.topics.wake, _look(decision)]
     return _told(decision, apply, remove, decision.topics.work, wake)
 

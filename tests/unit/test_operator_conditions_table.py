@@ -1,0 +1,160 @@
+"""What the conditions of every situation say, and that tools can read them in one way only.
+
+operator/CONDITIONS.md has the table; this test makes it from the plan. After a change of the plan:
+`python tests/unit/test_operator_conditions_table.py > operator/CONDITIONS.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operator_cases import condition, digest_of, observed, remembered, status_of
+from operator_world import START, ready_topics, running
+
+from streams_operator.model import Observed, PodSeen, TopicsSeen
+from streams_runtime.errors import Mistake
+
+PAGE = Path(__file__).parents[2] / "operator" / "CONDITIONS.md"
+NOW = digest_of()
+OLD = "0123456789"
+PENDING: dict[str, Any] = {"phase": "Pending", "state": None, "started_at": None, "ready": False, "restored": False}
+PULLING = {**PENDING, "reason": "ImagePullBackOff", "message": "no such image"}
+RESTORING: dict[str, Any] = {"state": "REBALANCING", "ready": False, "restored": False, "records_left": 7}
+ERROR: dict[str, Any] = {
+    "phase": "Failed",
+    "exit_code": 70,
+    "state": "ERROR",
+    "restartable": False,
+    "error": ("LockException", "held by 7"),
+    "ready": False,
+}
+CRASH: dict[str, Any] = {"phase": "Failed", "exit_code": 137, "ended_at": START - 1, "ready": False}
+STUCK: dict[str, Any] = {"deleting": True, "ready": False, "gone_by": START - 3600, "node": "n7"}
+MANUAL = {"internalTopics": {"setup": "manual"}}
+ABSENT = TopicsSeen(START, False, missing=("t",), tasks=4)
+LOST = TopicsSeen(START, False, ("a",), ("t",), 4)
+AWAY = TopicsSeen(START, False, failure=("BrokerNotAvailable", "no broker answers at kafka:9092"))
+LATE = 3600.0
+
+
+def two(**second: Any) -> list[PodSeen]:
+    return [running(0, NOW), running(1, NOW, **second)]
+
+
+def by_hand() -> list[PodSeen]:
+    return [running(ordinal, digest_of(MANUAL)) for ordinal in range(2)]
+
+
+def after(pods: Sequence[PodSeen], seconds: float = LATE, **more: Any) -> Observed:
+    """The same pods, so long after the operator has first seen them so."""
+    spec = more.pop("spec", None)
+    topics = more.pop("topics", None) or ready_topics()
+    return observed(spec, pods, topics, remembered(*pods, spec=spec, topics=topics), now=START + seconds, **more)
+
+
+def invalid(pods: Sequence[PodSeen]) -> Observed:
+    found = observed(pods=pods, status=remembered(*pods))
+    mistake = Mistake("spec.topology.steps[0].where", "unknown column 'x'", "name one of: user, amount")
+    return Observed(found.resource, None, (mistake,), found.now, tuple(pods), defaults=found.defaults)
+
+
+SITUATIONS: Mapping[str, Callable[[], Observed]] = {
+    "new, nobody has looked at the brokers": lambda: observed(topics=None),
+    "new, internal topics are being made": lambda: observed(topics=ABSENT),
+    "new, manual set-up, no init() yet": lambda: observed(MANUAL, topics=ABSENT),
+    "the same for longer than `progressDeadline`": lambda: after([], spec=MANUAL, topics=ABSENT),
+    "new, no broker answers": lambda: observed(topics=AWAY),
+    "the same for longer than `progressDeadline` ": lambda: after([], topics=AWAY),
+    "pods are being made": observed,
+    "pods start": lambda: observed(pods=two(**PENDING)),
+    "an image can't be pulled": lambda: observed(pods=two(**PULLING)),
+    "the same for longer than `progressDeadline`  ": lambda: after(two(**PULLING)),
+    "a pod restores": lambda: observed(pods=two(**RESTORING)),
+    "all run": lambda: observed(pods=two(), status=remembered(*two())),
+    "a pod says RUNNING and is not ready": lambda: observed(pods=two(ready=False)),
+    "a pod on a lost node does not answer": lambda: observed(pods=two(silent=True)),
+    "a deleted pod stays on a lost node": lambda: observed(pods=two(**STUCK)),
+    "a pod has crashed and rests": lambda: observed(pods=two(**CRASH)),
+    "a pod has ended in ERROR": lambda: observed(pods=two(**ERROR)),
+    "a new version rolls out": lambda: observed(pods=[running(0, OLD), running(1, NOW, **RESTORING)]),
+    "scaling down": lambda: observed({"replicas": 1}, two(), status=remembered(*two())),
+    "no replicas": lambda: observed({"replicas": 0}),
+    "suspending": lambda: observed({"suspend": True}, two(), status=remembered(*two())),
+    "suspended": lambda: observed({"suspend": True}),
+    "the spec is invalid, pods run on": lambda: invalid(two()),
+    "manual set-up, a topic was lost, pods run on": lambda: observed(MANUAL, by_hand(), LOST, remembered(*by_hand())),
+    "being deleted": lambda: observed(pods=two(), metadata={"deletionTimestamp": "2027-01-15T08:00:00Z"}),
+}
+CONDITIONS = ("Ready", "InternalTopicsReady", "Progressing", "Degraded", "Suspended")
+
+
+def health(status: Mapping[str, Any]) -> str:
+    """As Argo CD would say it: one word for a resource whose observedGeneration is its generation."""
+    held = {name: condition(status, name) for name in CONDITIONS}
+    if held["Suspended"]["status"] == "True" or held["Ready"]["reason"] == "NoReplicas":
+        return "Suspended"
+    if held["Degraded"]["status"] == "True":
+        return "Degraded"
+    if held["Progressing"]["status"] == "True":
+        return "Progressing"
+    return "Healthy" if held["Ready"]["status"] == "True" else "none"
+
+
+def page() -> str:
+    """The whole page."""
+    rows = []
+    for situation, make in SITUATIONS.items():
+        status = status_of(make())
+        said = [_cell(condition(status, name)) for name in CONDITIONS]
+        rows.append(f"| {' | '.join([situation.strip(), status['state'], *said, health(status)])} |")
+    head = ["| situation | state |", *(f" {name} |" for name in CONDITIONS), " Argo CD |"]
+    return f"{_INTRODUCTION}\n{''.join(head)}\n{'|---' * (3 + len(CONDITIONS))}|\n" + "\n".join(rows) + "\n"
+
+
+_INTRODUCTION = """# What the conditions say
+
+`kubectl wait --for=condition=Ready streamsapp/NAME` returns when every instance serves. The conditions are about
+`status.observedGeneration`; where that is less than `metadata.generation` the operator has not seen the change.
+
+| condition | `True` means |
+|---|---|
+| `Ready` | every instance is RUNNING and restored, and its pod is ready and answers |
+| `InternalTopicsReady` | all internal topics are there and fit |
+| `Progressing` | the operator is at something that needs nobody |
+| `Degraded` | something has failed, or takes longer than `spec.progressDeadline`: the message says what to do |
+| `Suspended` | all pods are closed because `spec.suspend` says so |
+
+For Argo CD: Suspended where `Suspended` is `True` or `Ready` has the reason `NoReplicas`, else Degraded where
+`Degraded` is, else Progressing where `Progressing` is, else Healthy.
+
+`tests/unit/test_operator_conditions_table.py` makes this table from the operator's own decisions.
+"""
+
+
+def _cell(found: Mapping[str, Any]) -> str:
+    return f"{found['status']} {found['reason']}"
+
+
+def test_the_page_is_what_the_plan_says() -> None:
+    assert PAGE.read_text() == page()
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_situation_has_one_reading(situation: str) -> None:
+    status = status_of(SITUATIONS[situation]())
+    assert health(status) != "none"
+    if condition(status, "Ready")["status"] == "True":
+        assert status["state"] == "RUNNING"
+        assert status["readyReplicas"] >= int(status["ready"].partition("/")[2])
+    for name in CONDITIONS:
+        held = condition(status, name)
+        assert held["reason"]
+        assert held["message"]
+        assert held["observedGeneration"] == 1
+
+
+if __name__ == "__main__":
+    print(page(), end="")
