@@ -145,11 +145,12 @@ class Graph:
 
     def knows_old_rows(self, step: Spec) -> bool:
         """Whether what a step over a table gets of a change has the row before it: not of an aggregate that is not
-        asked for every change, as in Kafka Streams where nobody enables it to send old values.
+        asked for every change, nor of windows that have closed, as in Kafka Streams where nobody enables old values.
         """
         if step.get("from") not in self.tables:
             return True
-        return all("aggregate" not in self.nodes[root] or root in self.told for root in self._roots(step["from"]))
+        roots = (self.nodes[root] for root in self._roots(step["from"]))
+        return all("aggregate" not in root or (root["name"] in self.told and "suppress" not in root) for root in roots)
 
     def known(self, name: str) -> Known:
         """How much of an output is foretold."""
