@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 
 from streams_runtime.api.mistakes import suggestion
@@ -54,21 +55,13 @@ def ordered_steps(parts: Parts) -> list[Part[StepSpec]]:
     steps = _steps_by_name(parts)
     remaining = _steps_before(steps)
     place = {name: index for index, name in enumerate(remaining)}
-    followers: dict[str, list[str]] = {}
-    missing = {}
-    for name, inputs in remaining.items():
-        needed = inputs & remaining.keys()
-        missing[name] = len(needed)
-        for each in needed:
-            followers.setdefault(each, []).append(name)
+    sorter = TopologicalSorter({name: inputs & remaining.keys() for name, inputs in remaining.items()})
+    with suppress(CycleError):  # it gives what comes before a cycle all the same
+        sorter.prepare()
     ordered: list[Part[StepSpec]] = []
-    ready = [name for name, number in missing.items() if not number]
-    while ready:
-        ordered += [steps[name] for name in ready]
-        after = [follower for name in ready for follower in followers.get(name, ())]
-        for follower in after:
-            missing[follower] -= 1
-        ready = sorted({each for each in after if not missing[each]}, key=place.__getitem__)
+    while ready := sorter.get_ready():
+        ordered += [steps[name] for name in sorted(ready, key=place.__getitem__)]
+        sorter.done(*ready)
     return ordered
 
 

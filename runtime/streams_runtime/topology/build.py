@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from heapq import heappop, heappush
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.aggregates import parse_aggregate
@@ -251,21 +250,12 @@ def _upstream_first(groups: Sequence[Sequence[Node]], names: Sequence[str]) -> l
             if isinstance(node, RepartitionSourceNode):
                 feeds[group_of[node.origin]].add(group_of[node.name])
     after = {index: _reachable(index, feeds) for index in feeds}
-    waits_for = dict.fromkeys(feeds, 0)
+    before: dict[int, set[int]] = {index: set() for index in feeds}
     for first, reached in after.items():
         for index in reached:
-            waits_for[index] += first not in after[index]
-    ready = [index for index, number in waits_for.items() if not number]  # in order, and so a heap
-    ordered: list[int] = []
-    while ready:
-        first = heappop(ready)
-        ordered.append(first)
-        for index in after[first]:
             if first not in after[index]:
-                waits_for[index] -= 1
-                if not waits_for[index]:
-                    heappush(ready, index)
-    return [list(in_file[index]) for index in ordered]
+                before[index].add(first)
+    return [list(in_file[index]) for index in needed_first(before)]
 
 
 def _reachable(start: int, feeds: Mapping[int, set[int]]) -> set[int]:
