@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import ssl
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from aiohttp import web
 
 from streams_operator.model import Defaults
 from streams_operator.plan.acceptance import cluster_mistakes
-from streams_operator.readings import SMALL, read_resource
+from streams_operator.readings import Readings, read_resource
 from streams_runtime.api import KIND
 
 _LOGGER = logging.getLogger("streams_operator.webhook")
@@ -50,22 +48,18 @@ def verdict(review: Mapping[str, Any], defaults: Defaults) -> Mapping[str, Any]:
 
 def webhook(defaults: Defaults) -> web.Application:
     """Serves `verdict` at /validate. Large resources are judged beside the loop, one after the other."""
-    beside = ThreadPoolExecutor(1, "reviews")
+    readings = Readings()
 
     async def answer(request: web.Request) -> web.Response:
-        body = await request.read()
         try:
-            given = orjson.loads(body)
-            if len(body) <= SMALL:
-                review = verdict(given, defaults)
-            else:
-                review = await asyncio.get_running_loop().run_in_executor(beside, verdict, given, defaults)
+            given = orjson.loads(await request.read())
+            review = await readings.beside(given["request"].get("object") or {}, verdict, given, defaults)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise web.HTTPBadRequest(text=f"this is no AdmissionReview: {error!r}") from error
         return web.Response(body=orjson.dumps(review), content_type="application/json")
 
     async def close(_: web.Application) -> None:
-        beside.shutdown(wait=False, cancel_futures=True)
+        readings.close()
 
     app = web.Application(client_max_size=_LONGEST)
     app.on_cleanup.append(close)

@@ -109,7 +109,7 @@ def progressing(decision: Decision) -> Said:
 
 
 def _held_up(decision: Decision) -> Said | None:
-    late = [each.name for each in decision.instances if overdue(decision.case, each.wait)]
+    late = [each.name for each in decision.late]
     if late:
         text = f"{listed(late)} did not get nearer to RUNNING and restored in spec.progressDeadline; Degraded says why"
         return Said("Progressing", "False", EXCEEDED, text)
@@ -216,7 +216,7 @@ def _lost(decision: Decision) -> Iterator[tuple[str, str]]:
             f" --namespace {case.identity.namespace} {stuck[0].name}. spec.nodeLoss.forceDeleteAfter does it by itself"
         )
         yield STUCK_TERMINATING, f"deleted pods whose node does not confirm their end: {listed(texts)}. {remedy}"
-    late = [each for each in decision.instances if overdue(case, each.wait)]
+    late = decision.late
     if late:
         texts = [
             f"{each.name} since {text_of(each.wait.since)}: {holdup(case, each)}"

@@ -75,7 +75,7 @@ def _recorded(case: Case, found: Sequence[Instance], create: Sequence[Instance] 
 def _plan(decision: Decision) -> Plan:
     case, steps = decision.case, decision.moves
     apply: list[dict[str, Any]] = []
-    remove = [Removal("Pod", leaving.pod.name, leaving.pod.uid, leaving.force) for leaving in steps.remove]
+    remove = [leaving.removal for leaving in steps.remove]
     if case.application is not None and case.digest is not None:
         parts = desired_parts(case, case.application, case.digest, decision.instances, decision.topics.ready)
         there = case.observed.objects
@@ -94,7 +94,7 @@ def _deleted(case: Case, since: float) -> Plan:
     step = deletion(case, since)
     verdict = replace(topics(case), work=None, wake=None)
     decision = Decision(Phase.DELETE, case, verdict, instances(case), Moves(remove=tuple(step.remove)), step.note)
-    remove = [Removal("Pod", leaving.pod.name, leaving.pod.uid) for leaving in step.remove]
+    remove = [leaving.removal for leaving in step.remove]
     told = _told(decision, [], remove, step.work, [step.wake], step.events)
     return replace(told, finalizer=not step.finished)
 

@@ -10,6 +10,7 @@ from streams_operator.plan.case import Case
 from streams_operator.plan.instances import Instance
 from streams_operator.plan.moves import Moves
 from streams_operator.plan.past import Wait
+from streams_operator.plan.progress import overdue
 from streams_operator.plan.standing import Standing
 from streams_operator.plan.times import seconds_of
 from streams_operator.plan.topics import TopicsVerdict
@@ -35,6 +36,11 @@ class Decision:
     moves: Moves
     note: str = ""
     tell: tuple[Telling, ...] = ()
+
+    @property
+    def late(self) -> tuple[Instance, ...]:
+        """The instances that have not got nearer to RUNNING and restored for too long."""
+        return tuple(each for each in self.instances if overdue(self.case, each.wait))
 
     @property
     def waits_for_topics(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from streams_operator.model import PodSeen
+from streams_operator.model import PodSeen, Removal
 from streams_operator.plan.backoff import BETWEEN_ENDS, forgotten_at
 from streams_operator.plan.case import Case
 from streams_operator.plan.instances import Instance
@@ -20,6 +20,11 @@ class Leaving:
     pod: PodSeen
     why: str
     force: bool = False
+
+    @property
+    def removal(self) -> Removal:
+        """The same as the plan has it."""
+        return Removal("Pod", self.pod.name, self.pod.uid, self.force)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class Rolling:
 
 def arrived(instance: Instance) -> bool:
     """Whether its pod does its part."""
-    return instance.standing is Standing.LIVE and instance.pod is not None and serving(instance.pod)
+    return instance.pod is not None and serving(instance.pod)
 
 
 def rolling(instances: Sequence[Instance]) -> Rolling:
