@@ -17,9 +17,7 @@ import pytest
 from clients import last_values, send
 from executor_processes import ExecutorProcesses
 from kube_binaries import program
-from kube_cluster import Cluster
-from operator_kit import OperatorProcess, operator
-from operator_stage import Stage, open_stage
+from operator_stage import Stage
 from waiting import eventually
 
 from streams_operator import names
@@ -33,19 +31,6 @@ TIERS = """
 def tier(n):
     return "gold" if n % 3 == 0 else "plain"
 """
-
-
-@pytest.fixture
-def stage(api_server: Cluster, kube_namespace: str, broker: Any) -> Iterator[Stage]:
-    with open_stage(api_server, kube_namespace, broker.bootstrap_servers) as stage:
-        yield stage
-
-
-@pytest.fixture
-def running(stage: Stage, tmp_path: Path) -> Iterator[OperatorProcess]:
-    """The operator of the stage's namespace."""
-    with operator(stage.cluster, stage.namespace, tmp_path) as process:
-        yield process
 
 
 def spark(stage: Stage, executors: int = 1) -> dict[str, Any]:

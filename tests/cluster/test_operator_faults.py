@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from kube_cluster import Cluster
 from kube_faults import FaultyApi
 from operator_kit import OperatorProcess, operator
-from operator_stage import Stage, open_stage
+from operator_stage import Stage
 from waiting import eventually
 
 from streams_operator.kinds import WATCHED
@@ -18,12 +18,6 @@ from streams_operator.kinds import WATCHED
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 
 _HAND_OVER = 30.0  # seconds, as promised
-
-
-@pytest.fixture
-def stage(api_server: Cluster, kube_namespace: str, broker) -> Iterator[Stage]:
-    with open_stage(api_server, kube_namespace, broker.bootstrap_servers) as stage:
-        yield stage
 
 
 def _is_deleted(stage: Stage) -> None:

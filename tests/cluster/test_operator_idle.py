@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kube_cluster import Cluster
 from kube_faults import FaultyApi
 from operator_kit import OperatorProcess, operator, resource
-from operator_stage import Stage, open_stage
+from operator_stage import Stage
 from waiting import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
@@ -19,12 +17,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 LONG = "STREAMSAPP_TEST_IDLE"
 """Set: fifty applications for two minutes, as promised; otherwise five for as long as a look at settled ones takes."""
 _APPLICATIONS, _SECONDS = (50, 120.0) if os.environ.get(LONG) else (5, 70.0)
-
-
-@pytest.fixture
-def stage(api_server: Cluster, kube_namespace: str, broker) -> Iterator[Stage]:
-    with open_stage(api_server, kube_namespace, broker.bootstrap_servers) as stage:
-        yield stage
 
 
 @pytest.mark.timeout(900)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from kube_cluster import Cluster
 from kube_reads import connection
-from operator_kit import OperatorProcess, operator
-from operator_stage import Stage, open_stage
+from operator_kit import OperatorProcess
+from operator_stage import Stage
 from waiting import eventually
 
 from streams_operator.api import NotThere, connect
@@ -19,19 +16,6 @@ from streams_operator.observe import pod_seen
 from streams_operator.plan.standing import STUCK_AFTER, stuck
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
-
-
-@pytest.fixture
-def stage(api_server: Cluster, kube_namespace: str, broker) -> Iterator[Stage]:
-    with open_stage(api_server, kube_namespace, broker.bootstrap_servers) as stage:
-        yield stage
-
-
-@pytest.fixture
-def running(stage: Stage, tmp_path: Path) -> Iterator[OperatorProcess]:
-    """The operator of the stage's namespace."""
-    with operator(stage.cluster, stage.namespace, tmp_path) as process:
-        yield process
 
 
 @pytest.mark.usefixtures("running")

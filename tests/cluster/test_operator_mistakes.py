@@ -6,7 +6,6 @@ import base64
 import copy
 import json
 import subprocess
-from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from kube_cluster import Cluster
 from kube_reads import connection
 from operator_kit import IMAGE, Object, operator, resource
-from operator_stage import Stage, open_stage
+from operator_stage import Stage
 from refused_applications import REFUSED
 from waiting import eventually
 
@@ -25,12 +24,6 @@ from streams_operator.webhook import verdict
 from streams_runtime.api import KIND, read_application
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
-
-
-@pytest.fixture
-def stage(api_server: Cluster, kube_namespace: str, broker) -> Iterator[Stage]:
-    with open_stage(api_server, kube_namespace, broker.bootstrap_servers) as stage:
-        yield stage
 
 
 _OTHER_WORDS = ("select-twice", "internal-collision")

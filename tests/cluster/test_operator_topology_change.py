@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kube_cluster import Cluster
 from operator_kit import operator, resource
-from operator_stage import Stage, open_stage
+from operator_stage import Stage
 from waiting import eventually
 
 from streams_operator import names
 from streams_runtime.kafka.admin import Admin
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
-
-
-@pytest.fixture
-def stage(api_server: Cluster, kube_namespace: str, broker) -> Iterator[Stage]:
-    with open_stage(api_server, kube_namespace, broker.bootstrap_servers) as stage:
-        yield stage
 
 
 def with_store(stage: Stage, name: str) -> str:

@@ -217,18 +217,21 @@ class GeneratedTopology:
         session = isinstance(self._windows_behind(name), Sessions)
         known, where, written = graph.known(name), f"sink {topic}", self._model.sinks[topic]
         # A row that stands for several changes has no headers, as out of Kafka Streams' cache.
-        told = known is not Known.LAST
+        with_headers = known is not Known.LAST
         wanted = _by_task(
             (
                 each.partition,
                 _windowed(each.key, each.window, session),
-                (each.value, each.time, each.headers if told else ()),
+                (each.value, each.time, each.headers if with_headers else ()),
             )
             for each in written
         )
         messages = self._all(topic)
         have = _by_key(
-            (each.key(), (_json(each.value()), each.timestamp()[1], tuple(each.headers() or ()) if told else ()))
+            (
+                each.key(),
+                (_json(each.value()), each.timestamp()[1], tuple(each.headers() or ()) if with_headers else ()),
+            )
             for each in messages
         )
         if self.once and known is Known.ALL:

@@ -29,10 +29,14 @@ def large(**metadata: Any) -> dict[str, Any]:
     return made
 
 
-def run(scenario: Callable[[], Awaitable[None]]) -> None:
+def run(scenario: Callable[[Readings], Awaitable[None]], reader: Reader | None = None) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
-            await scenario()
+        readings = Readings(reader)
+        try:
+            async with asyncio.timeout(60):
+                await scenario(readings)
+        finally:
+            readings.close()
 
     asyncio.run(bounded())
 
@@ -61,20 +65,18 @@ class Reader:
 
 
 def test_the_loop_turns_while_a_large_resource_is_read() -> None:
-    async def scenario() -> None:
-        readings = Readings()
+    async def scenario(readings: Readings) -> None:
         reading = asyncio.create_task(readings.of(KEY, large()))
         assert await turns_until(reading) > 20
         assert reading.result().application is not None
-        readings.close()
 
     run(scenario)
 
 
 def test_a_large_resource_is_read_once_a_generation_and_a_small_one_each_time_in_the_loop() -> None:
-    async def scenario() -> None:
-        reader = Reader()
-        readings = Readings(reader)
+    reader = Reader()
+
+    async def scenario(readings: Readings) -> None:
         for generation in (1, 1, 2, 2, 2):
             await readings.of(KEY, large(generation=generation))
         assert len(reader.threads) == 2
@@ -87,48 +89,43 @@ def test_a_large_resource_is_read_once_a_generation_and_a_small_one_each_time_in
         for _ in range(2):
             await readings.of(KEY, resource())
         assert reader.threads[4:] == [threading.main_thread()] * 2
-        readings.close()
 
-    run(scenario)
+    run(scenario, reader)
 
 
 def test_a_reading_that_fails_is_not_kept() -> None:
-    async def scenario() -> None:
-        reader = Reader()
-        readings = Readings(reader)
+    reader = Reader()
+
+    async def scenario(readings: Readings) -> None:
         reader.fails = True
         with pytest.raises(ValueError, match="a mistake of ours"):
             await readings.of(KEY, large())
         reader.fails = False
         assert (await readings.of(KEY, large())).mistakes == ()
-        readings.close()
 
-    run(scenario)
+    run(scenario, reader)
 
 
 def test_what_follows_from_a_large_resource_is_worked_out_beside_the_loop_too() -> None:
-    async def scenario() -> None:
-        readings = Readings()
+    async def scenario(readings: Readings) -> None:
         assert await readings.beside(large(), threading.current_thread) is not threading.main_thread()
         assert await readings.beside(resource(), threading.current_thread) is threading.main_thread()
-        readings.close()
 
     run(scenario)
 
 
 def test_few_readings_are_kept_and_the_last_used_ones() -> None:
-    async def scenario() -> None:
-        reader = Reader()
-        readings = Readings(reader)
+    reader = Reader()
+
+    async def scenario(readings: Readings) -> None:
         for number in range(100):
             await readings.of(KEY, large())
             await readings.of(Key("shop", f"other-{number}"), large())
         assert len(reader.threads) == 101
         await readings.of(Key("shop", "other-0"), large())
         assert len(reader.threads) == 102, "it has been given up"
-        readings.close()
 
-    run(scenario)
+    run(scenario, reader)
 
 
 def test_a_resource_that_is_nested_without_end_is_refused_at_once() -> None:
@@ -141,7 +138,7 @@ def test_a_resource_that_is_nested_without_end_is_refused_at_once() -> None:
 
 
 def test_the_loop_turns_while_a_large_resource_is_reviewed() -> None:
-    async def scenario() -> None:
+    async def scenario(_: Readings) -> None:
         review = {
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",

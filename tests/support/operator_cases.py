@@ -15,6 +15,31 @@ from streams_operator.plan.objects.document import digest
 DEFAULTS = Defaults(IMAGE)
 READY = ready_topics()
 
+# What makes a pod that runs one in another state, for operator_world.running.
+PENDING: Mapping[str, Any] = {
+    "phase": "Pending",
+    "state": None,
+    "started_at": None,
+    "ready": False,
+    "restored": False,
+}
+ERROR: Mapping[str, Any] = {
+    "phase": "Failed",
+    "exit_code": 70,
+    "state": "ERROR",
+    "restartable": False,
+    "error": ("LockException", "held by 7"),
+    "ended_at": START - 5,
+    "ready": False,
+}
+CRASH: Mapping[str, Any] = {
+    "phase": "Failed",
+    "exit_code": 137,
+    "ended_at": START - 1,
+    "ready": False,
+    "reason": "OOMKilled",
+}
+
 
 def digest_of(spec: Mapping[str, Any] | None = None) -> str:
     """What pods of this spec are made from."""

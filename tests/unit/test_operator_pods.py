@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 from operator_cases import (
+    CRASH,
+    ERROR,
+    PENDING,
     READY,
     condition,
     digest_of,
@@ -25,24 +28,7 @@ from streams_operator.plan.backoff import delay
 
 NOW = digest_of()
 OLD = "0123456789"
-ERROR: dict[str, Any] = {
-    "phase": "Failed",
-    "exit_code": 70,
-    "state": "ERROR",
-    "restartable": False,
-    "error": ("LockException", "held by 7"),
-    "ended_at": START - 5,
-    "ready": False,
-}
-CRASH: dict[str, Any] = {
-    "phase": "Failed",
-    "exit_code": 137,
-    "ended_at": START - 1,
-    "ready": False,
-    "reason": "OOMKilled",
-}
 DONE: dict[str, Any] = {"phase": "Succeeded", "exit_code": 0, "state": "NOT_RUNNING", "ready": False}
-PENDING: dict[str, Any] = {"phase": "Pending", "state": None, "started_at": None, "ready": False, "restored": False}
 
 
 def test_all_pods_are_made_at_once() -> None:

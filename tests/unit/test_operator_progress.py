@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from operator_cases import condition, digest_of, instance, made, observed, remembered, removed, status_of, told
+from operator_cases import (
+    ERROR,
+    PENDING,
+    condition,
+    digest_of,
+    instance,
+    made,
+    observed,
+    remembered,
+    removed,
+    status_of,
+    told,
+)
 from operator_world import START, resource, running
 
 from streams_operator.model import InstanceAccount, PodSeen
@@ -15,7 +27,6 @@ from streams_runtime.api import read_application
 
 NOW = digest_of()
 DEADLINE = 600.0
-PENDING: dict[str, Any] = {"phase": "Pending", "state": None, "started_at": None, "ready": False, "restored": False}
 RESTORING: dict[str, Any] = {"state": "REBALANCING", "ready": False, "restored": False}
 
 
@@ -163,9 +174,8 @@ def test_a_pod_whose_volume_is_elsewhere_says_which_claim_and_what_becomes_of_th
 
 
 def test_whoever_is_in_error_closing_or_suspended_is_not_late() -> None:
-    error = {"phase": "Failed", "exit_code": 70, "state": "ERROR", "restartable": False, "error": ("A", "b")}
-    first = remembered(*pods(**error, ready=False))
-    assert condition(later(10 * DEADLINE, first, **error, ready=False), "Degraded")["reason"] == "PodsInError"
+    first = remembered(*pods(**ERROR))
+    assert condition(later(10 * DEADLINE, first, **ERROR), "Degraded")["reason"] == "PodsInError"
     waiting = remembered(*pods(**PENDING))
     suspended = observed({"suspend": True}, pods(**PENDING), status=waiting, now=START + 10 * DEADLINE)
     assert condition(status_of(suspended), "Degraded")["status"] == "False"
