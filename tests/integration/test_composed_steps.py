@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from shared_cases import batches
 from steps_model import Model
-from topologies_made import FORMATS, REFUSED, Chain, Made, add_chain, covering, cuts_of, made_of, pairs, records_for
+from topologies_made import (
+    FORMATS,
+    REFUSED,
+    Chain,
+    Made,
+    add_chain,
+    covering,
+    cuts_of,
+    made_of,
+    named_wrongly,
+    pairs,
+    records_for,
+)
 from topologies_played import Application, differences
 from topologies_refused import refusals
 
@@ -37,9 +49,14 @@ STEPS, CHAINS, APPLICATIONS, RECORDS = 6, 3, 4, 40
 def chains() -> Sequence[Sequence[tuple[str, Chain]]]:
     """Chains that have every pair that fits, by the applications that they are in; without ALL the first of them."""
     wanted = [pair for pair in pairs() if pair not in REFUSED]
-    found = covering(random.Random(SEED), wanted, STEPS, lambda chain, begins: bool(refusals(made_of(chain, begins))))
+    found = covering(random.Random(SEED), wanted, STEPS, refused)
     some = list(found if ALL else islice(found, CHAINS * APPLICATIONS))
     return [some[first : first + CHAINS] for first in range(0, len(some), CHAINS)]
+
+
+def refused(chain: Chain, begins: str) -> bool:
+    """Whether `validate` refuses a chain."""
+    return named_wrongly(chain) or bool(refusals(made_of(chain, begins)))
 
 
 def wrong(spark: SparkSession, document: dict[str, Any]) -> list[str]:

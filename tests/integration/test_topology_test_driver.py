@@ -170,6 +170,26 @@ def test_suppressed_windows_come_out_once_when_they_have_closed(made: Made) -> N
     }
 
 
+def test_a_stream_of_closed_windows_sees_no_columns_of_those_that_a_where_took_out(made: Made) -> None:
+    window = {"tumbling": {"size": "10s", "grace": "0s"}}
+    final = {**TOTALS, "name": "final", "store": "windows", "window": window, "suppress": "untilWindowCloses"}
+    steps = [
+        final,
+        {"name": "busy", "from": "final", "where": "n > 1"},
+        {"name": "told", "from": "busy", "toStream": {}},
+        {"name": "by-total", "from": "told", "keyBy": "coalesce(cast(total as string), 'nothing')"},
+        {"name": "few", "from": "told", "where": "n = 1"},
+    ]
+    driver = made(document([ORDERS], steps, {"by-total": "by-total", "few": "few"}))
+    orders = driver.input_topic("orders")
+    orders.pipe("a", {"amount": 1}, START)
+    orders.pipe_all([("b", {"amount": 3}, START), ("b", {"amount": 4}, START)])
+    orders.pipe("c", {"amount": 1}, START + 20 * SECOND)
+    found = [(each.key, each.value) for each in driver.output_topic("by-total").read_all()]
+    assert found == [("nothing", None), ("7", {"total": 7, "n": 2})]
+    assert driver.output_topic("few").empty
+
+
 def test_sliding_windows_lie_around_the_records_and_late_ones_are_counted(made: Made) -> None:
     window = {"sliding": {"timeDifference": "10s", "grace": "5s"}}
     step = {**TOTALS, "name": "around", "store": "around", "window": window}

@@ -341,6 +341,12 @@ def end_of(chain: Chain, begins: str) -> str:
     return begins
 
 
+def named_wrongly(chain: Chain) -> bool:
+    """Whether rows name others by text that have no text for keys; some of these only Spark's analysis can refuse."""
+    keyed = [name for name in chain if name.startswith("keyBy") or name == "foreign key to"]
+    return any(name == "foreign key to" and before != "keyBy text" for before, name in itertools.pairwise(keyed))
+
+
 def pairs() -> Iterator[Pair]:
     """Every kind, behind everything that it may stand behind, with every kind that may stand behind it."""
     for name, before in places():

@@ -75,21 +75,25 @@ def _transformed(node: TransformNode, frame: DataFrame, table: bool) -> DataFram
     if node.where is not None:
         with refusing(f"{node.path}.where"):
             keep = F.expr(node.where)
-            if table:
-                # A row that leaves a table is a deletion for whoever follows it, not silence.
-                gone = F.col(NULL_VALUE) | ~F.coalesce(keep, F.lit(False))
-                frame = frame.withColumn(NULL_VALUE, gone)
-            else:
-                frame = frame.where(keep)
+            frame = _deleted_unless(keep, frame) if table else frame.where(keep)
     if node.select is None:
         return frame
     columns: list[Column] = [F.col(name) for name in frame.columns if name in HIDDEN and name != RECORD]
     for name, expression in node.select:
         with refusing(f"{node.path}.select.{name}"):
             value = F.expr(expression)
-            # What a where has rejected is still there, as a deletion; its columns are nobody's.
             columns.append((F.when(~F.col(NULL_VALUE), value) if table else value).alias(name))
     return frame.select(*columns)
+
+
+def _deleted_unless(keep: Column, frame: DataFrame) -> DataFrame:
+    """A table's rows, those that do not fit as deletions: a row that leaves a table is no silence for whoever follows.
+
+    A deletion has no columns: a stream that the table becomes may ask for them.
+    """
+    marked = frame.withColumn(NULL_VALUE, F.col(NULL_VALUE) | ~F.coalesce(keep, F.lit(False)))
+    there = ~F.col(NULL_VALUE)
+    return marked.withColumns({name: F.when(there, F.col(f"`{name}`")) for name in value_columns(frame)})
 
 
 def check_select(node: TransformNode, frame: DataFrame) -> None:

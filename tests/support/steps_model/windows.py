@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from steps_model.folds import fold_of
+from steps_model.formats import write_key
 from steps_model.items import Change, Item, Row, Window
 from steps_model.steps import Output, Spec, added, shown
 
@@ -65,13 +67,15 @@ class Windows:
 
     def _final(self, row: Row) -> Iterator[Change]:
         last = self.last_end()
-        found = [
-            (window[1], window[0], str(key), key) for (key, window) in self.states if self.closed < window[1] <= last
-        ]
+        found = [(key, window) for key, window in self.states if self.closed < window[1] <= last]
         self.closed = max(self.closed, last)
-        for end, start, _, key in sorted(found, key=lambda each: each[:3]):
-            state, time = self.states[key, (start, end)]
-            yield Change(key, shown(self.folds, state), None, time, (), (start, end), row.turn)
+        for key, window in sorted(found, key=lambda each: (each[1][1], self.buffered(*each))):
+            state, time = self.states[key, window]
+            yield Change(key, shown(self.folds, state), None, time, (), window, row.turn)
+
+    def buffered(self, key: Any, window: Window) -> bytes:
+        """The key under which suppress keeps a window: of those that end at one time the least goes first."""
+        return _bytes(key) + struct.pack(">q", window[0])
 
     def row(self, key: Any) -> None:
         raise AssertionError("windows have no row for a key")
@@ -170,5 +174,14 @@ class Sessions(Windows):
                 yield Change(row.key, None, shown(self.folds, gone), each[1], row.headers, each, row.turn)
         yield self.put(row, whole, state, whole[1])
 
+    def buffered(self, key: Any, window: Window) -> bytes:
+        return _bytes(key) + struct.pack(">qq", window[1], window[0])
+
     def _merged(self, one: State, other: State) -> State:
         return {name: fold.merge(one[name], other[name]) for name, fold in self.folds.items()}
+
+
+def _bytes(key: Any) -> bytes:
+    data = write_key(key)
+    assert data is not None, "a record without a key is in no window"
+    return data
