@@ -54,6 +54,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
     max_leaves=4,
 )
+NO_TEXTS = st.sampled_from([None, True, 7, 1.5])
+"""Names that YAML gives to fields of which nobody quoted them."""
 
 
 def places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -77,7 +79,7 @@ def test_reading_never_fails_whatever_stands_in_a_field(data: st.DataObject) -> 
             case "remove":
                 del target[last]
             case _ if isinstance(target, dict):
-                target[data.draw(st.text(max_size=6))] = data.draw(VALUES)
+                target[data.draw(st.text(max_size=6) | NO_TEXTS)] = data.draw(VALUES)
         if not places(document):
             break
     reading = read_application(document)

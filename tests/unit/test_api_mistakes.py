@@ -79,6 +79,15 @@ def test_documents_of_any_shape_are_refused_with_mistakes(document: dict[str, An
     assert reading.mistakes
 
 
+@pytest.mark.parametrize("section", ["kafka", "processing", "state", "template", "topology"])
+@pytest.mark.parametrize(("name", "shown"), [(None, "null"), (True, "true"), (7, "7"), (1.5, "1.5")])
+def test_a_field_whose_name_is_no_text_is_a_mistake_of_its_section(name: Any, shown: str, section: str) -> None:
+    document = application(total())
+    document["spec"].setdefault(section, {})[name] = []
+    (mistake,) = read_application(document).mistakes
+    assert str(mistake) == f"spec.{section}: a field's name is {shown}, which is no text; write the name in quotes"
+
+
 def test_after_an_aggregate_a_row_has_no_offset_any_more() -> None:
     after = step(name="t", from_="s", where="_offset > 1")
     (mistake,) = read_application(application(total(), after)).mistakes

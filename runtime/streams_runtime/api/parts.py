@@ -89,8 +89,11 @@ def _section(model: type[T], spec: Mapping[str, Any], field: str) -> T | None:
         return model.model_validate(value)
     except ValidationError as error:
         wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
-    readable = {name: inner for name, inner in value.items() if name not in wrong} if wrong else None
-    return model.model_validate(readable) if readable is not None else None
+    if not wrong:
+        return None
+    # Pydantic names a field whose name is no text by its repr.
+    readable = {name: inner for name, inner in value.items() if isinstance(name, str) and name not in wrong}
+    return model.model_validate(readable)
 
 
 def _items(model: type[T], topology: Mapping[str, Any], field: str) -> tuple[Part[T], ...]:
