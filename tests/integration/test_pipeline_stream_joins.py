@@ -110,6 +110,19 @@ def test_sides_may_be_made_of_each_others_source_and_of_several(spark: SparkSess
         ]
 
 
+def test_a_side_of_elements_is_joined_where_what_follows_adds_them_in_order(spark: SparkSession) -> None:
+    steps = [
+        {"name": "each", "from": "in", "flatMap": {"explode": "array(a, a + 1)", "as": "x"}},
+        {"name": "both", "from": "each", "join": {"stream": "paid", "within": "5ms", "select": {"x": "x * paid.sum"}}},
+        {"name": "means", "from": "both", "aggregate": {"mean": "avg(x)", "n": "count(*)"}, "store": "means"},
+    ]
+    topology = topology_of([ORDERS, PAID], steps, [{"from": "means", "topic": "out"}])
+    with ExitStack() as stack:
+        bench = Bench(Pipeline(spark, topology), open_tasks(stack, topology))
+        bench.store(bench.process(order("ada", 1, 1), payment("ada", 3, 2)))
+        assert outputs(bench, "out") == [(b"ada", {"mean": 4.5, "n": 2})]
+
+
 @pytest.mark.parametrize(
     ("key", "data"), [("long", (7).to_bytes(8, "big")), ("bytes", b"\x00\xff"), ("double", b"\x40" + bytes(7))]
 )

@@ -234,4 +234,4 @@ class Compiler:
     def _analysed_outlets(self, sub: SubTopology) -> list[Outlet]:
         """The first stage's outlets, over no records."""
         sources = {node.name: self._known.outputs[node.name] for node in sub.nodes if not inputs_of(node)}
-        return outlets(self._traits, sub, sources)
+        return self.stream_outlets(sub, sources)
