@@ -38,6 +38,9 @@ REFUSED = [
     ("a: *nowhere\n", "found undefined alias"),
     ("a: !!python/object:os.system {}\n", "could not determine a constructor"),
     ("a: \x00\n", "not YAML"),
+    ('a: "\\U00110000"\n', "an escape of no character"),
+    ('a: "\\UFFFFFFFF"\n', "an escape of no character"),
+    ('a: "\\ud800"\n', "a value that can't be read as str"),
 ]
 
 

@@ -106,7 +106,7 @@ def _construct(text: str, source: str) -> Any:
 def _only_document(loader: _Loader, source: str) -> Node:
     try:
         node = loader.get_single_node()
-    except ValueError as error:  # chr() of what an escape names
+    except (ValueError, OverflowError) as error:  # chr() of what an escape names
         raise ScannerError(None, None, "found an escape of no character", loader.get_mark()) from error
     if node is None:
         raise InvalidApplicationException(
