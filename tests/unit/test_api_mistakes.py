@@ -88,6 +88,11 @@ def test_a_field_whose_name_is_no_text_is_a_mistake_of_its_section(name: Any, sh
     assert str(mistake) == f"spec.{section}: a field's name is {shown}, which is no text; write the name in quotes"
 
 
+def test_so_is_one_of_the_resource_itself() -> None:
+    (mistake,) = read_application({**application(total()), None: 1}).mistakes
+    assert str(mistake).startswith("the resource: a field's name is null")
+
+
 def test_after_an_aggregate_a_row_has_no_offset_any_more() -> None:
     after = step(name="t", from_="s", where="_offset > 1")
     (mistake,) = read_application(application(total(), after)).mistakes
