@@ -102,6 +102,19 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
+class WayBack:
+    """From the version in force to the last one that was stable, whose digest is `version`.
+
+    `obstacle` is why it can't be made again; empty: it can. `changed` are internal topics and topics of sinks that only
+    one of the two has, and stores that one would misread of the other.
+    """
+
+    version: str
+    obstacle: str = ""
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """Everything that a decision about one resource rests on.
 
@@ -118,6 +131,8 @@ class Observed:
     objects: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     accounts: Mapping[str, InstanceAccount] = field(default_factory=dict)
     refused: tuple[Change, ...] = ()  # what keeps the resource's topology from being in force
+    rolled_back: bool = False  # the version in force is the one that status.rolledBack says was gone back to
+    way_back: WayBack | None = None  # None: it is the last stable one itself, or nobody wants to go back
     topics: TopicsSeen | None = None
     init: InitResult | None = None  # of a nonce that status does not have yet
     topics_deleted: bool = False  # deletionPolicy has been carried out, or has failed for good

@@ -68,6 +68,8 @@ class World:
             objects=objects,
             accounts=accounts,
             refused=version.refused,
+            rolled_back=version.rolled_back,
+            way_back=version.way_back,
             topics=brokers.topics,
             init=brokers.init,
             topics_deleted=brokers.topics_deleted,

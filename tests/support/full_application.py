@@ -95,6 +95,7 @@ spec:
     serviceAccountName: streams
     annotations: {a: b}
   progressDeadline: 20m
+  rollback: automatic
   nodeLoss: {forceDeleteAfter: 5m}
   restartNonce: 4
 status: {state: RUNNING}

@@ -6,6 +6,7 @@ import copy
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from operator_cases import DEFAULTS
@@ -50,6 +51,8 @@ def observation(chance: random.Random, document: Mapping[str, Any]) -> Observed:
         pods,
         accounts={pod.name: InstanceAccount(("0_0",), 5, chance.choice((0, 7)), 0.5) for pod in pods[:1]},
         refused=version.refused,
+        rolled_back=version.rolled_back,
+        way_back=version.way_back,
         topics=_topics(chance),
         init=chance.choice((None, InitResult(1, "Created"), InitResult(2**63, "MissingSourceTopics", "x" * 9_999))),
         topics_deleted=chance.random() < 0.2,
@@ -63,20 +66,7 @@ def later(seen: Observed) -> Observed:
     given = copy.deepcopy(dict(seen.resource))
     if status is not None:
         given["status"] = status
-    return Observed(
-        given,
-        seen.application,
-        seen.mistakes,
-        seen.now,
-        seen.pods,
-        seen.objects,
-        seen.accounts,
-        seen.refused,
-        seen.topics,
-        seen.init,
-        seen.topics_deleted,
-        seen.defaults,
-    )
+    return replace(seen, resource=given)
 
 
 def as_kept(value: Any) -> Any:

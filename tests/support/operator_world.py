@@ -117,6 +117,7 @@ class World:
         self._told: dict[str, int] = {}  # by uid: the restartNonce then
         self._inits: list[int] = []
         self._lost: set[str] = set()  # uids of pods whose node is lost
+        self._halting: dict[str, str] = {}  # by digest: the phase or state that pods of this version do not get out of
         self._forget()
 
     # What the operator does
@@ -130,6 +131,8 @@ class World:
             application=version.application,
             mistakes=version.mistakes,
             refused=version.refused,
+            rolled_back=version.rolled_back,
+            way_back=version.way_back,
             now=self.now,
             pods=tuple(self.pods.values()),
             objects=copy.deepcopy(self.objects),
@@ -176,6 +179,14 @@ class World:
         for name in self._in_error.keys() - self.pods.keys():
             if self.spec.get("suspend") or int(name.removeprefix(f"{NAME}-")) >= self.spec["replicas"]:
                 del self._in_error[name]  # as for a pod that is removed then: see _remove
+
+    def halt(self, at: str) -> None:
+        """Pods of the version in force get no further than this phase, or state."""
+        self._halting[self.digest] = at
+
+    def mend(self) -> None:
+        """All of them do again."""
+        self._halting.clear()
 
     def crash(self, name: str, code: int = 137) -> None:
         """The pod's process ends as nobody wanted it to."""
@@ -434,7 +445,8 @@ class World:
     def _may_roll(self, pod: PodSeen) -> None:
         assert self._outdated(pod), f"{pod.name} runs, is of the present version and answers to the present number"
         self._rolled &= set(self.pods) | {f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])}
-        self._rolled = {name for name in self._rolled if not self._arrived(name)}
+        # One that has not arrived may itself be replaced, by the next version.
+        self._rolled = {name for name in self._rolled if not self._arrived(name) and name != pod.name}
         assert not self._rolled, f"{pod.name} was replaced while {self._rolled} are not there yet"
         for other in (f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])):
             assert other in self.pods, f"{pod.name} was replaced while {other} is not there"
@@ -509,6 +521,9 @@ class World:
                 del self.pods[name]
             elif pod.exit_code is not None:
                 continue
+            elif pod.digest in self._halting and self._halting[pod.digest] in (pod.phase, pod.state):
+                why = ("ImagePullBackOff", "no such image") if pod.phase == "Pending" else ("", "")
+                self.pods[name] = replace(pod, reason=why[0], message=why[1])
             elif pod.phase == "Pending":
                 self.pods[name] = replace(pod, phase="Running", started_at=self.now, state="REBALANCING")
             elif pod.told:

@@ -23,6 +23,7 @@ OLD = "0123456789"
 PULLING = {**PENDING, "reason": "ImagePullBackOff", "message": "no such image"}
 RESTORING: dict[str, Any] = {"state": "REBALANCING", "ready": False, "restored": False, "records_left": 7}
 STUCK: dict[str, Any] = {"deleting": True, "ready": False, "gone_by": START - 3600, "node": "n7"}
+BACK = {"rollback": "automatic"}
 MANUAL = {"internalTopics": {"setup": "manual"}}
 ABSENT = TopicsSeen(START, False, missing=("t",), tasks=4)
 LOST = TopicsSeen(START, False, ("a",), ("t",), 4)
@@ -45,6 +46,13 @@ def after(pods: Sequence[PodSeen], seconds: float = LATE, **more: Any) -> Observ
     return observed(spec, pods, topics, remembered(*pods, spec=spec, topics=topics), now=START + seconds, **more)
 
 
+def rolled_back() -> Observed:
+    """The version OLD was given up for this one."""
+    record = {"version": OLD, "to": NOW, "generation": 1, "restartNonce": 0, "message": "orders-1: no such image"}
+    status = {**remembered(*two(), spec=BACK), "rolledBack": record}
+    return observed(BACK, two(), status=status, rolled_back=True)
+
+
 def invalid(pods: Sequence[PodSeen]) -> Observed:
     found = observed(pods=pods, status=remembered(*pods))
     mistake = Mistake("spec.topology.steps[0].where", "unknown column 'x'", "name one of: user, amount")
@@ -62,6 +70,7 @@ SITUATIONS: Sequence[tuple[str, Callable[[], Observed]]] = (
     ("pods start", lambda: observed(pods=two(**PENDING))),
     ("an image can't be pulled", lambda: observed(pods=two(**PULLING))),
     ("the same for longer than `progressDeadline`", lambda: after(two(**PULLING))),
+    ("a version was given up: `rollback: automatic`", rolled_back),
     ("a pod restores", lambda: observed(pods=two(**RESTORING))),
     ("all run", lambda: observed(pods=two(), status=remembered(*two()))),
     ("a pod says RUNNING and is not ready", lambda: observed(pods=two(ready=False))),

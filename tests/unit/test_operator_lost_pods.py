@@ -110,7 +110,7 @@ def test_pods_of_a_suspended_application_are_given_up_too() -> None:
 
 
 def test_force_does_not_change_what_pods_are_made_from() -> None:
-    assert digest_of(FORCE) == digest_of({"progressDeadline": "1h"}) == NOW
+    assert digest_of(FORCE) == digest_of({"progressDeadline": "1h"}) == digest_of({"rollback": "automatic"}) == NOW
 
 
 def test_an_application_whose_node_is_lost_comes_back_with_all_its_pods_when_it_is_given_up() -> None:

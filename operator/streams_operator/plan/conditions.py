@@ -13,6 +13,7 @@ from streams_operator.plan.instances import Instance
 from streams_operator.plan.lost_nodes import STUCK_TERMINATING
 from streams_operator.plan.objects.claims import mismatch
 from streams_operator.plan.progress import EXCEEDED, overdue
+from streams_operator.plan.rollback import ROLLBACK_REFUSED, ROLLED_BACK, given_up, refusal, told
 from streams_operator.plan.rolling import arrived
 from streams_operator.plan.standing import Standing, answers
 from streams_operator.plan.state import state
@@ -125,6 +126,8 @@ def _going_on(decision: Decision) -> Said:
     if decision.case.observed.refused:
         text = f"the pods stay as they are until {_WAY_OUT}; Degraded says why"
         return Said("Progressing", "False", TOPOLOGY_REFUSED, text)
+    if decision.case.observed.rolled_back:
+        return Said("Progressing", "False", ROLLED_BACK, "pods are of the last stable version; Degraded says why")
     return Said("Progressing", "False", "Settled", "there is nothing to do")
 
 
@@ -179,6 +182,11 @@ def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
         yield "PodsInError", f"{'; '.join(texts)}{more}. {remedy}"
     yield from _topics_gone(decision)
     yield from _lost(decision)
+    record, kept = given_up(decision), refusal(decision)
+    if record is not None:
+        yield ROLLED_BACK, told(record)
+    if kept is not None:
+        yield ROLLBACK_REFUSED, f"spec.rollback does not go back: {kept}"
     crashed = [each for each in decision.instances if _rests(each, case.now)]
     if crashed:
         texts = [f"{each.name} ({each.account.last.reason if each.account.last else 'unknown'})" for each in crashed]

@@ -19,6 +19,7 @@ from streams_operator.plan.moves import Moves, closing_in_order, moves
 from streams_operator.plan.parts import desired_parts, desired_pods, outlived
 from streams_operator.plan.past import Wait
 from streams_operator.plan.progress import due_at
+from streams_operator.plan.rollback import given_up
 from streams_operator.plan.shutdown import asking, tellings, words
 from streams_operator.plan.standing import Standing
 from streams_operator.plan.status import status
@@ -87,6 +88,8 @@ def _plan(decision: Decision) -> Plan:
     waits = (*(each.wait for each in decision.instances), decision.wait_for_topics)
     dues = [due for wait in waits if (due := due_at(case, wait)) is not None and due > case.now]
     wake = [*steps.wake, *loss_times(case), *dues, decision.topics.wake, _look(decision)]
+    if given_up(decision) is not None and not case.observed.rolled_back:
+        wake.append(case.now)  # once status says so the other version is in force
     return _told(decision, apply, remove, decision.topics.work, wake)
 
 

@@ -10,12 +10,21 @@ from streams_operator.plan.conditions import TOPOLOGY_REFUSED, complaints
 from streams_operator.plan.decision import Decision, Phase
 from streams_operator.plan.lost_nodes import STUCK_TERMINATING
 from streams_operator.plan.progress import EXCEEDED
+from streams_operator.plan.rollback import ROLLBACK_REFUSED, ROLLED_BACK
 from streams_operator.plan.topics import SET_UP
 from streams_operator.plan.words import EVENT_LENGTH, clipped
 from streams_runtime.states import ClientState
 
 _BAD = ("ERROR", "INVALID")
-_ONCE = ("ForeignPods", "StorageKept", TOPOLOGY_REFUSED, STUCK_TERMINATING, EXCEEDED)
+_ONCE = (
+    "ForeignPods",
+    "StorageKept",
+    TOPOLOGY_REFUSED,
+    STUCK_TERMINATING,
+    EXCEEDED,
+    ROLLED_BACK,
+    ROLLBACK_REFUSED,
+)
 
 
 def happenings(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:

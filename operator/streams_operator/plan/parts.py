@@ -54,7 +54,10 @@ def outlived(case: Case) -> Iterator[Removal]:
     """ConfigMaps of versions that no pod is of, that none will be made of, and that nothing is compared with."""
     ours = re.compile(rf"{re.escape(case.identity.name)}-[0-9a-f]{{10}}")
     used = {names.config(case.identity.name, each.digest) for each in case.observed.pods}
-    used |= {names.config(case.identity.name, digest) for digest in (case.digest or "", case.past.deployed)}
+    compared = [case.digest or "", case.past.deployed]
+    if case.application is not None and case.application.spec.rollback == "automatic":
+        compared.append(case.past.stable)
+    used |= {names.config(case.identity.name, digest) for digest in compared}
     for (kind, name), found in sorted(case.observed.objects.items(), key=lambda item: item[0]):
         metadata = found["metadata"]
         owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}

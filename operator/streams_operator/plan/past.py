@@ -42,6 +42,21 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class RolledBack:
+    """The `version` that was given up, and the one that pods went back to; both digests.
+
+    `generation` and `nonce` are the resource's at that time: a greater restartNonce tries the version again.
+    """
+
+    version: str
+    to: str
+    generation: int
+    nonce: int
+    at: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class PastInstance:
     """One entry of status.instances. `digest` and `nonce` are what its pod was made from and answers to."""
 
@@ -85,6 +100,31 @@ class Past:
     def deployed(self) -> str:
         """The digest that pods were last made from; empty when it was never written."""
         return _text(self.status.get("deployed"))
+
+    @property
+    def stable(self) -> str:
+        """The digest of the last version of which every instance served; empty when there was none yet."""
+        return _text(self.status.get("stable"))
+
+    @property
+    def joined(self) -> str:
+        """The digest of the last version of which a pod has come further than CREATED; empty when there was none."""
+        return _text(self.status.get("joined"))
+
+    @property
+    def rolled_back(self) -> RolledBack | None:
+        """The version that was given up; None: none was."""
+        found = _fields(self.status.get("rolledBack"))
+        if not _text(found.get("version")) or not _text(found.get("to")):
+            return None
+        return RolledBack(
+            version=_text(found["version"]),
+            to=_text(found["to"]),
+            generation=_number(found.get("generation")) or 0,
+            nonce=_number(found.get("restartNonce")) or 0,
+            at=seconds_of(found.get("at")) or 0.0,
+            why=_text(found.get("message")),
+        )
 
     @property
     def topics(self) -> Json:

@@ -11,6 +11,7 @@ from streams_operator.names import LABEL_APPLICATION
 from streams_operator.plan.conditions import conditions
 from streams_operator.plan.decision import Decision
 from streams_operator.plan.instances import Instance
+from streams_operator.plan.rollback import given_up, joined, shown, stable
 from streams_operator.plan.standing import Standing, answers, ended
 from streams_operator.plan.state import state
 from streams_operator.plan.times import text_not_before, text_of
@@ -42,6 +43,12 @@ def status(decision: Decision) -> dict[str, Any]:
     version = deployed(decision)
     if version:
         found["deployed"] = version
+    for name, digest in (("stable", stable(decision)), ("joined", joined(decision))):
+        if digest:
+            found[name] = digest
+    record = given_up(decision)
+    if record is not None:
+        found["rolledBack"] = shown(record)
     if decision.topics.tasks is not None:
         found["tasks"] = decision.topics.tasks
     lag = total_lag(decision.instances, accounts)

@@ -123,6 +123,17 @@ STATUS: Schema = _object(
         "Digest of the version that pods are made from. The ConfigMap NAME-DIGEST holds it; a change of topology is"
         " compared with it."
     ),
+    stable=_text("Digest of the last version of which every instance was RUNNING, restored and ready."),
+    joined=_text("Digest of the last version of which a pod has joined the group: it may have written."),
+    rolledBack=_object(
+        "The version that spec.rollback has given up.",
+        version=_text("Its digest. As long as the spec makes this version, the other one is in force."),
+        to=_text("Digest of the version that pods went back to."),
+        generation=_number("metadata.generation at that time."),
+        restartNonce=_number("spec.restartNonce at that time; a greater one tries the version again."),
+        at=_text("When."),
+        message=_text("What held it up."),
+    ),
     instances=_list("The instances, one a pod.", "name", _INSTANCE),
     conditions=_list("Standard conditions.", "type", _CONDITION),
 )

@@ -72,7 +72,9 @@ def _mistake(details: ErrorDetails, model: type[Model]) -> Mistake:
     found = f"found {shown(details['input'])}"
     if kind == "invalid_key":
         name = "null" if details["input"] is None else shown(details["input"])
-        return Mistake(path(*loc[:-1]) or "the resource", f"a field's name is {name}, which is no text", "write the name in quotes")
+        return Mistake(
+            path(*loc[:-1]) or "the resource", f"a field's name is {name}, which is no text", "write the name in quotes"
+        )
     if kind == "extra_forbidden":
         return _unknown_field(model, loc, where)
     if kind == "missing":

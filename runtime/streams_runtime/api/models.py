@@ -98,6 +98,13 @@ class ApplicationSpec(Model):
         " operator tries on all the same. A restoration that goes on is never too long.",
         json_schema_extra={"default": format_duration(PROGRESS_DEADLINE)},
     )
+    rollback: Literal["manual", "automatic"] = Field(
+        default="manual",
+        description="What becomes of a new version that does not arrive within progressDeadline. manual: the rollout"
+        " stands; automatic: pods go back to the last version of which all were RUNNING and restored, and Degraded says"
+        " so. A client in ERROR waits for a person in either case, and so does a version that has already run with"
+        " other topics.",
+    )
     node_loss: NodeLossSpec = Field(
         default_factory=NodeLossSpec, description="Pods whose node does not confirm that they have ended."
     )

@@ -20,6 +20,7 @@ _NOT_FOR_PODS: dict[str, Any] = {
     "restart_nonce": True,
     "topology_change": True,
     "progress_deadline": True,
+    "rollback": True,
     "node_loss": True,
     "internal_topics": {"init", "deletion_policy"},
     "state": {"storage"},
