@@ -43,6 +43,12 @@ SEED = int(os.environ.get("STREAMSAPP_TEST_SEED", "1"))
 ALL = os.environ.get("STREAMSAPP_TEST_PAIRS") == "all"
 POLICIES: Sequence[Any] = ("fail", "continue", {"deadLetter": {"topic": "letters"}})
 STEPS, CHAINS, APPLICATIONS, RECORDS = 6, 3, 4, 40
+OF_RESULTS: Sequence[Chain] = (
+    ("left join stream", "headers", "reduce", "toStream", "class"),
+    ("join with itself", "reduce", "toStream", "ends"),
+    ("left join stream", "approximate", "toStream", "headers", "session closed"),
+)
+"""Aggregates that take records in turn, behind the changes of a table that results of a join were made to."""
 
 
 @cache
@@ -87,6 +93,13 @@ def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, n
     if found:
         several = alone(spark, some, key, policy)
         pytest.fail("\n".join([f"seed {SEED}, keys {key}, policy {policy}", found[0], *several]))
+
+
+def test_changes_of_a_table_of_results_have_the_order_of_these(spark: SparkSession) -> None:
+    together = Made("string", "continue")
+    for chain in OF_RESULTS:
+        add_chain(together, "stream", chain)
+    assert wrong(spark, together.document) == []
 
 
 def alone(spark: SparkSession, some: Sequence[tuple[str, Chain]], key: str, policy: Any) -> list[str]:

@@ -207,7 +207,7 @@ def _change(chance: random.Random, document: dict[str, Any]) -> None:
             holder.extend(copy.deepcopy(holder) * chance.choice((1, 1, 20)))
         case 5 if isinstance(holder[last], str):  # cycles, twins, and names that are nobody's
             names = [_at(*each) for each in places if each[1] in ("name", "from", "store", "topic")]
-            holder[last] = chance.choice([*names, *_NAMES])
+            holder[last] = copy.deepcopy(chance.choice([*names, *_NAMES]))
         case _:
             holder[last] = _value(chance)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streams_runtime.topology.nodes import Node
+from streams_runtime.topology.nodes import Node, streams_of
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.stage_order import gathering
+from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.table_nodes import ToStreamNode
 from streams_runtime.topology.table_parts import table_parts, told_aggregates
 from streams_runtime.topology.ways import Forks, forks, keeps_places, takes_turns
 
@@ -47,5 +49,21 @@ class Traits:
         )
 
     def several_topics(self, node: Node) -> bool:
-        """Whether records of more than one topic reach the node; then offsets are no order."""
-        return len(self.topology.sources_of(node.name)) > 1
+        """Whether records of more than one topic reach the node; then offsets are no order.
+
+        Results of a join of streams have one of their own. It is lost in a table that they are made to: the records of
+        its toStream lie where those do that made the changes, on either side of the join, and several may lie in one
+        place.
+        """
+        sub = next(each for each in self.topology.subtopologies if node in each.nodes)
+        by_name = {each.name: each for each in sub.nodes}
+        found, waiting = set(), [(node.name, False)]
+        while waiting:
+            name, told = waiting.pop()
+            here = by_name[name]
+            joins = isinstance(here, StreamJoinNode)
+            before = () if joins and not told else streams_of(here)
+            if joins or not before:
+                found.add(name)
+            waiting += [(each, told or isinstance(here, ToStreamNode)) for each in before]
+        return len(found) > 1

@@ -136,6 +136,11 @@ class AggregateState:
         """Whether what Spark gives is in the order of in_turn.ORDER."""
         return any(column.listed is not None for column in self.columns)
 
+    @property
+    def by_offsets(self) -> bool:
+        """Whether what Spark gives is in the order of the rows' offsets."""
+        return any("_offset" in column.expression for column in self.columns)
+
     def bind(self, schema: pa.Schema) -> None:
         """Fix the types of the state columns, by those of what Spark gives.
 
