@@ -99,6 +99,7 @@ class Defaults:
     delete_deadline: float = 120.0  # seconds until deletion goes on without the brokers
     image_pull_policy: str = "IfNotPresent"
     grace_seconds: int = 75  # a pod's terminationGracePeriodSeconds
+    executors_as_pods: bool = False  # whether the operator holds the rights that such applications' pods need
 
 
 @dataclass(frozen=True, slots=True)

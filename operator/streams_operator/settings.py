@@ -12,6 +12,7 @@ PREFIX = "STREAMS_OPERATOR_"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _FORMATS = ("text", "json")
+_YES_OR_NO = ("true", "false")
 _POLICIES = ("Always", "IfNotPresent", "Never")
 _HIGHEST_PORT = 65535
 
@@ -44,6 +45,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
             image=values.required("RUNTIME_IMAGE", "the image of the applications' pods"),
             delete_deadline=values.seconds("DELETE_DEADLINE", 120.0),
             image_pull_policy=values.one_of("IMAGE_PULL_POLICY", "IfNotPresent", _POLICIES),
+            executors_as_pods=values.one_of("EXECUTORS_AS_PODS", "false", _YES_OR_NO) == "true",
         ),
         namespaces=tuple(dict.fromkeys(values.text("NAMESPACES", "").replace(",", " ").split())),
         lease_namespace=values.text("LEASE_NAMESPACE", _own_namespace()),

@@ -97,7 +97,7 @@ def test_every_pod_meets_the_restricted_standard(values: str):
 def test_an_operator_of_namespaces_has_no_rights_in_the_others():
     found = golden("namespaced")
     cluster = of_kind(found, "ClusterRole")
-    assert {verb for rule in cluster["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    assert {verb for rule in cluster["rules"] for verb in rule["verbs"]} == {"list", "watch"}
     assert [rule["resources"] for rule in cluster["rules"]] == [["customresourcedefinitions"], ["namespaces"]]
     homes = {each["metadata"]["namespace"] for each in found if each["kind"] == "Role"}
     assert homes == {"shop", "billing", "streams-system"}
@@ -124,6 +124,7 @@ WRONG = {
     "runAsUser=0": "runAsUser",
     "serviceAccount.create=false": "serviceAccount",
     "serviceMonitor.interval=often": "serviceMonitor.interval",
+    "rbac.executorsAsPods=some": "rbac.executorsAsPods",
     "webhook.failurePolicy=Maybe": "webhook.failurePolicy",
     "webhook.certificate.source=bought": "webhook.certificate.source",
     "networkPolicy.enable=true": "networkPolicy",
@@ -276,12 +277,24 @@ def test_the_operator_can_give_pods_their_rights_and_no_more(api_server: Cluster
     eventually(
         lambda: apply_as(operator, pod_role(kube_namespace, "orders-streams", ["patch"])) == "", "the Role counts"
     )
-    executors = role(Identity("orders", kube_namespace, ""), 1, executors=True)
-    del executors["metadata"]["ownerReferences"]  # there is no resource here
-    assert apply_as(operator, [executors]) == ""
     more = apply_as(operator, pod_role(kube_namespace, "greedy", ["patch", "update"]))
     assert "attempting to grant RBAC permissions not currently held" in more
     assert "forbidden" in apply_as(operator, pod_role("default", "orders-streams", ["patch"]))
+
+
+@pytest.mark.parametrize("namespaced", [True, False], ids=["namespace", "cluster"])
+def test_only_where_executors_may_be_pods_can_the_operator_let_pods_make_pods(
+    api_server: Cluster, release: str, kube_namespace: str, namespaced: bool
+):
+    where = (f"--set=watchNamespaces={{{kube_namespace}}}",) if namespaced else ()
+    install(api_server, release, *where)
+    operator = api_server.kubeconfig_for(f"{release}:{release}")
+    executors = role(Identity("orders", kube_namespace, ""), 1, executors=True)
+    del executors["metadata"]["ownerReferences"]  # there is no resource here
+    refused = "attempting to grant RBAC permissions not currently held"
+    eventually(lambda: refused in apply_as(operator, [executors]), "the operator's other rights count")
+    install(api_server, release, *where, "--set=rbac.executorsAsPods=true", command="upgrade")
+    eventually(lambda: apply_as(operator, [executors]) == "", "the right counts")
 
 
 def test_after_the_uninstall_job_no_application_waits_for_an_operator(

@@ -17,6 +17,7 @@ import pytest
 from clients import last_values, send
 from executor_processes import ExecutorProcesses
 from kube_binaries import program
+from operator_kit import OperatorProcess, operator
 from operator_stage import Stage
 from waiting import eventually
 
@@ -31,6 +32,13 @@ TIERS = """
 def tier(n):
     return "gold" if n % 3 == 0 else "plain"
 """
+
+
+@pytest.fixture
+def running(stage: Stage, tmp_path: Path) -> Iterator[OperatorProcess]:
+    """An operator that may let pods make pods."""
+    with operator(stage.cluster, stage.namespace, tmp_path, executors_as_pods="true") as process:
+        yield process
 
 
 def spark(stage: Stage, executors: int = 1) -> dict[str, Any]:

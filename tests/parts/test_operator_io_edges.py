@@ -32,12 +32,14 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
         "IMAGE_PULL_POLICY": "",
         "NAMESPACES": "a, b,a",
         "DELETE_DEADLINE": "30",
+        "EXECUTORS_AS_PODS": "true",
         "WEBHOOK_PORT": "9443",
         "WEBHOOK_CERTIFICATE": str(tmp_path),
         "LOG_LEVEL": "debug",
     }
     settings = read_settings({f"STREAMS_OPERATOR_{name}": value for name, value in given.items()})
     assert (settings.defaults.image, settings.defaults.image_pull_policy) == ("image:1", "IfNotPresent")
+    assert settings.defaults.executors_as_pods
     assert (settings.namespaces, settings.defaults.delete_deadline, settings.log_level) == (("a", "b"), 30.0, "DEBUG")
     assert (settings.webhook_port, settings.webhook_certificate) == (9443, tmp_path)
     assert (settings.metrics_port, settings.health_port) == (8080, 8081)
@@ -54,6 +56,7 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
         ("LOG_LEVEL", "LOUD"),
         ("LOG_FORMAT", "xml"),
         ("IMAGE_PULL_POLICY", "Sometimes"),
+        ("EXECUTORS_AS_PODS", "yes"),
         ("WEBHOOK_PORT", "9443"),
     ],
 )

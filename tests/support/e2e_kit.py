@@ -36,7 +36,7 @@ Object = Mapping[str, Any]
 def operator_in_cluster(node: Node, operator_image: str, runtime_image: str) -> Iterator[None]:
     """The chart's release in a namespace of its own; uninstalled at the end of the block, with its hooks."""
     values = _image("image", operator_image) | _image("runtime.image", runtime_image)
-    sets = [f"--set-string={name}={value}" for name, value in values.items()]
+    sets = ["--set=rbac.executorsAsPods=true", *(f"--set-string={name}={value}" for name, value in values.items())]
     where = ("--namespace", OPERATOR_NAMESPACE)
     install = ("install", RELEASE, str(CHART), *where, "--create-namespace", "--wait", "--timeout=180s")
     # Another test may have brought the definition.

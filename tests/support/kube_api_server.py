@@ -96,6 +96,8 @@ def _kube_apiserver(folder: Path, command: Sequence[str | Path], address: str, t
         # An etcd older than 3.4.31 can't say how far a quiet watch is, and such a list would wait for that in vain.
         "--feature-gates=WatchList=false",
         "--allow-privileged=true",
+        # As on OpenShift: who makes an object that blocks its owner's deletion needs a right over the owner.
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
     ]
     url = f"https://{address}:{port}"
     with running([*command, *flags], folder, lambda: answers(f"{url}/readyz", token), "kube-apiserver"):

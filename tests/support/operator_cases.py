@@ -67,7 +67,7 @@ def observed(
         tuple(pods),
         topics=topics,
         accounts=accounts or {},
-        defaults=DEFAULTS,
+        defaults=more.pop("defaults", DEFAULTS),
         **more,
     )
 

@@ -16,6 +16,7 @@ from streams_runtime.errors import Mistake
 
 NOW = digest_of()
 PODS = [running(0, NOW), running(1, NOW)]
+EXECUTORS_AS_PODS = {"master": "k8s://https://kubernetes.default.svc", "config": {"spark.executor.instances": "1"}}
 DELETE = {"internalTopics": {"deletionPolicy": "Delete"}}
 MISTAKES = (Mistake("spec.topology.steps[0].where", "found 'x >'", "write it out"), Mistake("spec.replicas", "a", "b"))
 
@@ -121,6 +122,7 @@ def test_an_invalid_spec_is_told_with_every_field_and_touches_nothing() -> None:
     [
         ({"kafka": {}}, "spec.kafka.bootstrapServers"),
         ({"template": {"env": [{"name": "A"}, {"name": "POD_NAME", "value": "x"}]}}, "spec.template.env[1].name"),
+        ({"spark": EXECUTORS_AS_PODS}, "spec.spark.master"),
     ],
 )
 def test_what_is_wrong_in_a_cluster_only_is_invalid_too(spec: dict[str, Any], field: str) -> None:

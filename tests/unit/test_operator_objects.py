@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -20,9 +21,10 @@ from streams_operator.plan.objects.identity import Identity
 from streams_runtime.api import parse_application
 
 
-def objects(spec: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+def objects(spec: dict[str, Any] | None = None, defaults: Defaults = DEFAULTS) -> dict[str, dict[str, Any]]:
     """By kind and name."""
-    return {f"{each['kind']} {each['metadata']['name']}": dict(each) for each in plan(observed(spec)).apply}
+    todo = plan(observed(spec, defaults=defaults))
+    return {f"{each['kind']} {each['metadata']['name']}": dict(each) for each in todo.apply}
 
 
 def pod(spec: dict[str, Any] | None = None, ordinal: int = 0) -> dict[str, Any]:
@@ -355,7 +357,8 @@ GUARDED = {"queries": {"access": {"token": {"secretRef": {"name": "orders-querie
 
 
 def rules(spec: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = objects(spec)["Role orders-streams"]["rules"]
+    allowed = replace(DEFAULTS, executors_as_pods=True)
+    found: list[dict[str, Any]] = objects(spec, allowed)["Role orders-streams"]["rules"]
     return found
 
 

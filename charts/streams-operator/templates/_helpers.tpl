@@ -67,7 +67,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* The rights of the operator in a namespace that it looks after. */}}
+{{/* The rights of the operator in a namespace that it looks after. Each is used, or given to pods. */}}
 {{- define "streams-operator.rules" -}}
 - apiGroups: [streamsoperator.io]
   resources: [streamsapplications]
@@ -82,10 +82,12 @@ tolerations: {{- toYaml . | nindent 2 }}
 - apiGroups: [""]
   resources: [pods, configmaps]
   verbs: [get, list, watch, create, patch, delete]
+{{- if .Values.rbac.executorsAsPods }}
 # Not used by the operator: it can only give to pods (those whose executors are pods) what it holds.
 - apiGroups: [""]
   resources: [pods]
   verbs: [deletecollection]
+{{- end }}
 # The rest of an application goes with its resource, by owner references.
 - apiGroups: [""]
   resources: [services, serviceaccounts, persistentvolumeclaims]
