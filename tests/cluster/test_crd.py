@@ -280,6 +280,14 @@ REFUSED: dict[str, tuple[Document, str]] = {
     ),
     "an application id that can be none": ({"applicationId": "a/b"}, "spec.applicationId in body should match"),
     "an id of too many characters": ({"applicationId": "a" * 201}, "spec.applicationId: Too long"),
+    "a budget of more than all pods": (
+        {"disruptionBudget": {"maxUnavailable": "101%"}},
+        "spec.disruptionBudget.maxUnavailable in body should match",
+    ),
+    "a budget that is off and counts": (
+        {"disruptionBudget": {"enabled": False, "maxUnavailable": 2}},
+        "spec.disruptionBudget.maxUnavailable: Invalid value: given beside enabled: false",
+    ),
     "value beside valueFrom": (
         {"template": {"env": [{"name": "A", "value": "b", "valueFrom": {"fieldRef": {}}}]}},
         "spec.template.env[0]: Invalid value: value beside valueFrom; keep one of the two",

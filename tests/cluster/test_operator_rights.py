@@ -125,6 +125,9 @@ def live(stage: Stage, api: FaultyApi) -> None:
         where = f"--namespace={stage.namespace}"
         stage.cluster.kubectl("patch", kind, name, where, "--type=merge", f"--patch={drift}")
         eventually(lambda kind=kind, name=name: label_of(stage, kind, name) == "app", f"{kind} is mended")
+    # What is no longer asked for goes.
+    stage.merge('{"spec": {"disruptionBudget": {"enabled": false}}}')
+    eventually(lambda: stage.kinds("poddisruptionbudget") == [], "the budget is deleted")
     # The shutdown of the application: a pod is told by its annotation.
     stage.reaches("RUNNING", "2/2")
     words = {"state": "ERROR", "class": "LockException", "message": "in use", "shutdown": "application"}

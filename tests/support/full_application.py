@@ -97,6 +97,7 @@ spec:
   progressDeadline: 20m
   rollback: automatic
   nodeLoss: {forceDeleteAfter: 5m}
+  disruptionBudget: {enabled: true, maxUnavailable: 25%}
   restartNonce: 4
 status: {state: RUNNING}
 """

@@ -17,6 +17,7 @@ from streams_operator import names
 from streams_operator.plan.objects import pod as made_by_the_operator
 from streams_operator.plan.objects.identity import Identity
 from streams_operator.plan.objects.network import disruption_budget, service
+from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.spark_checks import spark_mistakes
 from streams_runtime.cli.executor import command, given_options
@@ -131,7 +132,7 @@ def test_executors_are_none_of_the_application_s_own_pods() -> None:
     assert LABEL != names.LABEL_APPLICATION
     for selector in (
         service(IDENTITY)["spec"]["selector"],
-        disruption_budget(IDENTITY)["spec"]["selector"]["matchLabels"],
+        disruption_budget(IDENTITY, DisruptionBudgetSpec())["spec"]["selector"]["matchLabels"],
     ):
         assert not selector.items() <= labels.items()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from operator_cases import DEFAULTS, digest_of, observed
+from operator_cases import DEFAULTS, digest_of, made, observed, removed
 from operator_world import NAME, application_of, resource
 
 from streams_operator import names
@@ -80,6 +80,7 @@ def test_the_same_application_gives_the_same_objects() -> None:
         {"restartNonce": 3},
         {"internalTopics": {"setup": "automatic", "deletionPolicy": "Delete"}},
         {"processing": {"commitInterval": "100ms"}},
+        {"disruptionBudget": {"maxUnavailable": "50%"}},
     ],
 )
 def test_what_a_pod_is_not_made_of_does_not_change_the_digest(change: dict[str, Any]) -> None:
@@ -167,9 +168,27 @@ def test_the_role_of_no_pods_gives_no_right_at_all() -> None:
     assert objects({"replicas": 0})["Role orders-streams"]["rules"] == []
 
 
-def test_at_most_one_pod_that_works_may_be_taken_away_and_any_that_does_not() -> None:
-    budget = objects()["PodDisruptionBudget orders"]["spec"]
-    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+@pytest.mark.parametrize("given", [None, 2, 0, "25%"])
+def test_one_pod_or_as_many_as_the_resource_says_may_be_taken_away(given: int | str | None) -> None:
+    spec = {} if given is None else {"disruptionBudget": {"maxUnavailable": given}}
+    assert objects(spec)["PodDisruptionBudget orders"]["spec"] == {
+        "maxUnavailable": 1 if given is None else given,
+        "selector": {"matchLabels": {"streamsoperator.io/application": NAME}},
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
+
+
+OFF = {"disruptionBudget": {"enabled": False}}
+
+
+@pytest.mark.parametrize(("owner", "gone"), [("uid-of-orders", ["orders"]), ("somebody", [])])
+def test_a_budget_that_is_not_asked_for_is_not_made_and_goes_if_it_is_ours(owner: str, gone: list[str]) -> None:
+    there = {"metadata": {"name": NAME, "uid": "u", "ownerReferences": [{"uid": owner}]}, "spec": {}}
+    todo = plan(observed(OFF, objects={("PodDisruptionBudget", NAME): there}))
+    assert made(todo, "PodDisruptionBudget") == []
+    assert removed(todo, "PodDisruptionBudget") == gone
+    assert removed(plan(observed(OFF)), "PodDisruptionBudget") == []
+    assert removed(plan(observed(objects={("PodDisruptionBudget", NAME): there})), "PodDisruptionBudget") == []
 
 
 def test_a_pod_as_it_is_made() -> None:

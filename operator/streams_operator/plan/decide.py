@@ -16,7 +16,7 @@ from streams_operator.plan.instances import Instance, instances
 from streams_operator.plan.lost_nodes import forced_out
 from streams_operator.plan.lost_nodes import times as loss_times
 from streams_operator.plan.moves import Moves, closing_in_order, moves
-from streams_operator.plan.parts import desired_parts, desired_pods, outlived
+from streams_operator.plan.parts import desired_parts, desired_pods, outlived, unwanted
 from streams_operator.plan.past import Wait
 from streams_operator.plan.progress import due_at
 from streams_operator.plan.rollback import given_up
@@ -84,7 +84,7 @@ def _plan(decision: Decision) -> Plan:
         asker = asking(decision.instances, case.digest, case.nonce)
         told = None if asker is None else words(asker)
         apply += desired_pods(case, case.application, case.digest, steps.create, told)
-        remove += outlived(case)
+        remove += [*outlived(case), *unwanted(case, case.application)]
     waits = (*(each.wait for each in decision.instances), decision.wait_for_topics)
     dues = [due for wait in waits if (due := due_at(case, wait)) is not None and due > case.now]
     wake = [*steps.wake, *loss_times(case), *dues, decision.topics.wake, _look(decision)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from streams_operator import names
-from streams_operator.model import Removal
+from streams_operator.model import Json, Removal
 from streams_operator.plan.case import Case
 from streams_operator.plan.instances import Instance
 from streams_operator.plan.objects.access import role, role_binding, service_account
@@ -33,7 +33,8 @@ def desired_parts(
     yield role(identity, max(case.replicas, 0 if highest is None else highest + 1), executors)
     yield role_binding(identity, application.spec.template.service_account_name)
     yield service(identity)
-    yield disruption_budget(identity)
+    if application.spec.disruption_budget.enabled:
+        yield disruption_budget(identity, application.spec.disruption_budget)
     storage = application.spec.state.storage
     if storage is not None:
         for each in instances:
@@ -50,6 +51,13 @@ def desired_pods(
         yield pod(case.identity, application, each.ordinal, digest, case.observed.defaults, told)
 
 
+def unwanted(case: Case, application: StreamsApplication) -> Iterator[Removal]:
+    """What the application was given and no longer asks for."""
+    found = case.observed.objects.get(("PodDisruptionBudget", case.identity.name))
+    if not application.spec.disruption_budget.enabled and found is not None and _is_ours(case, found):
+        yield Removal("PodDisruptionBudget", case.identity.name, found["metadata"]["uid"])
+
+
 def outlived(case: Case) -> Iterator[Removal]:
     """ConfigMaps of versions that no pod is of, that none will be made of, and that nothing is compared with."""
     ours = re.compile(rf"{re.escape(case.identity.name)}-[0-9a-f]{{10}}")
@@ -59,14 +67,12 @@ def outlived(case: Case) -> Iterator[Removal]:
         compared.append(case.past.stable)
     used |= {names.config(case.identity.name, digest) for digest in compared}
     for (kind, name), found in sorted(case.observed.objects.items(), key=lambda item: item[0]):
-        metadata = found["metadata"]
-        owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}
-        gone = metadata.get("deletionTimestamp") is not None
-        if (
-            kind == "ConfigMap"
-            and ours.fullmatch(name)
-            and name not in used
-            and case.identity.uid in owners
-            and not gone
-        ):
-            yield Removal(kind, name, metadata["uid"])
+        if kind == "ConfigMap" and ours.fullmatch(name) and name not in used and _is_ours(case, found):
+            yield Removal(kind, name, found["metadata"]["uid"])
+
+
+def _is_ours(case: Case, found: Json) -> bool:
+    """Whether an object goes with the resource, and is not on its way already."""
+    metadata = found["metadata"]
+    owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}
+    return case.identity.uid in owners and metadata.get("deletionTimestamp") is None

@@ -185,6 +185,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             "nobody is listed, so nobody could ask; list serviceAccounts or groups",
         ),
     ),
+    "DisruptionBudgetSpec": (
+        Rule(
+            "self.enabled || !has(self.maxUnavailable)",
+            "given beside enabled: false; leave it out, or set enabled to true",
+            ".maxUnavailable",
+        ),
+    ),
     "EnvVarSpec": (Rule("!(has(self.value) && has(self.valueFrom))", "value beside valueFrom; keep one of the two"),),
     "TolerationSpec": (
         Rule(

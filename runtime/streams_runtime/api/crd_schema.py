@@ -27,6 +27,7 @@ _TAKEN_OVER = (
     "maxProperties",
     "required",
     "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-int-or-string",
 )
 _TURNED = ("title", "$ref", "anyOf", "items", "properties", "additionalProperties")
 _OPEN: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from streams_runtime.api.availability_spec import PROGRESS_DEADLINE, NodeLossSpec, ProgressDeadline
 from streams_runtime.api.base import Model
+from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.pod_spec import CodeSpec, StateSpec, TemplateSpec
 from streams_runtime.api.queries_spec import QueriesSpec
@@ -107,6 +108,10 @@ class ApplicationSpec(Model):
     )
     node_loss: NodeLossSpec = Field(
         default_factory=NodeLossSpec, description="Pods whose node does not confirm that they have ended."
+    )
+    disruption_budget: DisruptionBudgetSpec = Field(
+        default_factory=DisruptionBudgetSpec,
+        description="How many pods may be taken away at a time, as when nodes are drained. A change replaces no pods.",
     )
     restart_nonce: int = Field(
         default=0,

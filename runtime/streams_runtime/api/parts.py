@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from streams_runtime.api.base import Model
+from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.paths import under
@@ -46,6 +47,7 @@ class Parts:
     queries: QueriesSpec | None
     spark: SparkSpec | None
     template: TemplateSpec | None
+    disruption_budget: DisruptionBudgetSpec | None
     topology: TopologySpec | None
     sources: tuple[Part[SourceSpec], ...]
     steps: tuple[Part[StepSpec], ...]
@@ -75,6 +77,7 @@ def salvage(document: Mapping[str, Any]) -> Parts:
         queries=_section(QueriesSpec, spec, "queries"),
         spark=_section(SparkSpec, spec, "spark"),
         template=_section(TemplateSpec, spec, "template"),
+        disruption_budget=_section(DisruptionBudgetSpec, spec, "disruptionBudget"),
         topology=_section(TopologySpec, {"topology": declared}, "topology") if declared is not None else None,
         sources=_items(SourceSpec, topology, "sources"),
         steps=_items(StepSpec, topology, "steps"),

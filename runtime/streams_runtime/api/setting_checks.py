@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from streams_runtime.api.avro_checks import registry_mistakes
+from streams_runtime.api.disruption_checks import disruption_mistakes
 from streams_runtime.api.function_checks import function_mistakes
 from streams_runtime.api.init_checks import init_mistakes
 from streams_runtime.api.kafka_spec import LEAST_POLL, MOST_POLL, InternalTopicsSpec, KafkaSpec, ProcessingSpec
@@ -44,6 +45,8 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(spark_mistakes(parts.spark))
     if parts.template:
         checks.append(_template(parts.template))
+    if parts.disruption_budget:
+        checks.append(disruption_mistakes(parts.disruption_budget))
     if parts.topology:
         checks.append(function_mistakes(parts.topology.functions))
     if parts.processing:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+_MOST = 2**31 - 1  # of what Kubernetes counts in 32 bits
 _UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 DURATION_PATTERN = r"^(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?(\d{1,9}ms)?$"
 _DURATION = re.compile(DURATION_PATTERN)
@@ -16,6 +17,8 @@ LONGEST_DURATION = timedelta(days=36_500)
 """What windows add to a record's time, size, grace and retention together, stays in the range of times so."""
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E|[eE][0-9]+)?$"
 _QUANTITY = re.compile(QUANTITY_PATTERN)
+COUNT_OR_PERCENT_PATTERN = r"^([0-9]|[1-9][0-9]|100)%$"
+_COUNT_OR_PERCENT = re.compile(COUNT_OR_PERCENT_PATTERN)
 OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 _OBJECT_NAME = re.compile(OBJECT_NAME_PATTERN)
 
@@ -72,6 +75,14 @@ def _quantity(value: Any) -> str:
     raise refusal(f"found {value!r}, which is not a quantity", "write it as Kubernetes does, such as 10Gi or 500m")
 
 
+def _count_or_percent(value: Any) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
+        return value
+    if isinstance(value, str) and _COUNT_OR_PERCENT.match(value):
+        return value
+    raise refusal(f"found {value!r}, which is neither a number nor a part", "write a number, or a part such as 25%")
+
+
 def _object_name(value: Any) -> str:
     if isinstance(value, str) and _OBJECT_NAME.match(value):
         return value
@@ -104,6 +115,13 @@ Quantity = Annotated[
     WithJsonSchema({**_SCALAR, "pattern": QUANTITY_PATTERN, "minimum": 0}),
 ]
 """A Kubernetes quantity, kept as it is written."""
+
+CountOrPercent = Annotated[
+    int | str,
+    BeforeValidator(_count_or_percent),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": COUNT_OR_PERCENT_PATTERN, "minimum": 0}),
+]
+"""A number of something, or a part of all of them: 1 or 25%."""
 
 ObjectName = Annotated[
     str, BeforeValidator(_object_name), WithJsonSchema({"type": "string", "pattern": OBJECT_NAME_PATTERN})

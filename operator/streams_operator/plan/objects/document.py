@@ -22,6 +22,7 @@ _NOT_FOR_PODS: dict[str, Any] = {
     "progress_deadline": True,
     "rollback": True,
     "node_loss": True,
+    "disruption_budget": True,
     "internal_topics": {"init", "deletion_policy"},
     "state": {"storage"},
 }

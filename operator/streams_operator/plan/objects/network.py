@@ -6,6 +6,7 @@ from typing import Any
 
 from streams_operator import names
 from streams_operator.plan.objects.identity import Identity
+from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
 
 
 def service(identity: Identity) -> dict[str, Any]:
@@ -23,16 +24,20 @@ def service(identity: Identity) -> dict[str, Any]:
     }
 
 
-def disruption_budget(identity: Identity) -> dict[str, Any]:
-    """Nodes are drained one pod at a time. A pod that is not ready does no work that a drain could interrupt."""
+def disruption_budget(identity: Identity, budget: DisruptionBudgetSpec) -> dict[str, Any]:
+    """Nodes are drained one pod at a time, unless the resource says otherwise.
+
+    Pods that are not ready may always be taken away: one that restores for hours, or that is kept in ERROR, would
+    otherwise hold a node for as long.
+    """
+    most = 1 if budget.max_unavailable is None else budget.max_unavailable
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": identity.metadata(identity.name),
         "spec": {
-            "maxUnavailable": 1,
+            "maxUnavailable": most,
             "selector": {"matchLabels": identity.selector},
-            # Without it a client in ERROR, which nobody starts again, keeps its node from being drained for ever.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
