@@ -89,7 +89,8 @@ def cluster_of(application: StreamsApplication, own_pod: OwnPod | None) -> Clust
         return Standalone(spark.master, config)
     if own_pod is None:
         raise InvalidApplicationException([outside_mistake(spark.master)])
-    return ExecutorPods(spark.master, config, application.name, own_pod)
+    volumes = tuple(each.name for each in application.spec.template.volumes)
+    return ExecutorPods(spark.master, config, application.name, own_pod, volumes)
 
 
 class EngineRoom:

@@ -280,6 +280,18 @@ REFUSED: dict[str, tuple[Document, str]] = {
     ),
     "an application id that can be none": ({"applicationId": "a/b"}, "spec.applicationId in body should match"),
     "an id of too many characters": ({"applicationId": "a" * 201}, "spec.applicationId: Too long"),
+    "a value that no label has": (
+        {"template": {"labels": {"team": "a b"}}},
+        "spec.template.labels.team in body should match",
+    ),
+    "a path that is mounted at twice": (
+        {"template": {"volumeMounts": [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/a"}]}},
+        'spec.template.volumeMounts[1]: Duplicate value: {"mountPath":"/a"}',
+    ),
+    "no time to close": (
+        {"template": {"terminationGracePeriodSeconds": 0}},
+        "spec.template.terminationGracePeriodSeconds in body should be greater than or equal to 1",
+    ),
     "a budget of more than all pods": (
         {"disruptionBudget": {"maxUnavailable": "101%"}},
         "spec.disruptionBudget.maxUnavailable in body should match",

@@ -94,6 +94,33 @@ spec:
     affinity: {nodeAffinity: {anything: 1}}
     serviceAccountName: streams
     annotations: {a: b}
+    labels: {team: shop, shop.example/tier: gold}
+    imagePullSecrets: [{name: registry}]
+    priorityClassName: streams
+    topologySpreadConstraints:
+      - {maxSkew: 2, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, minDomains: 3,
+         labelSelector: {matchLabels: {team: shop}, matchExpressions: [{key: a, operator: In, values: [b]}]},
+         nodeAffinityPolicy: Honor, nodeTaintsPolicy: Honor}
+    volumes:
+      - {name: rules, configMap: {name: rules, items: [{key: a, path: b, mode: 292}], defaultMode: 292, optional: true}}
+      - {name: password, secret: {secretName: password, items: [{key: a, path: b}], defaultMode: 256, optional: false}}
+      - {name: both, projected: {sources: [{configMap: {name: a}}]}}
+      - {name: scratch, emptyDir: {medium: Memory, sizeLimit: 1Gi}}
+      - {name: shared, persistentVolumeClaim: {claimName: models, readOnly: true}}
+      - {name: own, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce]}}}}
+      - {name: certificate, csi: {driver: csi.example, fsType: ext4, readOnly: true, volumeAttributes: {a: b},
+         nodePublishSecretRef: {name: c}}}
+      - {name: about, downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}
+    volumeMounts:
+      - {name: rules, mountPath: /mnt/rules.json, subPath: rules.json, readOnly: true}
+      - {name: password, mountPath: /mnt/password}
+      - {name: both, mountPath: /mnt/both}
+      - {name: scratch, mountPath: /mnt/scratch}
+      - {name: shared, mountPath: /mnt/shared}
+      - {name: own, mountPath: /mnt/own}
+      - {name: certificate, mountPath: /mnt/certificate}
+      - {name: about, mountPath: /mnt/about}
+    terminationGracePeriodSeconds: 120
   progressDeadline: 20m
   rollback: automatic
   nodeLoss: {forceDeleteAfter: 5m}

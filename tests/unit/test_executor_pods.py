@@ -162,6 +162,21 @@ def test_an_executor_has_the_modules_and_files_that_records_are_read_with_and_no
     assert mounts == {"kafka": names.SECRET_MOUNT, "code": names.CODE_MOUNT, "tmp": "/tmp"}
 
 
+def test_an_executor_has_the_volumes_of_the_template_which_functions_may_read() -> None:
+    template = {
+        "volumes": [{"name": "models", "configMap": {"name": "models"}}],
+        "volumeMounts": [{"name": "models", "mountPath": "/mnt/models", "readOnly": True}],
+    }
+    spark = {"master": MASTER, "config": {"spark.executor.instances": "1"}}
+    instance = pod(template=template, spark=spark)
+    cluster = cluster_of(application_of(resource({"template": template, "spark": spark})), lambda *_: instance)
+    assert isinstance(cluster, ExecutorPods)
+    file = Path(urlsplit(cluster.settings(threading.Event())["spark.kubernetes.executor.podTemplateFile"]).path)
+    spec = orjson.loads(file.read_bytes())["spec"]
+    assert [each["name"] for each in spec["volumes"]] == ["models", "tmp"]
+    assert [each["mountPath"] for each in spec["containers"][0]["volumeMounts"]] == ["/mnt/models", "/tmp"]
+
+
 def test_an_executor_runs_where_instances_may_with_their_environment() -> None:
     term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}

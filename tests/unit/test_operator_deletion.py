@@ -55,6 +55,36 @@ def test_a_pod_that_never_goes_does_not_hold_the_resource_beyond_the_deadline() 
     assert told(todo)[-1] == "InternalTopicsLeft"
 
 
+def graceful(seconds: object, after: float, **more: Any) -> Observed:
+    return deleted({"template": {"terminationGracePeriodSeconds": seconds}}, pods=PODS, after=after, **more)
+
+
+def test_the_template_says_how_long_pods_have_to_close() -> None:
+    assert removed(plan(graceful(20, 99))) == ["orders-1"]
+    assert removed(plan(graceful(20, 100))) == ["orders-0", "orders-1"]
+
+
+def test_the_deadline_leaves_pods_their_grace_period() -> None:
+    todo = plan(graceful(600, 0))
+    assert removed(todo) == ["orders-0", "orders-1"]
+    assert todo.again_in == pytest.approx(600)
+    assert plan(graceful(600, 599)).finalizer
+    assert not plan(graceful(600, 600)).finalizer
+
+
+def test_pods_have_their_grace_period_too_where_the_spec_is_invalid() -> None:
+    def seen(after: float, given: object = 20) -> Observed:
+        found = graceful(20, after)
+        spec = {"replicas": 2, "template": {"terminationGracePeriodSeconds": given}}
+        return replace(found, application=None, mistakes=MISTAKES, resource={**found.resource, "spec": spec})
+
+    assert removed(plan(seen(99))) == ["orders-1"]
+    assert removed(plan(seen(100))) == ["orders-0", "orders-1"]
+    for strange in ("x", None, True, -1, {}):
+        assert removed(plan(seen(44, strange))) == ["orders-1"], "as by default"
+        assert removed(plan(seen(45, strange))) == ["orders-0", "orders-1"], "as by default"
+
+
 def test_topics_are_kept_by_default() -> None:
     todo = plan(deleted())
     assert not todo.finalizer

@@ -275,7 +275,7 @@ def test_the_template_is_laid_over_the_pods() -> None:
         "tolerations": [{"key": "spot", "operator": "Exists"}],
         "affinity": {"podAntiAffinity": {}},
         "serviceAccountName": "mine",
-        "annotations": {"note": "x", names.ANNOTATION_SPEC: "forged"},
+        "annotations": {"note": "x"},
     }
     made = pod({"template": template})
     spec, box = made["spec"], made["spec"]["containers"][0]
@@ -395,3 +395,42 @@ def test_the_pods_of_an_application_may_make_pods_only_where_its_executors_are_p
 def test_an_application_without_instances_has_no_rights_at_all() -> None:
     pods = {"master": "k8s://https://kubernetes.default.svc", "config": {"spark.executor.instances": "1"}}
     assert rules({"replicas": 0, "spark": pods}) == []
+
+
+def test_labels_and_what_a_pod_is_pulled_and_scheduled_by_come_from_the_template() -> None:
+    template = {
+        "labels": {"team": "shop"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "priorityClassName": "high",
+        "terminationGracePeriodSeconds": 120,
+    }
+    made = pod({"template": template})
+    assert made["metadata"]["labels"] == {"team": "shop", **pod()["metadata"]["labels"]}
+    spec = made["spec"]
+    assert (spec["imagePullSecrets"], spec["priorityClassName"]) == ([{"name": "registry"}], "high")
+    assert spec["terminationGracePeriodSeconds"] == 120
+    grace = {each["name"]: each.get("value") for each in spec["containers"][0]["env"]}["STREAMSAPP_GRACE_SECONDS"]
+    assert grace == "120"
+    for field in template:
+        changed = {"template": {name: value for name, value in template.items() if name != field}}
+        assert digest_of(changed) != digest_of({"template": template}), f"{field} is what pods are made of"
+    assert not {"imagePullSecrets", "priorityClassName"} & set(pod()["spec"])
+
+
+def spread(**template: Any) -> list[dict[str, Any]] | None:
+    found: list[dict[str, Any]] | None = pod({"template": template})["spec"].get("topologySpreadConstraints")
+    return found
+
+
+def test_pods_are_spread_over_nodes_unless_the_template_says_otherwise() -> None:
+    own = {"labelSelector": {"matchLabels": {"streamsoperator.io/application": NAME}}}
+    hosts = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+    assert spread() == [{**hosts, **own}]
+    assert spread(topologySpreadConstraints=[]) is None
+    zones = {"topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3}
+    assert spread(topologySpreadConstraints=[zones]) == [{**zones, "maxSkew": 1, **own}]
+    others = {"matchLabels": {"team": "shop"}, "matchExpressions": []}
+    assert spread(topologySpreadConstraints=[{**zones, "labelSelector": {"matchLabels": {"team": "shop"}}}]) == [
+        {**zones, "maxSkew": 1, "labelSelector": others}
+    ]
+    assert digest_of({"template": {"topologySpreadConstraints": []}}) != digest_of()

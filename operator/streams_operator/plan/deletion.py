@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from streams_operator.model import Happening, KafkaWork
 from streams_operator.plan.case import Case
 from streams_operator.plan.moves import Leaving, closing_in_order
+from streams_operator.plan.objects.document import grace_seconds
 from streams_operator.plan.topics import LOOK_AGAIN
 from streams_operator.plan.words import EVENT_LENGTH, clipped, listed
 
@@ -32,9 +33,10 @@ def deletion(case: Case, since: float) -> Deletion:
     """What to do next for a resource whose deletion was asked for at `since`.
 
     Pods close one by one until so much time is left that all others, at once, can still have their grace period before
-    the deadline. At the deadline the resource goes whatever is left, and an event names the topics that stay.
+    the deadline, which is never sooner than that. At the deadline the resource goes whatever is left, and an event
+    names the topics that stay.
     """
-    deadline = since + case.observed.defaults.delete_deadline
+    deadline = since + max(case.observed.defaults.delete_deadline, _grace(case))
     if case.own:
         return _pods(case, since, deadline)
     if case.observed.topics_deleted:
@@ -44,7 +46,7 @@ def deletion(case: Case, since: float) -> Deletion:
 
 
 def _pods(case: Case, since: float, deadline: float) -> Deletion:
-    hurry = max(deadline - case.observed.defaults.grace_seconds, since)
+    hurry = max(deadline - _grace(case), since)
     closing = f"closing {listed([pod.name for pod in case.own])}"
     if case.now < hurry:
         return Deletion(closing, remove=closing_in_order(case, case.own, _WHY), wake=hurry)
@@ -52,6 +54,19 @@ def _pods(case: Case, since: float, deadline: float) -> Deletion:
     if case.now < deadline:
         return Deletion(closing, remove=rest, wake=deadline)
     return Deletion(closing, True, rest, events=_left_behind(case, "pods were still closing at the deadline"))
+
+
+def _grace(case: Case) -> int:
+    """The seconds that pods have to close, also when the rest of the spec can't be read."""
+    defaults = case.observed.defaults
+    if case.application is not None:
+        return grace_seconds(case.application, defaults)
+    spec = case.observed.resource.get("spec")
+    template = spec.get("template") if isinstance(spec, Mapping) else None
+    given = template.get("terminationGracePeriodSeconds") if isinstance(template, Mapping) else None
+    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+        return given
+    return defaults.grace_seconds
 
 
 def _topics(case: Case, since: float, deadline: float) -> Deletion:

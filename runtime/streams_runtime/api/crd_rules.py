@@ -257,6 +257,7 @@ def _within(schema: Schema) -> Schema:
 _PART = _with(minLength=1, maxLength=MAX_PART, pattern=f"^{PART_PATTERN}$")
 _TOPIC = _with(minLength=1, maxLength=MAX_TOPIC, pattern=f"^{TOPIC_PATTERN}$")
 _BY_NAME = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})
+_BY_PATH = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["mountPath"]})
 
 FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("ApplicationSpec", "applicationId"): _PART,
@@ -277,5 +278,8 @@ FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("TopologySpec", "sources"): _BY_NAME,
     ("TopologySpec", "steps"): _BY_NAME,
     ("TemplateSpec", "env"): _BY_NAME,
+    ("TemplateSpec", "imagePullSecrets"): _BY_NAME,
+    ("TemplateSpec", "volumes"): _BY_NAME,
+    ("TemplateSpec", "volumeMounts"): _BY_PATH,
 }
 """What is added to the schema of a field, by model and field."""

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from streams_runtime.api.base import Model
 from streams_runtime.api.not_yet import NOT_YET_FIELDS
 from streams_runtime.api.paths import path
+from streams_runtime.api.unsafe_fields import UNSAFE_FIELDS
 from streams_runtime.errors import Mistake
 
 _EXPECTED = {
@@ -98,6 +99,9 @@ def _unknown_field(model: type[Model], loc: Sequence[int | str], where: str) -> 
     not_yet = NOT_YET_FIELDS.get((parent.__name__ if parent else "", name))
     if not_yet is not None:
         return Mistake(where, f"{name} is not there yet", not_yet)
+    unsafe = UNSAFE_FIELDS.get((parent.__name__ if parent else "", name))
+    if unsafe is not None:
+        return Mistake(where, *unsafe)
     known = [field.alias or key for key, field in parent.model_fields.items()] if parent else []
     return Mistake(where, "no such field", suggestion(name, known))
 

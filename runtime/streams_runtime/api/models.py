@@ -10,8 +10,9 @@ from streams_runtime.api.availability_spec import PROGRESS_DEADLINE, NodeLossSpe
 from streams_runtime.api.base import Model
 from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
-from streams_runtime.api.pod_spec import CodeSpec, StateSpec, TemplateSpec
+from streams_runtime.api.pod_spec import CodeSpec, StateSpec
 from streams_runtime.api.queries_spec import QueriesSpec
+from streams_runtime.api.template_spec import TemplateSpec
 from streams_runtime.api.topology_spec import TopologySpec
 from streams_runtime.api.values import Property, format_duration
 

@@ -13,8 +13,9 @@ from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.models import SparkSpec
 from streams_runtime.api.paths import under
-from streams_runtime.api.pod_spec import StateSpec, TemplateSpec
+from streams_runtime.api.pod_spec import StateSpec
 from streams_runtime.api.queries_spec import QueriesSpec
+from streams_runtime.api.template_spec import TemplateSpec
 from streams_runtime.api.topology_spec import SinkSpec, SourceSpec, StepSpec, TopologySpec
 
 T = TypeVar("T", bound=Model)

@@ -14,9 +14,9 @@ from streams_runtime.api.kafka_spec import LEAST_POLL, MOST_POLL, InternalTopics
 from streams_runtime.api.not_yet import global_table_limits, state_limits, table_limits
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
-from streams_runtime.api.pod_spec import TemplateSpec
 from streams_runtime.api.query_checks import query_mistakes
 from streams_runtime.api.spark_checks import spark_mistakes
+from streams_runtime.api.template_checks import template_mistakes
 from streams_runtime.api.values import format_duration
 from streams_runtime.errors import Mistake
 
@@ -44,7 +44,7 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
     if parts.spark:
         checks.append(spark_mistakes(parts.spark))
     if parts.template:
-        checks.append(_template(parts.template))
+        checks.append(template_mistakes(parts.template))
     if parts.disruption_budget:
         checks.append(disruption_mistakes(parts.disruption_budget))
     if parts.topology:
@@ -92,19 +92,3 @@ def _unsafe(config: Mapping[str, str], topic: str, path: str) -> Iterator[Mistak
             what = topic.removeprefix("-") if topic.startswith("-") else topic
             found = f"found {config[name]!r}, with which {what} would lose records or their times"
             yield Mistake(under(path, name), found, f"leave it out; it has to be {allowed[0]} there")
-
-
-def _template(template: TemplateSpec) -> Iterator[Mistake]:
-    at, seen = "spec.template", set()
-    for index, variable in enumerate(template.env):
-        field = f"{at}.env[{index}]"
-        if variable.value is not None and variable.value_from is not None:
-            yield Mistake(field, "value beside valueFrom", "keep one of the two")
-        if variable.name in seen:
-            yield Mistake(f"{field}.name", f"the variable {variable.name!r} is given twice", "keep one of the two")
-        seen.add(variable.name)
-    for index, toleration in enumerate(template.tolerations):
-        if toleration.operator == "Exists" and toleration.value is not None:
-            yield Mistake(f"{at}.tolerations[{index}].value", "a value beside operator Exists", "leave the value out")
-        if toleration.operator == "Equal" and toleration.key is None:
-            yield Mistake(f"{at}.tolerations[{index}].key", "is missing", "name the taint, or use operator Exists")

@@ -20,6 +20,8 @@ _QUANTITY = re.compile(QUANTITY_PATTERN)
 COUNT_OR_PERCENT_PATTERN = r"^([0-9]|[1-9][0-9]|100)%$"
 _COUNT_OR_PERCENT = re.compile(COUNT_OR_PERCENT_PATTERN)
 OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
+LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+_LABEL_VALUE = re.compile(LABEL_VALUE_PATTERN)
 _OBJECT_NAME = re.compile(OBJECT_NAME_PATTERN)
 
 
@@ -78,7 +80,7 @@ def _quantity(value: Any) -> str:
 def _count_or_percent(value: Any) -> int | str:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
         return value
-    if isinstance(value, str) and _COUNT_OR_PERCENT.match(value):
+    if isinstance(value, str) and _COUNT_OR_PERCENT.fullmatch(value):
         return value
     raise refusal(f"found {value!r}, which is neither a number nor a part", "write a number, or a part such as 25%")
 
@@ -88,6 +90,13 @@ def _object_name(value: Any) -> str:
         return value
     remedy = "use small letters, digits, and - or . between them"
     raise refusal(f"found {value!r}, which is no name of a Kubernetes object", remedy)
+
+
+def _label_value(value: Any) -> str:
+    if isinstance(value, str) and _LABEL_VALUE.fullmatch(value):
+        return value
+    remedy = "use at most 63 letters, digits, and - _ or . between them; numbers, true and false belong in quotes"
+    raise refusal(f"found {value!r}, which is no value of a label", remedy)
 
 
 def _property(value: Any) -> str:
@@ -127,6 +136,11 @@ ObjectName = Annotated[
     str, BeforeValidator(_object_name), WithJsonSchema({"type": "string", "pattern": OBJECT_NAME_PATTERN})
 ]
 """The name of a Kubernetes object."""
+
+LabelValue = Annotated[
+    str, BeforeValidator(_label_value), WithJsonSchema({"type": "string", "pattern": LABEL_VALUE_PATTERN})
+]
+"""The value of a label of a Kubernetes object."""
 
 Property = Annotated[str, BeforeValidator(_property), WithJsonSchema(_SCALAR)]
 """The value of a client's, topic's or Spark's property; numbers and booleans become their text."""

@@ -29,6 +29,7 @@ class ExecutorPods:
     config: Mapping[str, str]
     application: str
     own_pod: OwnPod
+    volumes: tuple[str, ...] = ()  # of spec.template, which executors mount too
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
@@ -70,7 +71,7 @@ class ExecutorPods:
             "spark.executor.failuresValidityInterval": "10m",
             # Python's workers, and what Arrow has, are outside of the heap; Spark's default is a tenth of it.
             "spark.executor.memoryOverheadFactor": "0.4",
-            **pod_settings(pod, _written(executor_template(pod, self.application))),
+            **pod_settings(pod, _written(executor_template(pod, self.application, self.volumes))),
         }
 
 

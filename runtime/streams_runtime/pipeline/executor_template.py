@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from streams_runtime.errors import EnvironmentException
@@ -37,14 +37,15 @@ def container_of(pod: Json) -> Json:
     )
 
 
-def executor_template(pod: Json, application: str) -> dict[str, Any]:
-    """A pod for Spark to complete: as restricted as the instance's, on such nodes as it, with the user's modules.
+def executor_template(pod: Json, application: str, volumes: Collection[str] = ()) -> dict[str, Any]:
+    """A pod for Spark to complete: as restricted as the instance's, on such nodes as it, with the user's modules and
+    `volumes`, those of spec.template.
 
     It has no token of the account: only the instance talks to the API server. Raises EnvironmentException: see
     `container_of`.
     """
     spec, own = pod["spec"], container_of(pod)
-    taken = [each for each in own.get("volumeMounts") or () if each["name"] in _TAKEN]
+    taken = [each for each in own.get("volumeMounts") or () if each["name"] in {*_TAKEN, *volumes}]
     names = {each["name"] for each in taken}
     nodes = (spec.get("affinity") or {}).get("nodeAffinity")
     return {

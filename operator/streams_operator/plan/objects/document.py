@@ -74,3 +74,9 @@ def _with(into: BaseModel, of: BaseModel, fields: Mapping[str, Any]) -> BaseMode
 def image(application: StreamsApplication, defaults: Defaults) -> str:
     """The image of the application's pods."""
     return application.spec.image if application.spec.image is not None else defaults.image
+
+
+def grace_seconds(application: StreamsApplication, defaults: Defaults) -> int:
+    """The seconds that a pod of the application has to close."""
+    given = application.spec.template.termination_grace_period_seconds
+    return defaults.grace_seconds if given is None else given

@@ -7,18 +7,17 @@ from typing import Any
 
 from streams_operator import names
 from streams_operator.model import Defaults
-from streams_operator.plan.objects.document import image
+from streams_operator.plan.objects.document import grace_seconds, image
 from streams_operator.plan.objects.identity import Identity
-from streams_operator.plan.objects.query_secrets import query_secrets
+from streams_operator.plan.objects.volumes import mounts, volumes
 from streams_runtime.api import StreamsApplication
+from streams_runtime.api.template_spec import TemplateSpec
 
 _USER = 10001
 RESERVED = ("POD_NAME", "POD_NAMESPACE", "POD_UID", "STREAMSAPP_SERVICE", "STREAMSAPP_GRACE_SECONDS")
 """Environment variables that the operator sets; a template may not."""
-_TOLD = {
-    "path": names.TOLD_FILE,
-    "fieldRef": {"fieldPath": f"metadata.annotations['{names.ANNOTATION_SHUTDOWN}']"},
-}
+_SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+"""Pods of an application are on different nodes, as far as there are as many."""
 
 
 def pod(
@@ -32,7 +31,7 @@ def pod(
     """The pod of one ordinal, as `digest` stands for it. `told`: what it finds in its told file, from the start."""
     name, template = names.pod(identity.name, ordinal), application.spec.template
     metadata = identity.metadata(name)
-    metadata["labels"][names.LABEL_ORDINAL] = str(ordinal)
+    metadata["labels"] = {**template.labels, **metadata["labels"], names.LABEL_ORDINAL: str(ordinal)}
     metadata["annotations"] = {
         **template.annotations,
         names.ANNOTATION_SPEC: digest,
@@ -45,7 +44,7 @@ def pod(
         "subdomain": names.service(identity.name),
         "serviceAccountName": template.service_account_name or names.access(identity.name),
         "readinessGates": [{"conditionType": names.CONDITION_RUNNING}],
-        "terminationGracePeriodSeconds": defaults.grace_seconds,
+        "terminationGracePeriodSeconds": grace_seconds(application, defaults),
         "enableServiceLinks": False,
         "securityContext": {
             "runAsNonRoot": True,
@@ -57,8 +56,14 @@ def pod(
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_container(identity, application, defaults)],
-        "volumes": _volumes(identity, application, ordinal, digest),
+        "volumes": volumes(identity, application, ordinal, digest),
     }
+    if template.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": each.name} for each in template.image_pull_secrets]
+    if template.priority_class_name is not None:
+        spec["priorityClassName"] = template.priority_class_name
+    if spread := _spread(identity, template):
+        spec["topologySpreadConstraints"] = spread
     if template.node_selector:
         spec["nodeSelector"] = dict(template.node_selector)
     if template.tolerations:
@@ -81,7 +86,7 @@ def _container(identity: Identity, application: StreamsApplication, defaults: De
             _from_field("POD_NAMESPACE", "metadata.namespace"),
             _from_field("POD_UID", "metadata.uid"),
             {"name": "STREAMSAPP_SERVICE", "value": names.service(identity.name)},
-            {"name": "STREAMSAPP_GRACE_SECONDS", "value": str(defaults.grace_seconds)},
+            {"name": "STREAMSAPP_GRACE_SECONDS", "value": str(grace_seconds(application, defaults))},
             *(_given(each.model_dump(mode="json")) for each in template.env),
         ],
         "ports": [{"name": "queries", "containerPort": names.QUERY_PORT, "protocol": "TCP"}],
@@ -100,7 +105,7 @@ def _container(identity: Identity, application: StreamsApplication, defaults: De
         },
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
-        "volumeMounts": _mounts(application),
+        "volumeMounts": mounts(application),
     }
     if template.resources is not None:
         resources = template.resources.model_dump(mode="json")
@@ -108,45 +113,12 @@ def _container(identity: Identity, application: StreamsApplication, defaults: De
     return container
 
 
-def _volumes(identity: Identity, application: StreamsApplication, ordinal: int, digest: str) -> list[dict[str, Any]]:
-    volumes: list[dict[str, Any]] = [
-        {"name": "application", "configMap": {"name": names.config(identity.name, digest)}},
-        {"name": "told", "downwardAPI": {"items": [_TOLD]}},
-    ]
-    secret = application.spec.kafka.secret_ref
-    if secret is not None:
-        volumes.append({"name": "kafka", "secret": {"secretName": secret.name, "defaultMode": 0o440}})
-    code = application.spec.code
-    if code is not None:
-        volumes.append({"name": "code", "configMap": {"name": code.config_map}})
-    registry = application.spec.kafka.schema_registry
-    if registry is not None and registry.secret_ref is not None:
-        name = registry.secret_ref.name
-        volumes.append({"name": "schema-registry", "secret": {"secretName": name, "defaultMode": 0o440}})
-    for volume, _ in query_secrets(application.spec.queries):
-        volumes.append(volume)
-    if application.spec.state.storage is not None:
-        volumes.append({"name": "state", "persistentVolumeClaim": {"claimName": names.claim(identity.name, ordinal)}})
-    else:
-        volumes.append({"name": "state", "emptyDir": {}})
-    volumes.append({"name": "tmp", "emptyDir": {}})
-    return volumes
-
-
-def _mounts(application: StreamsApplication) -> list[dict[str, Any]]:
-    mounts: list[dict[str, Any]] = [
-        {"name": "application", "mountPath": names.CONFIG_MOUNT, "readOnly": True},
-        {"name": "told", "mountPath": names.TOLD_MOUNT, "readOnly": True},
-    ]
-    if application.spec.kafka.secret_ref is not None:
-        mounts.append({"name": "kafka", "mountPath": names.SECRET_MOUNT, "readOnly": True})
-    if application.spec.code is not None:
-        mounts.append({"name": "code", "mountPath": names.CODE_MOUNT, "readOnly": True})
-    registry = application.spec.kafka.schema_registry
-    if registry is not None and registry.secret_ref is not None:
-        mounts.append({"name": "schema-registry", "mountPath": names.REGISTRY_MOUNT, "readOnly": True})
-    mounts += [mount for _, mount in query_secrets(application.spec.queries)]
-    return [*mounts, {"name": "state", "mountPath": names.STATE_MOUNT}, {"name": "tmp", "mountPath": "/tmp"}]
+def _spread(identity: Identity, template: TemplateSpec) -> list[dict[str, Any]]:
+    own = {"labelSelector": {"matchLabels": identity.selector}}
+    if template.topology_spread_constraints is None:
+        return [_SPREAD | own]
+    given = (each.model_dump(mode="json", exclude_none=True) for each in template.topology_spread_constraints)
+    return [own | each for each in given]
 
 
 def _from_field(name: str, path: str) -> dict[str, Any]:
