@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from streams_runtime.api import StreamsApplication
+from streams_runtime.api.template_spec import ResourcesSpec
 from streams_runtime.errors import Mistake
 from streams_runtime.topology.change import Change
 
@@ -99,6 +100,8 @@ class Defaults:
     delete_deadline: float = 120.0  # seconds until deletion goes on without the brokers
     image_pull_policy: str = "IfNotPresent"
     grace_seconds: int = 75  # a pod's terminationGracePeriodSeconds
+    run_as_user: int | None = 10001  # of pods whose template has no securityContext; None: the cluster chooses
+    resources: ResourcesSpec | None = None  # of containers whose template has none
     executors_as_pods: bool = False  # whether the operator holds the rights that such applications' pods need
 
 

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from streams_operator.model import Defaults
+from streams_runtime.api.template_spec import ResourcesSpec
 
 PREFIX = "STREAMS_OPERATOR_"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _FORMATS = ("text", "json")
+_BY_THE_CLUSTER = "cluster"
 _YES_OR_NO = ("true", "false")
 _POLICIES = ("Always", "IfNotPresent", "Never")
 _HIGHEST_PORT = 65535
@@ -45,6 +49,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
             image=values.required("RUNTIME_IMAGE", "the image of the applications' pods"),
             delete_deadline=values.seconds("DELETE_DEADLINE", 120.0),
             image_pull_policy=values.one_of("IMAGE_PULL_POLICY", "IfNotPresent", _POLICIES),
+            run_as_user=values.user("RUN_AS_USER", 10001),
+            resources=values.resources("RESOURCES"),
             executors_as_pods=values.one_of("EXECUTORS_AS_PODS", "false", _YES_OR_NO) == "true",
         ),
         namespaces=tuple(dict.fromkeys(values.text("NAMESPACES", "").replace(",", " ").split())),
@@ -89,6 +95,23 @@ class _Values:
         if not 0 <= number < float("inf"):
             raise SettingError(f"{PREFIX}{name} is {value!r}; give a number of seconds, 0 or more")
         return number
+
+    def user(self, name: str, default: int) -> int | None:
+        value = self.text(name, str(default))
+        if value == _BY_THE_CLUSTER:
+            return None
+        if not value.isdecimal() or not 0 < int(value) < 2**31:
+            remedy = f"give the number of a user, 1 or more, or {_BY_THE_CLUSTER}"
+            raise SettingError(f"{PREFIX}{name} is {value!r}; {remedy}")
+        return int(value)
+
+    def resources(self, name: str) -> ResourcesSpec | None:
+        value = self.text(name, "")
+        try:
+            return ResourcesSpec.model_validate_json(value) if value else None
+        except ValidationError as error:
+            remedy = "give the requests and limits of a container, as JSON"
+            raise SettingError(f"{PREFIX}{name} is {value!r}; {remedy}") from error
 
     def port(self, name: str, default: int) -> int:
         value = self.text(name, str(default))

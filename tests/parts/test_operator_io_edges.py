@@ -20,6 +20,7 @@ from streams_operator.reconcile import properties
 from streams_operator.settings import SettingError, read_settings
 from streams_operator.wake import Key
 from streams_operator.watched import Watched, owner
+from streams_runtime.api.template_spec import ResourcesSpec
 
 KEY = Key("ns", "app")
 
@@ -33,6 +34,8 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
         "NAMESPACES": "a, b,a",
         "DELETE_DEADLINE": "30",
         "EXECUTORS_AS_PODS": "true",
+        "RUN_AS_USER": "cluster",
+        "RESOURCES": '{"requests": {"cpu": 1, "memory": "1Gi"}}',
         "WEBHOOK_PORT": "9443",
         "WEBHOOK_CERTIFICATE": str(tmp_path),
         "LOG_LEVEL": "debug",
@@ -40,6 +43,8 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
     settings = read_settings({f"STREAMS_OPERATOR_{name}": value for name, value in given.items()})
     assert (settings.defaults.image, settings.defaults.image_pull_policy) == ("image:1", "IfNotPresent")
     assert settings.defaults.executors_as_pods
+    assert settings.defaults.run_as_user is None
+    assert settings.defaults.resources == ResourcesSpec(requests={"cpu": "1", "memory": "1Gi"})
     assert (settings.namespaces, settings.defaults.delete_deadline, settings.log_level) == (("a", "b"), 30.0, "DEBUG")
     assert (settings.webhook_port, settings.webhook_certificate) == (9443, tmp_path)
     assert (settings.metrics_port, settings.health_port) == (8080, 8081)
@@ -57,6 +62,10 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
         ("LOG_FORMAT", "xml"),
         ("IMAGE_PULL_POLICY", "Sometimes"),
         ("EXECUTORS_AS_PODS", "yes"),
+        ("RUN_AS_USER", "root"),
+        ("RUN_AS_USER", "0"),
+        ("RESOURCES", "1Gi"),
+        ("RESOURCES", '{"requests": {"memory": "much"}}'),
         ("WEBHOOK_PORT", "9443"),
     ],
 )

@@ -121,6 +121,8 @@ spec:
       - {name: certificate, mountPath: /mnt/certificate}
       - {name: about, mountPath: /mnt/about}
     terminationGracePeriodSeconds: 120
+    securityContext: {runAsUser: 2000, runAsGroup: 0, fsGroup: 3000, supplementalGroups: [4000], runAsNonRoot: true,
+      fsGroupChangePolicy: Always, seccompProfile: {type: Localhost, localhostProfile: a.json}}
   progressDeadline: 20m
   rollback: automatic
   nodeLoss: {forceDeleteAfter: 5m}

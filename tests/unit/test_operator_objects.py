@@ -19,6 +19,7 @@ from streams_operator.plan.objects.config_map import config_map
 from streams_operator.plan.objects.document import digest, document
 from streams_operator.plan.objects.identity import Identity
 from streams_runtime.api import parse_application
+from streams_runtime.api.template_spec import ResourcesSpec
 
 
 def objects(spec: dict[str, Any] | None = None, defaults: Defaults = DEFAULTS) -> dict[str, dict[str, Any]]:
@@ -434,3 +435,57 @@ def test_pods_are_spread_over_nodes_unless_the_template_says_otherwise() -> None
         {**zones, "maxSkew": 1, "labelSelector": others}
     ]
     assert digest_of({"template": {"topologySpreadConstraints": []}}) != digest_of()
+
+
+ONLY_RESTRICTED = {
+    "runAsNonRoot": True,
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+OPENSHIFT = replace(DEFAULTS, run_as_user=None)
+
+
+def security(context: dict[str, Any] | None, defaults: Defaults = DEFAULTS) -> dict[str, Any]:
+    spec = {} if context is None else {"template": {"securityContext": context}}
+    found: dict[str, Any] = objects(spec, defaults)[f"Pod {NAME}-0"]["spec"]["securityContext"]
+    return found
+
+
+def test_the_cluster_chooses_the_user_where_chart_or_template_leave_it() -> None:
+    assert security(None, OPENSHIFT) == ONLY_RESTRICTED
+    assert security({}) == ONLY_RESTRICTED
+
+
+def test_the_template_says_whose_process_a_pod_is() -> None:
+    assert security({"runAsUser": 7}, OPENSHIFT) == {**ONLY_RESTRICTED, "runAsUser": 7, "runAsGroup": 7, "fsGroup": 7}
+    given = {
+        "runAsUser": 7,
+        "runAsGroup": 0,
+        "fsGroup": 8,
+        "supplementalGroups": [9],
+        "fsGroupChangePolicy": "Always",
+        "seccompProfile": {"type": "Localhost", "localhostProfile": "a.json"},
+    }
+    assert security(given) == {"runAsNonRoot": True, **given}
+
+
+def test_another_user_of_the_chart_replaces_the_pods_that_have_it() -> None:
+    plain = application_of(resource())
+    own = application_of(resource({"template": {"securityContext": {"runAsUser": 7}}}))
+    assert digest(plain, "shop", OPENSHIFT) != digest(plain, "shop", DEFAULTS)
+    assert digest(own, "shop", OPENSHIFT) == digest(own, "shop", DEFAULTS)
+
+
+def test_the_chart_s_resources_are_those_of_pods_whose_template_has_none() -> None:
+    chart = replace(DEFAULTS, resources=ResourcesSpec(requests={"cpu": "250m", "memory": "1536Mi"}))
+
+    def resources(spec: dict[str, Any]) -> object:
+        return objects(spec, chart)[f"Pod {NAME}-0"]["spec"]["containers"][0].get("resources")
+
+    own = {"template": {"resources": {"limits": {"memory": "2Gi"}}}}
+    assert resources({}) == {"requests": {"cpu": "250m", "memory": "1536Mi"}}
+    assert resources(own) == {"limits": {"memory": "2Gi"}}, "as a whole"
+    assert resources({"template": {"resources": {}}}) == {}
+    plain, given = application_of(resource()), application_of(resource(own))
+    assert digest(plain, "shop", chart) != digest(plain, "shop", DEFAULTS)
+    assert digest(given, "shop", chart) == digest(given, "shop", DEFAULTS)

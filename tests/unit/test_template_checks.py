@@ -138,6 +138,29 @@ def test_constraints_that_pods_may_have(constraints: list[Any]) -> None:
     assert mistakes(topologySpreadConstraints=constraints) == []
 
 
+@pytest.mark.parametrize(
+    ("context", "field", "words"),
+    [
+        ({"runAsUser": 0}, "runAsUser", "give at least 1"),
+        ({"runAsNonRoot": False}, "runAsNonRoot", "never run as root"),
+        ({"supplementalGroups": [1, -1]}, "supplementalGroups[1]", "no group"),
+        ({"privileged": True}, "privileged", "restricted Pod Security Standard"),
+        ({"capabilities": {"add": ["SYS_ADMIN"]}}, "capabilities", "restricted Pod Security Standard"),
+        ({"seccompProfile": {"type": "Unconfined"}}, "seccompProfile.type", "'RuntimeDefault'"),
+        ({"seccompProfile": {"type": "Localhost"}}, "seccompProfile.localhostProfile", "name the profile's file"),
+        (
+            {"seccompProfile": {"type": "RuntimeDefault", "localhostProfile": "a"}},
+            "seccompProfile.localhostProfile",
+            "leave it out",
+        ),
+    ],
+)
+def test_what_a_restricted_pod_may_not_be_is_refused_by_name(context: dict[str, Any], field: str, words: str) -> None:
+    (mistake,) = mistakes(securityContext=context)
+    assert mistake.startswith(f"spec.template.securityContext.{field}: ")
+    assert words in mistake
+
+
 @pytest.mark.parametrize("kind", ["hostPath", "nfs", "iscsi", "gcePersistentDisk", "image", "gitRepo"])
 def test_volumes_that_a_restricted_pod_can_not_have_are_refused_with_the_reason(kind: str) -> None:
     found = mistakes(volumes=[{"name": "given", kind: {"path": "/"}}], volumeMounts=[MOUNT])

@@ -12,6 +12,7 @@ from streams_runtime.api.label_checks import (
     ours_mistakes,
     selector_mistakes,
 )
+from streams_runtime.api.pod_security_checks import security_mistakes
 from streams_runtime.api.template_spec import (
     EnvVarSpec,
     ImagePullSecret,
@@ -38,6 +39,7 @@ def template_mistakes(template: TemplateSpec) -> Iterator[Mistake]:
         key_mistakes(f"{_AT}.nodeSelector", template.node_selector),
         _tolerations(template.tolerations),
         _spread(template.topology_spread_constraints or ()),
+        () if template.security_context is None else security_mistakes(template.security_context),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from streams_runtime.api.base import Model
+from streams_runtime.api.pod_security_spec import SecurityContextSpec
 from streams_runtime.api.selectors_spec import LabelSelectorSpec
 from streams_runtime.api.values import LabelValue, ObjectName, Quantity
 from streams_runtime.api.volumes_spec import VolumeMountSpec, VolumeSpec
@@ -76,7 +77,9 @@ class TemplateSpec(Model):
         default_factory=list, description="Credentials of the registry that the image is pulled from."
     )
     service_account_name: str | None = Field(default=None, description="Absent: the account the operator makes.")
-    resources: ResourcesSpec | None = Field(default=None, description="CPU and memory of the runtime's container.")
+    resources: ResourcesSpec | None = Field(
+        default=None, description="CPU and memory of the runtime's container. Absent: the chart's."
+    )
     env: list[EnvVarSpec] = Field(default_factory=list, description="More environment variables.")
     volumes: list[VolumeSpec] = Field(
         default_factory=list,
@@ -93,6 +96,11 @@ class TemplateSpec(Model):
         default=None,
         description="How the pods are spread. Absent: over nodes (kubernetes.io/hostname), as far as that is possible;"
         " an empty list: not at all.",
+    )
+    security_context: SecurityContextSpec | None = Field(
+        default=None,
+        description="User and groups of the pods. Absent: the chart's; without a user in it, as in {}, the cluster"
+        " chooses one, as OpenShift does.",
     )
     termination_grace_period_seconds: int | None = Field(
         default=None,

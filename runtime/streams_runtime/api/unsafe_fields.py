@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _HOST = "gives a pod a hold on its node, which the restricted Pod Security Standard forbids"
 _KIND = "is no kind of volume that the restricted Pod Security Standard allows"
+_FIXED = "is fixed, so that pods meet the restricted Pod Security Standard"
 _OURS = "is made by the operator"
 _VOLUME = "use persistentVolumeClaim, csi or ephemeral for storage, configMap or secret for files"
 _LEAVE = "leave it out"
@@ -16,6 +17,13 @@ UNSAFE_FIELDS: dict[tuple[str, str], tuple[str, str]] = {
             *("nfs", "iscsi", "fc", "glusterfs", "rbd", "cephfs", "cinder", "flocker", "quobyte", "scaleIO"),
             *("storageos", "portworxVolume", "vsphereVolume", "photonPersistentDisk", "flexVolume", "gitRepo"),
             *("awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "image"),
+        )
+    },
+    **{
+        ("SecurityContextSpec", field): (f"{field} {_FIXED}", _LEAVE)
+        for field in (
+            *("privileged", "allowPrivilegeEscalation", "capabilities", "readOnlyRootFilesystem", "procMount"),
+            *("seLinuxOptions", "sysctls", "windowsOptions", "appArmorProfile"),
         )
     },
     ("VolumeMountSpec", "mountPropagation"): (f"mountPropagation {_HOST}", _LEAVE),

@@ -11,8 +11,10 @@ from pydantic import BaseModel
 
 from streams_operator.model import Defaults
 from streams_runtime.api import StreamsApplication
+from streams_runtime.api.template_spec import TemplateSpec
 
 _DIGITS = 10
+_USER = Defaults("").run_as_user
 # What pods do not read. A change of these replaces no pod, and a ConfigMap can't change, so they are not in it either.
 _NOT_FOR_PODS: dict[str, Any] = {
     "replicas": True,
@@ -58,8 +60,19 @@ def digest(application: StreamsApplication, namespace: str, defaults: Defaults) 
         "imagePullPolicy": defaults.image_pull_policy,
         "storage": application.spec.state.storage is not None,
         "grace": defaults.grace_seconds,
+        **_of_the_chart(application.spec.template, defaults),
     }
     return hashlib.sha256(orjson.dumps(made_from, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_DIGITS]
+
+
+def _of_the_chart(template: TemplateSpec, defaults: Defaults) -> dict[str, Any]:
+    """What the chart sets where the template does not; what is as by default is left out here too."""
+    found: dict[str, Any] = {}
+    if template.resources is None and defaults.resources is not None:
+        found["resources"] = defaults.resources.model_dump(mode="json")
+    if template.security_context is None and defaults.run_as_user != _USER:
+        found["runAsUser"] = defaults.run_as_user
+    return found
 
 
 def _with(into: BaseModel, of: BaseModel, fields: Mapping[str, Any]) -> BaseModel:

@@ -9,11 +9,11 @@ from streams_operator import names
 from streams_operator.model import Defaults
 from streams_operator.plan.objects.document import grace_seconds, image
 from streams_operator.plan.objects.identity import Identity
+from streams_operator.plan.objects.security import pod_security
 from streams_operator.plan.objects.volumes import mounts, volumes
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.template_spec import TemplateSpec
 
-_USER = 10001
 RESERVED = ("POD_NAME", "POD_NAMESPACE", "POD_UID", "STREAMSAPP_SERVICE", "STREAMSAPP_GRACE_SECONDS")
 """Environment variables that the operator sets; a template may not."""
 _SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
@@ -46,15 +46,7 @@ def pod(
         "readinessGates": [{"conditionType": names.CONDITION_RUNNING}],
         "terminationGracePeriodSeconds": grace_seconds(application, defaults),
         "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
-            # Without it every start of a pod walks through its whole state.
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": pod_security(template.security_context, defaults),
         "containers": [_container(identity, application, defaults)],
         "volumes": volumes(identity, application, ordinal, digest),
     }
@@ -107,9 +99,10 @@ def _container(identity: Identity, application: StreamsApplication, defaults: De
         "terminationMessagePolicy": "File",
         "volumeMounts": mounts(application),
     }
-    if template.resources is not None:
-        resources = template.resources.model_dump(mode="json")
-        container["resources"] = {kind: amounts for kind, amounts in resources.items() if amounts}
+    resources = defaults.resources if template.resources is None else template.resources
+    if resources is not None:
+        amounts = resources.model_dump(mode="json")
+        container["resources"] = {kind: amount for kind, amount in amounts.items() if amount}
     return container
 
 
