@@ -70,8 +70,11 @@ FROM base AS runtime
 # The folder is absent in slim images, and the package's links need it.
 RUN mkdir -p /usr/share/man/man1 \
  && apt-get update \
- && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
+ && apt-get install --yes --no-install-recommends openjdk-17-jre-headless libnss-unknown \
  && rm -rf /var/lib/apt/lists/*
+# A user that a cluster chooses (OpenShift) has no name of its own, and Spark's JVM does not start without: libnss-unknown,
+# which enters itself into nsswitch.conf, gives it one.
+RUN getent passwd 1000650000
 COPY --from=runtime-packages /opt/streams /opt/streams
 ENV STREAMSAPP_CACHE=/opt/streams/cache
 ARG JARS=
