@@ -102,6 +102,7 @@ class Defaults:
     grace_seconds: int = 75  # a pod's terminationGracePeriodSeconds
     run_as_user: int | None = 10001  # of pods whose template has no securityContext; None: the cluster chooses
     resources: ResourcesSpec | None = None  # of containers whose template has none
+    namespace: str = "default"  # the operator's own
     executors_as_pods: bool = False  # whether the operator holds the rights that such applications' pods need
 
 

@@ -44,17 +44,19 @@ class Settings:
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """The settings in STREAMS_OPERATOR_*. Raises SettingError for the first that can't be used."""
     values = _Values(environment)
+    namespace = values.text("LEASE_NAMESPACE", _own_namespace())
     return Settings(
         defaults=Defaults(
             image=values.required("RUNTIME_IMAGE", "the image of the applications' pods"),
             delete_deadline=values.seconds("DELETE_DEADLINE", 120.0),
             image_pull_policy=values.one_of("IMAGE_PULL_POLICY", "IfNotPresent", _POLICIES),
+            namespace=namespace,
             run_as_user=values.user("RUN_AS_USER", 10001),
             resources=values.resources("RESOURCES"),
             executors_as_pods=values.one_of("EXECUTORS_AS_PODS", "false", _YES_OR_NO) == "true",
         ),
         namespaces=tuple(dict.fromkeys(values.text("NAMESPACES", "").replace(",", " ").split())),
-        lease_namespace=values.text("LEASE_NAMESPACE", _own_namespace()),
+        lease_namespace=namespace,
         lease_name=values.text("LEASE_NAME", "streams-operator"),
         metrics_port=values.port("METRICS_PORT", 8080),
         health_port=values.port("HEALTH_PORT", 8081),

@@ -116,18 +116,26 @@ def live(stage: Stage, api: FaultyApi) -> None:
     # Another version: the ConfigMap of the one before goes.
     stage.merge('{"spec": {"processing": {"maxBatchRecords": 7}}}')
     eventually(lambda: api.seen("delete", "/configmaps/"), "the ConfigMap of the version before is deleted", 60)
+    stage.merge('{"spec": {"networkPolicy": {"enabled": true}}}')
+    eventually(lambda: stage.kinds("networkpolicy") == ["app"], "the policy is made")
     # Drift is mended: every kind is applied to what is there.
     drift = '{"metadata": {"labels": {"app.kubernetes.io/name": "else"}}}'
     for kind, name in (
-        *(("service", "app"), ("poddisruptionbudget", "app"), ("serviceaccount", "app-streams")),
+        *(
+            ("service", "app"),
+            ("poddisruptionbudget", "app"),
+            ("networkpolicy", "app"),
+            ("serviceaccount", "app-streams"),
+        ),
         *(("role", "app-streams"), ("rolebinding", "app-streams"), ("persistentvolumeclaim", "state-app-0")),
     ):
         where = f"--namespace={stage.namespace}"
         stage.cluster.kubectl("patch", kind, name, where, "--type=merge", f"--patch={drift}")
         eventually(lambda kind=kind, name=name: label_of(stage, kind, name) == "app", f"{kind} is mended")
     # What is no longer asked for goes.
-    stage.merge('{"spec": {"disruptionBudget": {"enabled": false}}}')
-    eventually(lambda: stage.kinds("poddisruptionbudget") == [], "the budget is deleted")
+    stage.merge('{"spec": {"disruptionBudget": {"enabled": false}, "networkPolicy": {"enabled": false}}}')
+    for kind in ("poddisruptionbudget", "networkpolicy"):
+        eventually(lambda kind=kind: stage.kinds(kind) == [], f"the {kind} is deleted")
     # The shutdown of the application: a pod is told by its annotation.
     stage.reaches("RUNNING", "2/2")
     words = {"state": "ERROR", "class": "LockException", "message": "in use", "shutdown": "application"}

@@ -27,7 +27,10 @@ OPERATOR_NAMESPACE = "streams-system"
 PATIENCE = 600.0
 """Seconds for what needs pods with a JVM to start on a busy machine."""
 _OF_EVERY_NAMESPACE = {"configmap/kube-root-ca.crt", "serviceaccount/default"}
-_KINDS = "pods,services,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,persistentvolumeclaims"
+_KINDS = (
+    "pods,services,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies,"
+    "persistentvolumeclaims"
+)
 
 Object = Mapping[str, Any]
 

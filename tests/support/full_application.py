@@ -126,6 +126,11 @@ spec:
   progressDeadline: 20m
   rollback: automatic
   nodeLoss: {forceDeleteAfter: 5m}
+  networkPolicy:
+    enabled: true
+    from:
+      - {podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: a, operator: Exists}]}}
+      - {ipBlock: {cidr: 10.1.0.0/16, except: [10.1.2.0/24]}}
   disruptionBudget: {enabled: true, maxUnavailable: 25%}
   restartNonce: 4
 status: {state: RUNNING}

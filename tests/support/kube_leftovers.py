@@ -16,6 +16,7 @@ _KINDS = (
     "roles.rbac.authorization.k8s.io",
     "serviceaccounts",
     "poddisruptionbudgets.policy",
+    "networkpolicies.networking.k8s.io",
     "leases.coordination.k8s.io",
     "deployments.apps",
     "limitranges",

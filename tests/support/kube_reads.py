@@ -28,6 +28,7 @@ _RESOURCES = {
     "apis/apiextensions.k8s.io/v1": ("customresourcedefinitions",),
     "apis/apps/v1": ("deployments",),
     "apis/coordination.k8s.io/v1": ("leases",),
+    "apis/networking.k8s.io/v1": ("networkpolicies",),
     "apis/policy/v1": ("poddisruptionbudgets",),
     "apis/rbac.authorization.k8s.io/v1": ("clusterrolebindings", "clusterroles", "rolebindings", "roles"),
     "apis/streamsoperator.io/v1alpha1": ("streamsapplications",),
@@ -35,6 +36,7 @@ _RESOURCES = {
 _PATHS = {name: path for path, names in _RESOURCES.items() for name in names}
 _SHORT = {
     "crd": "customresourcedefinitions",
+    "networkpolicy": "networkpolicies",
     "pdb": "poddisruptionbudgets",
     "pvc": "persistentvolumeclaims",
     "streamsapp": "streamsapplications",

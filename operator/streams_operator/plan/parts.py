@@ -14,7 +14,7 @@ from streams_operator.plan.objects.access import role, role_binding, service_acc
 from streams_operator.plan.objects.claims import claim
 from streams_operator.plan.objects.config_map import config_map
 from streams_operator.plan.objects.document import document
-from streams_operator.plan.objects.network import disruption_budget, service
+from streams_operator.plan.objects.network import disruption_budget, network_policy, service
 from streams_operator.plan.objects.pod import pod
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.spark_checks import is_kubernetes
@@ -35,6 +35,8 @@ def desired_parts(
     yield service(identity)
     if application.spec.disruption_budget.enabled:
         yield disruption_budget(identity, application.spec.disruption_budget)
+    if application.spec.network_policy.enabled:
+        yield network_policy(identity, application.spec.network_policy, case.observed.defaults.namespace, executors)
     storage = application.spec.state.storage
     if storage is not None:
         for each in instances:
@@ -53,9 +55,14 @@ def desired_pods(
 
 def unwanted(case: Case, application: StreamsApplication) -> Iterator[Removal]:
     """What the application was given and no longer asks for."""
-    found = case.observed.objects.get(("PodDisruptionBudget", case.identity.name))
-    if not application.spec.disruption_budget.enabled and found is not None and _is_ours(case, found):
-        yield Removal("PodDisruptionBudget", case.identity.name, found["metadata"]["uid"])
+    asked = {
+        "PodDisruptionBudget": application.spec.disruption_budget.enabled,
+        "NetworkPolicy": application.spec.network_policy.enabled,
+    }
+    for kind, wanted in asked.items():
+        found = case.observed.objects.get((kind, case.identity.name))
+        if not wanted and found is not None and _is_ours(case, found):
+            yield Removal(kind, case.identity.name, found["metadata"]["uid"])
 
 
 def outlived(case: Case) -> Iterator[Removal]:

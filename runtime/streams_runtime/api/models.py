@@ -10,6 +10,7 @@ from streams_runtime.api.availability_spec import PROGRESS_DEADLINE, NodeLossSpe
 from streams_runtime.api.base import Model
 from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
+from streams_runtime.api.network_spec import NetworkPolicySpec
 from streams_runtime.api.pod_spec import CodeSpec, StateSpec
 from streams_runtime.api.queries_spec import QueriesSpec
 from streams_runtime.api.template_spec import TemplateSpec
@@ -113,6 +114,9 @@ class ApplicationSpec(Model):
     disruption_budget: DisruptionBudgetSpec = Field(
         default_factory=DisruptionBudgetSpec,
         description="How many pods may be taken away at a time, as when nodes are drained. A change replaces no pods.",
+    )
+    network_policy: NetworkPolicySpec = Field(
+        default_factory=NetworkPolicySpec, description="Who may reach the pods. A change replaces no pods."
     )
     restart_nonce: int = Field(
         default=0,

@@ -12,6 +12,7 @@ from streams_runtime.api.base import Model
 from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.models import SparkSpec
+from streams_runtime.api.network_spec import NetworkPolicySpec
 from streams_runtime.api.paths import under
 from streams_runtime.api.pod_spec import StateSpec
 from streams_runtime.api.queries_spec import QueriesSpec
@@ -49,6 +50,7 @@ class Parts:
     spark: SparkSpec | None
     template: TemplateSpec | None
     disruption_budget: DisruptionBudgetSpec | None
+    network_policy: NetworkPolicySpec | None
     topology: TopologySpec | None
     sources: tuple[Part[SourceSpec], ...]
     steps: tuple[Part[StepSpec], ...]
@@ -79,6 +81,7 @@ def salvage(document: Mapping[str, Any]) -> Parts:
         spark=_section(SparkSpec, spec, "spark"),
         template=_section(TemplateSpec, spec, "template"),
         disruption_budget=_section(DisruptionBudgetSpec, spec, "disruptionBudget"),
+        network_policy=_section(NetworkPolicySpec, spec, "networkPolicy"),
         topology=_section(TopologySpec, {"topology": declared}, "topology") if declared is not None else None,
         sources=_items(SourceSpec, topology, "sources"),
         steps=_items(StepSpec, topology, "steps"),

@@ -11,6 +11,7 @@ from streams_runtime.api.disruption_checks import disruption_mistakes
 from streams_runtime.api.function_checks import function_mistakes
 from streams_runtime.api.init_checks import init_mistakes
 from streams_runtime.api.kafka_spec import LEAST_POLL, MOST_POLL, InternalTopicsSpec, KafkaSpec, ProcessingSpec
+from streams_runtime.api.network_checks import network_mistakes
 from streams_runtime.api.not_yet import global_table_limits, state_limits, table_limits
 from streams_runtime.api.parts import Parts
 from streams_runtime.api.paths import under
@@ -47,6 +48,8 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(template_mistakes(parts.template))
     if parts.disruption_budget:
         checks.append(disruption_mistakes(parts.disruption_budget))
+    if parts.network_policy:
+        checks.append(network_mistakes(parts.network_policy))
     if parts.topology:
         checks.append(function_mistakes(parts.topology.functions))
     if parts.processing:

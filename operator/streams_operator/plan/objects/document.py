@@ -25,6 +25,7 @@ _NOT_FOR_PODS: dict[str, Any] = {
     "rollback": True,
     "node_loss": True,
     "disruption_budget": True,
+    "network_policy": True,
     "internal_topics": {"init", "deletion_policy"},
     "state": {"storage"},
 }

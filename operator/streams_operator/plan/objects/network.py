@@ -1,4 +1,4 @@
-"""How pods are found, and how many of them may be taken away at a time."""
+"""How pods are found, who may reach them, and how many of them may be taken away at a time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from streams_operator import names
 from streams_operator.plan.objects.identity import Identity
 from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
+from streams_runtime.api.network_spec import NetworkPolicySpec
 
 
 def service(identity: Identity) -> dict[str, Any]:
@@ -39,5 +40,33 @@ def disruption_budget(identity: Identity, budget: DisruptionBudgetSpec) -> dict[
             "maxUnavailable": most,
             "selector": {"matchLabels": identity.selector},
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def network_policy(identity: Identity, policy: NetworkPolicySpec, operator: str, executors: bool) -> dict[str, Any]:
+    """Who may reach the pods: each other, the operator in its namespace, and whom the resource names.
+
+    Probes come from the pod's own node, which Kubernetes always lets through. With `executors` those of the application
+    reach all ports: Spark's driver listens on some that it chooses.
+    """
+    # Without what says nothing: the API server does not keep it, and it would be missed.
+    peers = [each.model_dump(mode="json", by_alias=True, exclude_defaults=True) for each in policy.from_]
+    queries = {"port": names.QUERY_PORT, "protocol": "TCP"}
+    known = [
+        {"podSelector": {"matchLabels": identity.selector}},
+        {"namespaceSelector": {"matchLabels": {names.LABEL_NAMESPACE: operator}}},
+    ]
+    ingress: list[dict[str, Any]] = [{"from": [*known, *peers], "ports": [queries]}]
+    if executors:
+        ingress.append({"from": [{"podSelector": {"matchLabels": {names.LABEL_EXECUTORS: identity.name}}}]})
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": identity.metadata(identity.name),
+        "spec": {
+            "podSelector": {"matchLabels": identity.selector},
+            "policyTypes": ["Ingress"],
+            "ingress": ingress,
         },
     }
