@@ -174,11 +174,13 @@ def test_deletion_treats_the_internal_topics_as_the_policy_says(stage: Stage, po
 
 
 def test_deletion_with_a_dead_broker_ends_and_names_the_topics_that_stay(stage: Stage, tmp_path: Path):
+    # Never sooner than pods have to close.
+    spec = {"internalTopics": {"deletionPolicy": "Delete"}, "template": {"terminationGracePeriodSeconds": 5}}
     with operator(stage.cluster, stage.namespace, tmp_path, delete_deadline="5"):
-        stage.apply(replicas=1, internalTopics={"deletionPolicy": "Delete"})
+        stage.apply(replicas=1, **spec)
         stage.reaches("RUNNING", "1/1")
         stage.bootstrap, alive = "127.0.0.1:9", stage.bootstrap
-        stage.apply(replicas=1, internalTopics={"deletionPolicy": "Delete"})
+        stage.apply(replicas=1, **spec)
         stage.delete("--timeout=60s")
         left = [message for reason, message in stage.events() if reason == "InternalTopicsLeft"]
         assert len(left) == 1
