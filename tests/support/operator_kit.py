@@ -23,6 +23,8 @@ from streams_operator import names
 
 IMAGE = "registry.example/streams-runtime:test"
 _END = 30.0
+# The code beside these tests, whichever checkout the environment was installed from.
+_ROOT = Path(__file__).parents[2]
 Object = dict[str, Any]
 
 
@@ -56,6 +58,7 @@ class OperatorProcess:
         self.log = log
         environment = {
             "PATH": os.environ.get("PATH", ""),
+            "PYTHONPATH": os.pathsep.join(str(_ROOT / folder) for folder in ("operator", "runtime")),
             "KUBECONFIG": str(cluster.kubeconfig),
             "STREAMS_OPERATOR_NAMESPACES": namespace,
             "STREAMS_OPERATOR_LEASE_NAMESPACE": namespace,
