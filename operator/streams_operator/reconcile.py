@@ -13,7 +13,7 @@ from streams_operator.api import Api, ApiError, NotThere, Refused
 from streams_operator.apply import Applier, as_again
 from streams_operator.brokers import Seen
 from streams_operator.events import Events
-from streams_operator.kinds import SECRET
+from streams_operator.kinds import POD, SECRET
 from streams_operator.metrics import Metrics
 from streams_operator.model import KafkaWork, Observed, Plan
 from streams_operator.observe import World
@@ -39,7 +39,7 @@ class Reconciler:
         self._api: Api = world.api
         self._events = events
         self._metrics = metrics
-        self._applier = Applier(world.api, world.lists, events)
+        self._applier = Applier(world.api, world.cache, events)
         self._decide = decide
 
     async def round(self, key: Key) -> float | None:
@@ -62,7 +62,7 @@ class Reconciler:
     def forget(self, key: Key) -> None:
         """The resource has gone."""
         world = self._world
-        parts = (world.lists, world.brokers, world.accounts, world.readings, self._applier, self._events, self._metrics)
+        parts = (world.cache, world.brokers, world.accounts, world.readings, self._applier, self._events, self._metrics)
         for each in parts:
             each.forget(key)
 
@@ -71,8 +71,12 @@ class Reconciler:
         if observed is None:
             self.forget(key)
             return None
-        observed = replace(observed, refusals=self._applier.refusals(key))
-        decided = self._decide(observed)
+        observed, decided = self._decided(key, observed)
+        if cannot_be_undone(decided) and await self._world.cache.refresh(key):
+            observed = await self._world.observe(key)
+            if observed is None:
+                raise Again(f"{key} has gone meanwhile", expected=True)
+            observed, decided = self._decided(key, observed)
         _LOGGER.debug("%s: %s", key, decided)
         status = decided.status if decided.status is not None else observed.resource.get("status")
         self._metrics.application(key, status, observed.pods)
@@ -83,6 +87,10 @@ class Reconciler:
         if refused is not None:
             raise refused
         return decided.again_in
+
+    def _decided(self, key: Key, observed: Observed) -> tuple[Observed, Plan]:
+        observed = replace(observed, refusals=self._applier.refusals(key))
+        return observed, self._decide(observed)
 
     async def _ask_brokers(self, key: Key, observed: Observed, work: KafkaWork) -> None:
         application, uid = observed.application, observed.resource["metadata"]["uid"]
@@ -102,6 +110,16 @@ class Reconciler:
                 self._world.brokers.refuse(key, uid, application, "KafkaSecret", message)
                 return
         self._world.brokers.ask(key, uid, application, secret, work)
+
+
+def cannot_be_undone(decided: Plan) -> bool:
+    """Whether a plan may only be carried out if it rests on what the API server has now.
+
+    The rest may go by the watches: a status is guarded by the resource's version, and parts are applied anew.
+    """
+    pods = any(each["kind"] == POD.name for each in decided.apply) or bool(decided.remove or decided.tell)
+    at_brokers = decided.kafka is not None and decided.kafka.kind in ("init", "delete")
+    return pods or at_brokers or not decided.finalizer
 
 
 def properties(secret: Mapping[str, object]) -> dict[str, str]:

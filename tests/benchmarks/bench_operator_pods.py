@@ -37,7 +37,9 @@ class Pods:
         async with asyncio.TaskGroup() as group:
             while True:
                 query = {"labelSelector": names.LABEL_APPLICATION}
-                async with self._session.get("/api/v1/pods", params=query, headers={"Accept": _METADATA_LIST}) as answer:
+                async with self._session.get(
+                    "/api/v1/pods", params=query, headers={"Accept": _METADATA_LIST}
+                ) as answer:
                     answer.raise_for_status()
                     found = orjson.loads(await answer.read())
                 for pod in found["items"] or ():

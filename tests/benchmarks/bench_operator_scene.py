@@ -227,14 +227,13 @@ def scene(folder: Path, applications: int) -> Iterator[Scene]:
 
 def _prepare(cluster: Cluster, bootstrap: str, last_namespace: str) -> None:
     cluster.kubectl("apply", "--server-side", f"--filename={CRD}")
-    eventually(lambda: cluster.is_established("streamsapplications.streamsoperator.io"), "the definition is established")
+    eventually(
+        lambda: cluster.is_established("streamsapplications.streamsoperator.io"), "the definition is established"
+    )
     namespaces = [f"team-{number}" for number in range(int(last_namespace.removeprefix("team-")) + 1)]
     account = {"name": _OPERATORS, "namespace": _OPERATORS}
     cluster.apply(
-        *(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            for name in (_OPERATORS, *namespaces)
-        ),
+        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in (_OPERATORS, *namespaces)),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",

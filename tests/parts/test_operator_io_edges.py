@@ -207,8 +207,8 @@ class Lister:
     def __init__(self):
         self.listed = {APPLICATION.name: [], POD.name: []}
 
-    async def versions(self, kind, namespace, labels):
-        return self.listed[kind.name]
+    async def pages(self, kind, namespace, labels, *, metadata_only):
+        yield [{"metadata": each} for each in self.listed[kind.name]], "1"
 
 
 def metadata(uid, version, name="app"):
