@@ -79,7 +79,7 @@ class Reconciler:
             observed, decided = self._decided(key, observed)
         _LOGGER.debug("%s: %s", key, decided)
         status = decided.status if decided.status is not None else observed.resource.get("status")
-        self._metrics.application(key, status, observed.pods)
+        self._metrics.application(key, status, observed.pods, decided.lag)
         refused = await self._applier.carry_out(key, observed, decided)
         if decided.kafka is not None:
             await self._ask_brokers(key, observed, decided.kafka)
