@@ -13,7 +13,7 @@ from streams_operator.api import Api, ApiError, NotThere, Refused
 from streams_operator.apply import Applier, as_again
 from streams_operator.brokers import Seen
 from streams_operator.events import Events
-from streams_operator.kinds import POD, SECRET
+from streams_operator.kinds import SECRET
 from streams_operator.metrics import Metrics
 from streams_operator.model import KafkaWork, Observed, Plan
 from streams_operator.observe import World
@@ -115,11 +115,11 @@ class Reconciler:
 def cannot_be_undone(decided: Plan) -> bool:
     """Whether a plan may only be carried out if it rests on what the API server has now.
 
-    The rest may go by the watches: a status is guarded by the resource's version, and parts are applied anew.
+    The rest may go by the watches: a status is guarded by the resource's version, parts are applied anew, and a pod is
+    only created where there is none of its name, after the status that has it on record.
     """
-    pods = any(each["kind"] == POD.name for each in decided.apply) or bool(decided.remove or decided.tell)
     at_brokers = decided.kafka is not None and decided.kafka.kind in ("init", "delete")
-    return pods or at_brokers or not decided.finalizer
+    return bool(decided.remove or decided.tell) or at_brokers or not decided.finalizer
 
 
 def properties(secret: Mapping[str, object]) -> dict[str, str]:

@@ -194,7 +194,16 @@ def _profiled(pid: int, folder: Path | None, name: str) -> Iterator[None]:
             if tool is None:
                 raise TimeoutError("py-spy is missing. Run `make install`, or leave --profile out")
             output = folder / f"{name}.txt"
-            command = [tool, "record", "--pid", str(pid), "--format=raw", f"--output={output}", "--duration=900"]
+            command = [
+                tool,
+                "record",
+                "--gil",
+                "--pid",
+                str(pid),
+                "--format=raw",
+                f"--output={output}",
+                "--duration=900",
+            ]
             process = subprocess.Popen([*command, "--rate=50"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             stack.callback(process.wait)
             stack.callback(process.send_signal, signal.SIGINT)

@@ -127,7 +127,7 @@ def test_every_change_of_state_is_an_event_once() -> None:
 
 
 def test_topics_that_are_there_from_the_beginning_are_no_event() -> None:
-    assert [each.reason for each in plan(observed()).events] == ["StateChanged", "PodsCreated"]
+    assert [each.reason for each in plan(observed()).events] == ["PodsCreated"]
     missing = TopicsSeen(START, False, failure=("MissingSourceTopics", "orders is missing"))
     before = status_of(observed(topics=missing))
     assert "InternalTopicsReady" in told(plan(observed(status=before)))

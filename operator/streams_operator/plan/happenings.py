@@ -41,7 +41,8 @@ def _event(type: Literal["Normal", "Warning"], reason: str, message: str) -> Hap
 
 def _state(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:
     before, now = decision.case.past.state, status["state"]
-    if now != before:
+    # The pods that are made say of a new application that it is new.
+    if now != before and (before or not decision.moves.create):
         yield _event("Warning" if now in _BAD else "Normal", "StateChanged", f"{before or 'new'} → {now}")
 
 
