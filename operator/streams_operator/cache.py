@@ -72,10 +72,6 @@ class Cache:
                     self._news(kind, key)
         self._synced.add((kind.name, namespace))
 
-    def unsynced(self, kind: Kind, namespace: str | None) -> None:
-        """The watch has lost its place: until the next list nothing of this kind is known."""
-        self._synced.discard((kind.name, namespace))
-
     def is_synced(self, kind: Kind, namespace: str) -> bool:
         """Whether all objects of this kind in this namespace have come."""
         return not {(kind.name, namespace), (kind.name, None)}.isdisjoint(self._synced)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from streams_operator.api import Api, ApiError, NotThere
+from streams_operator.api import Api, ApiError, NotThere, TryLater
 from streams_operator.kinds import PARTS, POD, Kind
 from streams_operator.model import Json
 from streams_operator.names import LABEL_APPLICATION
@@ -31,8 +31,6 @@ class Sink(Protocol):
 
     def listed(self, kind: Kind, namespace: str | None, version: str, names: dict[Key, set[str]]) -> None: ...
 
-    def unsynced(self, kind: Kind, namespace: str | None) -> None: ...
-
 
 class Reflectors:
     """One watch for each kind and namespace."""
@@ -44,6 +42,7 @@ class Reflectors:
         places: Collection[str | None] = namespaces or (None,)
         self._left = {(kind.name, place) for kind in (POD, *PARTS) for place in places}
         self._places = places
+        self._since: dict[tuple[str, str | None], str] = {}  # up to where each watch has come
         self._restart = asyncio.Event()
         self.synced = asyncio.Event()
         """Set once every first list has come to its end."""
@@ -63,26 +62,32 @@ class Reflectors:
                     task.cancel()
 
     async def _one(self, kind: Kind, namespace: str | None) -> None:
-        failures, trouble = 0, ""
-        since: str | None = None
+        failures, trouble, place = 0, "", (kind.name, namespace)
         while True:
             try:
                 async with asyncio.timeout(_RELIST):
-                    since = since or await self._list(kind, namespace)
+                    self._since[place] = await self._list(kind, namespace)
                     while True:
-                        since = await self._follow(kind, namespace, since)
-                        failures, trouble = 0, ""
-            except TimeoutError:
-                since = None
-            except NotThere:
-                # The server no longer knows what has happened since then.
-                since = None
+                        try:
+                            await self._follow(kind, namespace)
+                            failures, trouble = 0, ""
+                        except TryLater as error:
+                            trouble = self._complain(kind, trouble, error)
+                            await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                            failures += 1
+            except (TimeoutError, NotThere):
+                # The server no longer knows what has happened since then, or it is long ago.
+                await asyncio.sleep(_PAUSES[0])
             except ApiError as error:
-                if str(error) != trouble:
-                    trouble = str(error)
-                    _LOGGER.warning("the watch of %s is begun again: %s", kind.plural, error)
+                trouble = self._complain(kind, trouble, error)
                 await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
                 failures += 1
+
+    @staticmethod
+    def _complain(kind: Kind, before: str, error: ApiError) -> str:
+        if str(error) != before:
+            _LOGGER.warning("the watch of %s is begun again: %s", kind.plural, error)
+        return str(error)
 
     async def _list(self, kind: Kind, namespace: str | None) -> str:
         names: dict[Key, set[str]] = {}
@@ -100,11 +105,12 @@ class Reflectors:
             self.synced.set()
         return version
 
-    async def _follow(self, kind: Kind, namespace: str | None, since: str) -> str:
-        """One stream, until the server ends it; returns the version that it has come to."""
-        async for event in self._api.watch(kind, namespace, LABEL_APPLICATION, since, metadata_only=kind is not POD):
+    async def _follow(self, kind: Kind, namespace: str | None) -> None:
+        """One stream, until the server ends it."""
+        place = kind.name, namespace
+        stream = self._api.watch(kind, namespace, LABEL_APPLICATION, self._since[place], metadata_only=kind is not POD)
+        async for event in stream:
             found = event["object"]
-            since = found["metadata"]["resourceVersion"]
             if event["type"] != "BOOKMARK":
                 self._told(kind, found["metadata"], event["type"] == "DELETED", found if kind is POD else None)
-        return since
+            self._since[place] = found["metadata"]["resourceVersion"]

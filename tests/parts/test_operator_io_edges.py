@@ -267,6 +267,28 @@ def test_a_missed_change_wakes_its_application_then_renews_the_watches_then_fail
     assert watching.watched.alive
 
 
+def test_a_first_list_that_is_still_coming_is_not_missed(watching):
+    listed = [metadata(f"p{number}", "1", f"app-{number}") for number in range(100)]
+    watching.server.listed[POD.name] = listed
+    for each in listed:
+        watching.watched.tell(POD, each, KEY, gone=False)
+        watching.compare(4)
+        assert (watching.missed, watching.renewed, watching.watched.alive) == ([], 0, True)
+    assert watching.watched.begun
+
+
+def test_a_first_list_that_has_stopped_coming_is_missed(watching):
+    watching.server.listed[POD.name] = [metadata("p", "1", "app-0")]
+    watching.compare(4)
+    assert watching.missed == []
+    watching.compare(4)
+    assert watching.missed == [("Pod", KEY)]
+    watching.compare(30)
+    assert watching.renewed == 1
+    watching.compare(120)
+    assert not watching.watched.alive
+
+
 def test_an_end_that_no_watch_tells_any_more_is_noticed(watching):
     watching.watched.tell(POD, metadata("p", "9", "app-0"), KEY, gone=False)
     watching.compare(20)
