@@ -58,7 +58,9 @@ class Operator:
                 self._environment, lambda: self._lease is not None and self._lease.held, watches=streams
             )
             stack.push_async_callback(api.close)
-            lease = self._lease = Lease(api, settings.lease_namespace, settings.lease_name, self._identity)
+            lease = self._lease = Lease(
+                api, settings.lease_namespace, settings.shard.lease(settings.lease_name), self._identity
+            )
             parts = _Parts(api, settings, lease, self._identity)
             stack.push_async_callback(parts.accounts.close)
             stack.callback(parts.readings.close)
@@ -113,7 +115,8 @@ class _Parts:
         self.wakes = Wakes(self.reconciler.round, counted=self.metrics.round)
         self.watches = Watches(settings.namespaces, self._told_from(asyncio.get_running_loop()))
         self.reflectors = Reflectors(api, settings.namespaces, self._told, self.cache)
-        self.watched = Watched(api, settings.namespaces, self._missed, self._watch_anew)
+        self.watched = Watched(api, settings.namespaces, self._missed, self._watch_anew, shard=settings.shard)
+        self._shard = settings.shard
         self._leading = False
 
     def running(self) -> Iterable[Coroutine[None, None, None]]:
@@ -152,7 +155,8 @@ class _Parts:
         return told
 
     def _told(self, kind: Kind, metadata: Json, gone: bool, whole: Json | None) -> None:
-        if key := owner(kind, metadata):
+        key = owner(kind, metadata)
+        if key is not None and self._shard.has(key.namespace):
             self.watched.tell(kind, metadata, key, gone)
             self.cache.tell(kind, key, metadata, gone, whole)
 

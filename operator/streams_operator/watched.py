@@ -12,6 +12,7 @@ from streams_operator.api import Api, ApiError
 from streams_operator.kinds import APPLICATION, POD, Kind
 from streams_operator.model import Json
 from streams_operator.names import LABEL_APPLICATION
+from streams_operator.shards import Shard
 from streams_operator.wake import Key
 
 _LOGGER = logging.getLogger("streams_operator.watched")
@@ -21,6 +22,7 @@ _FIRST_LOOK = 1.0  # the same at the start; doubled each time until everything h
 _STALLED = 5.0  # seconds without any news after which a first list is not still on its way
 _PATIENCE = 30.0  # seconds for which one and the same change is unknown to the watch: it is dead, and begun anew
 _DEAD = 120.0  # the same: beginning anew has not helped
+_ALL = Shard()
 
 
 def owner(kind: Kind, metadata: Json) -> Key | None:
@@ -48,6 +50,7 @@ class Watched:
         look: float = _LOOK,
         patience: float = _PATIENCE,
         clock: Callable[[], float] = time.monotonic,
+        shard: Shard = _ALL,
     ) -> None:
         """`news`: called for each application of which something was missed; `renew` begins all watches anew."""
         self._api = api
@@ -58,6 +61,7 @@ class Watched:
         self._look = look
         self._patience = patience
         self._clock = clock
+        self._shard = shard
         self._versions: dict[str, dict[str, tuple[str, Key]]] = {APPLICATION.name: {}, POD.name: {}}
         self._missed: dict[tuple[str, str, str], float] = {}  # since when
         self._told_at = dict.fromkeys(self._versions, clock())
@@ -113,7 +117,7 @@ class Watched:
             for namespace in self._namespaces:
                 async for page, _ in self._api.pages(kind, namespace, labels, metadata_only=True):
                     for metadata in (each["metadata"] for each in page):
-                        if key := owner(kind, metadata):
+                        if (key := owner(kind, metadata)) and self._shard.has(key.namespace):
                             listed[metadata["uid"]] = (metadata["resourceVersion"], key)
             on_its_way = not self.begun and self._clock() - self._told_at[kind.name] < _STALLED
             now = self._versions[kind.name]

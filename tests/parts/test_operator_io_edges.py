@@ -18,6 +18,7 @@ from streams_operator.model import Happening, InstanceAccount, PodSeen
 from streams_operator.names import LABEL_APPLICATION
 from streams_operator.reconcile import properties
 from streams_operator.settings import SettingError, read_settings
+from streams_operator.shards import Shard
 from streams_operator.wake import Key
 from streams_operator.watched import Watched, owner
 
@@ -55,12 +56,38 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
         ("LOG_FORMAT", "xml"),
         ("IMAGE_PULL_POLICY", "Sometimes"),
         ("WEBHOOK_PORT", "9443"),
+        ("SHARDS", "0"),
+        ("SHARDS", "many"),
+        ("SHARDS", "65"),
+        ("SHARD", "1"),
+        ("SHARD", "-1"),
     ],
 )
 def test_a_setting_that_can_not_be_used_is_named(name, value):
     given = {"STREAMS_OPERATOR_RUNTIME_IMAGE": "image:1", f"STREAMS_OPERATOR_{name}": value}
     with pytest.raises(SettingError, match=f"STREAMS_OPERATOR_{name}"):
         read_settings(given)
+
+
+def test_a_shard_needs_its_number():
+    given = {"STREAMS_OPERATOR_RUNTIME_IMAGE": "image:1", "STREAMS_OPERATOR_SHARDS": "4"}
+    with pytest.raises(SettingError, match="STREAMS_OPERATOR_SHARD is not set"):
+        read_settings(given)
+    assert read_settings({**given, "STREAMS_OPERATOR_SHARD": "3"}).shard == Shard(3, 4)
+
+
+def test_each_namespace_is_in_one_shard_and_stays_there():
+    namespaces = [f"team-{number}" for number in range(400)]
+    shares = [[name for name in namespaces if Shard(number, 4).has(name)] for number in range(4)]
+    assert sorted(name for share in shares for name in share) == sorted(namespaces)
+    assert all(70 < len(share) < 130 for share in shares)
+    # Another number here would have two replicas of different versions act for one namespace.
+    assert [number for number in range(4) if Shard(number, 4).has("shop")] == [1]
+    assert all(Shard().has(name) for name in namespaces)
+
+
+def test_a_shard_has_a_lease_of_its_own():
+    assert [Shard(1, 4).lease("operator"), Shard().lease("operator")] == ["operator-1", "operator"]
 
 
 @pytest.mark.parametrize(
@@ -287,6 +314,15 @@ def test_a_first_list_that_has_stopped_coming_is_missed(watching):
     assert watching.renewed == 1
     watching.compare(120)
     assert not watching.watched.alive
+
+
+def test_another_shard_s_objects_are_not_missed(watching):
+    other = 1 - next(number for number in range(2) if Shard(number, 2).has("ns"))
+    watching.watched._shard = Shard(other, 2)
+    watching.compare()
+    watching.server.listed[POD.name] = [metadata("p", "9", "app-0")]
+    watching.compare(20)
+    assert (watching.missed, watching.watched.begun) == ([], True)
 
 
 def test_an_end_that_no_watch_tells_any_more_is_noticed(watching):
