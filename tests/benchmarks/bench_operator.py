@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +28,7 @@ _FAILED = 1
 Applications = Annotated[str, typer.Option(help="How many, with two pods each; several, separated by commas.")]
 Idle = Annotated[float, typer.Option(min=1, help="Seconds to look at an operator with nothing to do.")]
 Changes = Annotated[int, typer.Option(min=1, help="Specifications changed within ten seconds.")]
+Shards = Annotated[int, typer.Option(min=1, help="Operators that divide the namespaces.")]
 Json = Annotated[Path | None, typer.Option(help="A file for the figures.")]
 Chart = Annotated[Path | None, typer.Option(help="A file for a chart (SVG) of time and memory over the applications.")]
 Profile = Annotated[Path | None, typer.Option(help="A folder for py-spy's flame graph of the creation.")]
@@ -39,6 +38,7 @@ def main(
     applications: Applications = "1000",
     idle: Idle = 60.0,
     changes: Changes = 100,
+    shards: Shards = 1,
     json: Json = None,
     chart: Chart = None,
     profile: Profile = None,
@@ -46,22 +46,26 @@ def main(
     """Measure the operator. Exit code 1: something did not work; a slow one is told in figures."""
     all_figures: list[dict[str, Any]] = []
     for number in map(int, applications.split(",")):
-        sizes = Sizes(number, min(changes, number), idle)
+        sizes = Sizes(number, min(changes, number), idle, shards)
         with tempfile.TemporaryDirectory(prefix="streams-bench-operator-") as folder:
             try:
                 say(f"API server, broker and pods for {number} applications")
                 with scene(Path(folder), number) as stage:
                     all_figures.append(asyncio.run(measure(stage, sizes, say, profile)))
-            except (EnvironmentException, TimeoutError, AssertionError) as error:
+            except (EnvironmentException, ExceptionGroup) as error:
                 for log in sorted(Path(folder).glob("operator-*.log")):
                     err.print("".join(log.read_text().splitlines(keepends=True)[-5:]), markup=False, highlight=False)
-                fail("failed", error, _FAILED)
+                fail("failed", _first(error), _FAILED)
         Console().print(_table(all_figures[-1]))
     if json is not None:
         json.write_bytes(orjson.dumps(all_figures, option=orjson.OPT_INDENT_2))
     if chart is not None:
         draw(chart, all_figures)
         say(f"the chart: {chart}")
+
+
+def _first(error: Exception) -> Exception:
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 def _table(figures: dict[str, Any]) -> Table:
@@ -101,6 +105,4 @@ def draw(file: Path, all_figures: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        began = time.monotonic()
-        run(main)
+    run(main)

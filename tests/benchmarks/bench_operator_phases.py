@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ _WITHIN = 10.0  # seconds in which the specifications are changed
 _LOOK = 0.2
 
 Figures = dict[str, Any]
+Operators = Sequence[OperatorProcess]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Sizes:
     applications: int
     changes: int
     idle: float
+    shards: int = 1
 
 
 async def measure(scene: Scene, sizes: Sizes, say: Callable[[str], None], profile: Path | None) -> Figures:
@@ -49,75 +51,75 @@ async def measure(scene: Scene, sizes: Sizes, say: Callable[[str], None], profil
 
 
 async def _phases(scene: Scene, sizes: Sizes, say: Callable[[str], None], profile: Path | None) -> Figures:
-    figures: Figures = {"applications": sizes.applications}
-    with scene.operator() as process:
-        await _until(process.ready, "the operator is ready")
-        await _until(lambda: "streams_operator_leader 1.0" in process.metrics(), "the operator leads")
+    figures: Figures = {"applications": sizes.applications, "shards": sizes.shards}
+    with scene.operators(sizes.shards) as processes:
+        await _until(lambda: all(each.ready() for each in processes), "the operator is ready")
+        await _until(lambda: all("_leader 1.0" in each.metrics() for each in processes), "the operator leads")
         for phase in (_made, _idle, _changed):
-            say(phase.__name__.strip("_"))
-            with _profiled(process.process.pid, profile, phase.__name__.strip("_")):
-                figures |= await phase(scene, process, sizes)
-        figures["peak_mib"] = peak_mib(process.process.pid)
+            name = phase.__name__.strip("_")
+            say(name)
+            with _profiled(processes[0].process.pid, profile, name):
+                figures |= await phase(scene, processes, sizes)
+        figures["peak_mib"] = _peak(processes)
     say("restarted")
     scene.audit.new()
     began = time.monotonic()
-    with scene.operator() as process, _profiled(process.process.pid, profile, "restarted"):
-        figures |= await _restarted(scene, process, sizes, began)
+    with scene.operators(sizes.shards) as processes, _profiled(processes[0].process.pid, profile, "restarted"):
+        figures |= await _restarted(scene, processes, sizes, began)
     return figures
 
 
-async def _made(scene: Scene, process: OperatorProcess, sizes: Sizes) -> Figures:
+async def _made(scene: Scene, processes: Operators, sizes: Sizes) -> Figures:
     scene.audit.new()
-    before, began = cpu_seconds(), time.monotonic()
+    before, own_before, began = cpu_seconds(), _cpu(processes), time.monotonic()
     await scene.make(range(sizes.applications))
     made = time.monotonic() - began
     await scene.until(lambda: _run(scene) >= sizes.applications, "all applications run", _LONGEST)
     took = time.monotonic() - began
+    # Processors first: the rest of this phase is the wait for its last request.
+    spent, own = cpu_seconds(), _cpu(processes)
     requests = scene.audit.new() + await _quiet(scene)
-    spent = cpu_seconds()
+    statuses = sum(number for (_, kind), number in requests.items() if kind == "streamsapplications/status")
     return {
         "made_s": made,
         "running_s": took,
         "cpu_s": {name: seconds for name in spent if (seconds := spent[name] - before.get(name, 0)) >= 0.1},
-        "operator_cpu_s": sum(cpu_seconds(process.process.pid).values()),
+        "operator_cpu_s": own - own_before,
         "requests_each": sum(requests.values()) / sizes.applications,
-        "status_writes_each": sum(
-            number for (verb, kind), number in requests.items() if kind == "streamsapplications/status"
-        )
-        / sizes.applications,
+        "status_writes_each": statuses / sizes.applications,
         "requests_each_of": _each(requests, sizes.applications),
     }
 
 
-async def _idle(scene: Scene, process: OperatorProcess, sizes: Sizes) -> Figures:
-    pid, before = process.process.pid, resident_mib(process.process.pid)
-    cpu = sum(cpu_seconds(pid).values())
+async def _idle(scene: Scene, processes: Operators, sizes: Sizes) -> Figures:
+    before, cpu = _resident(processes), _cpu(processes)
     await asyncio.sleep(sizes.idle)
     requests = scene.audit.new()
     return {
         "idle_s": sizes.idle,
         "idle_writes": writes(requests),
         "idle_requests": sum(requests.values()),
-        "idle_percent_of_a_core": 100 * (sum(cpu_seconds(pid).values()) - cpu) / sizes.idle,
-        "idle_growth_mib": resident_mib(pid) - before,
+        "idle_percent_of_a_core": 100 * (_cpu(processes) - cpu) / sizes.idle,
+        "idle_growth_mib": _resident(processes) - before,
     }
 
 
-async def _changed(scene: Scene, process: OperatorProcess, sizes: Sizes) -> Figures:
+async def _changed(scene: Scene, processes: Operators, sizes: Sizes) -> Figures:
     began = time.monotonic()
-    extra: float | None = None
-    for number in range(sizes.changes):
-        await asyncio.sleep(max(0.0, began + number * _WITHIN / sizes.changes - time.monotonic()))
-        await scene.change(number, {"restartNonce": 1})
-        if extra is None and number >= sizes.changes // 2:
-            extra = await _one_more(scene, sizes.applications)
+    one_more: asyncio.Task[float] | None = None
+    async with asyncio.TaskGroup() as group:
+        for number in range(sizes.changes):
+            await asyncio.sleep(max(0.0, began + number * _WITHIN / sizes.changes - time.monotonic()))
+            await scene.change(number, {"restartNonce": 1})
+            if one_more is None and number >= sizes.changes // 2:
+                one_more = group.create_task(_one_more(scene, sizes.applications))
     await scene.until(lambda: _run(scene) > sizes.applications, "all changed applications run", _LONGEST)
     took = time.monotonic() - began
     requests = scene.audit.new() + await _quiet(scene)
     return {
         "changes": sizes.changes,
         "changed_s": took,
-        "one_more_s": extra or 0.0,
+        "one_more_s": one_more.result() if one_more is not None else 0.0,
         "requests_a_change": sum(requests.values()) / sizes.changes,
     }
 
@@ -129,18 +131,17 @@ async def _one_more(scene: Scene, number: int) -> float:
     return time.monotonic() - began
 
 
-async def _restarted(scene: Scene, process: OperatorProcess, sizes: Sizes, began: float) -> Figures:
+async def _restarted(scene: Scene, processes: Operators, sizes: Sizes, began: float) -> Figures:
     applications = sizes.applications + 1
 
     def observed() -> bool:
-        lines = process.metrics().splitlines()
+        lines = [line for each in processes for line in each.metrics().splitlines()]
         return sum(line.startswith("streams_operator_application_state{") for line in lines) >= applications
 
-    await _until(lambda: process.said("metrics at port"), "the operator has started")
+    await _until(lambda: all(each.said("metrics at port") for each in processes), "the operator has started")
     await _until(observed, "all applications are observed")
     took = time.monotonic() - began
     requests = scene.audit.new() + await _quiet(scene)
-    # Beyond the operator's own time until it takes its checks of the watches for good.
     return {
         "restart_s": took,
         "restart_writes": writes(requests),
@@ -148,8 +149,21 @@ async def _restarted(scene: Scene, process: OperatorProcess, sizes: Sizes, began
         "restart_requests_of": dict(
             Counter({f"{verb} {kind}": number for (verb, kind), number in requests.items()}).most_common(8)
         ),
-        "restart_peak_mib": peak_mib(process.process.pid),
+        "restart_peak_mib": _peak(processes),
     }
+
+
+def _cpu(processes: Operators) -> float:
+    return sum(sum(cpu_seconds(each.process.pid).values()) for each in processes)
+
+
+def _peak(processes: Operators) -> float:
+    """Of the largest one."""
+    return max(peak_mib(each.process.pid) for each in processes)
+
+
+def _resident(processes: Operators) -> float:
+    return sum(resident_mib(each.process.pid) for each in processes)
 
 
 async def _quiet(scene: Scene) -> Requests:

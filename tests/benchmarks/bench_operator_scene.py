@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,30 +59,33 @@ class Scene:
     """Everything beside the operator; the operator's processes come and go."""
 
     cluster: Cluster
-    operators: Cluster
+    operators_cluster: Cluster
     bootstrap: str
     folder: Path
     audit: AuditLog
     pods: subprocess.Popen[bytes]
-    profile: bool = False
     seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @contextmanager
-    def operator(self) -> Iterator[OperatorProcess]:
-        """One operator for all namespaces, ended in order."""
-        process = OperatorProcess(
-            self.operators,
-            _OPERATORS,
-            self.folder / f"operator-{time.monotonic_ns()}.log",
-            namespaces="",
-            lease_namespace=_OPERATORS,
-        )
+    def operators(self, shards: int) -> Iterator[Sequence[OperatorProcess]]:
+        """One operator for each share of all namespaces, ended in order."""
+        processes: list[OperatorProcess] = []
         try:
-            yield process
-            process.stop()
+            for shard in range(shards):
+                log = self.folder / f"operator-{time.monotonic_ns()}.log"
+                shares = {"shards": str(shards), "shard": str(shard)}
+                processes.append(
+                    OperatorProcess(
+                        self.operators_cluster, _OPERATORS, log, namespaces="", lease_namespace=_OPERATORS, **shares
+                    )
+                )
+            yield processes
+            for process in processes:
+                process.stop()
         finally:
-            process.kill()
+            for process in processes:
+                process.kill()
 
     async def watch(self) -> None:
         """Follow all applications, until cancelled."""
