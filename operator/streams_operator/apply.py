@@ -149,6 +149,7 @@ class Applier:
             with self._cache.writing(POD, key, telling.pod):
                 self._cache.wrote(POD, key, await self._api.merge(POD, key.namespace, telling.pod, change))
         except NotThere:
+            self._cache.doubt(key, POD)
             _LOGGER.debug("Pod %s had gone already", telling.pod)
 
     async def _remove(self, key: Key, removal: Removal) -> None:
@@ -157,6 +158,7 @@ class Applier:
             await self._api.delete(kind, key.namespace, removal.name, removal.uid, force=removal.force)
             _LOGGER.debug("removed %s %s", removal.kind, removal.name)
         except NotThere:
+            self._cache.doubt(key, kind)
             _LOGGER.debug("%s %s had gone already", removal.kind, removal.name)
 
 

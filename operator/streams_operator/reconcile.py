@@ -22,6 +22,7 @@ from streams_operator.wake import Again, Key
 
 _LOGGER = logging.getLogger("streams_operator.reconcile")
 _LONGEST = 120.0  # seconds of a round; each request in it has its own, shorter limit
+_AFTER_WRITING = 5.0  # seconds from a write to a look at what came of it, unless the watches tell sooner
 _REFUSED_AGAIN = 15.0  # seconds until a refused request is tried again: a quota or a policy has to change first
 
 
@@ -86,7 +87,7 @@ class Reconciler:
         await self._applier.let_go(observed, decided)
         if refused is not None:
             raise refused
-        return decided.again_in
+        return look_again(decided)
 
     def _decided(self, key: Key, observed: Observed) -> tuple[Observed, Plan]:
         observed = replace(observed, refusals=self._applier.refusals(key))
@@ -110,6 +111,16 @@ class Reconciler:
                 self._world.brokers.refuse(key, uid, application, "KafkaSecret", message)
                 return
         self._world.brokers.ask(key, uid, application, secret, work)
+
+
+def look_again(decided: Plan) -> float | None:
+    """Seconds until the next look: the plan's, and soon after a write, which is no event of its own.
+
+    What was decided may ask for more, and a write may have come to nothing without an error.
+    """
+    if decided.status is None and not (decided.apply or decided.remove or decided.tell):
+        return decided.again_in
+    return _AFTER_WRITING if decided.again_in is None else min(decided.again_in, _AFTER_WRITING)
 
 
 def cannot_be_undone(decided: Plan) -> bool:

@@ -11,7 +11,7 @@ from streams_operator.api import NotThere, TryLater
 from streams_operator.cache import Cache
 from streams_operator.kinds import APPLICATION, PARTS, POD, kind_of
 from streams_operator.model import KafkaWork, Plan, Removal, Telling
-from streams_operator.reconcile import cannot_be_undone
+from streams_operator.reconcile import cannot_be_undone, look_again
 from streams_operator.wake import Key
 
 KEY = Key("ns", "app")
@@ -212,3 +212,19 @@ def test_a_resource_that_has_gone_is_not_there_and_leaves_nothing(watching):
 )
 def test_only_what_can_be_undone_goes_by_the_watches(plan, live):
     assert cannot_be_undone(plan) is live
+
+
+@pytest.mark.parametrize(
+    ("plan", "seconds"),
+    [
+        (Plan(), None),
+        (Plan(again_in=60.0), 60.0),
+        (Plan(again_in=60.0, status={}), 5.0),
+        (Plan(again_in=2.0, status={}), 2.0),
+        (Plan(apply=[{"kind": "Pod"}]), 5.0),
+        (Plan(remove=[Removal("Pod", "app-0", "u")]), 5.0),
+        (Plan(tell=[Telling("app-0", "u", "words")]), 5.0),
+    ],
+)
+def test_an_own_write_is_looked_at_again_though_it_is_no_news(plan, seconds):
+    assert look_again(plan) == seconds
