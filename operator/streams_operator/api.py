@@ -29,8 +29,8 @@ from streams_operator.names import MANAGED_BY
 
 _TIMEOUT = 15.0  # seconds for a request; the server's own limit is 60
 _CONNECTIONS = 32  # beside the watches
-_PAGE = 250
-"""Objects in one answer: some megabytes at most, also of pods."""
+_PAGE = 100
+"""Objects in one answer: a megabyte or so of pods."""
 _SERVER_TIMEOUT = 300  # whole seconds until the server ends a watch, and the next one takes over
 _SILENCE = 75.0  # seconds without even a bookmark, which come every minute, after which a stream is dead
 _CONNECT = 10.0

@@ -20,6 +20,7 @@ from streams_operator.watched import owner
 _LOGGER = logging.getLogger("streams_operator.reflector")
 
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # seconds between two attempts; the last one for ever
+_LISTS = 2  # at once: pages are large while they are read
 _RELIST = 3600.0  # seconds after which a list is taken anew, should a watch ever have lost something
 
 Told = Callable[[Kind, Json, bool, Json | None], None]
@@ -43,6 +44,7 @@ class Reflectors:
         self._left = {(kind.name, place) for kind in (POD, *PARTS) for place in places}
         self._places = places
         self._since: dict[tuple[str, str | None], str] = {}  # up to where each watch has come
+        self._listing = asyncio.Semaphore(_LISTS)
         self._restart = asyncio.Event()
         self.synced = asyncio.Event()
         """Set once every first list has come to its end."""
@@ -66,7 +68,8 @@ class Reflectors:
         while True:
             try:
                 async with asyncio.timeout(_RELIST):
-                    self._since[place] = await self._list(kind, namespace)
+                    async with self._listing:
+                        self._since[place] = await self._list(kind, namespace)
                     while True:
                         try:
                             await self._follow(kind, namespace)

@@ -143,12 +143,12 @@ def test_a_new_application_has_no_status_until_the_brokers_have_answered() -> No
     assert (todo.status, todo.events) == (None, ())
     assert todo.kafka is not None
     assert made(todo, "Service") == ["orders"]
-    assert todo.again_in == 25.0
+    assert todo.again_in == 55.0
     assert new_one(5.0, topics=READY).status is not None
 
 
 def test_brokers_that_do_not_answer_keep_no_status_from_being_written() -> None:
-    status = new_one(30.0).status
+    status = new_one(60.0).status
     assert status is not None
     assert condition(status, "InternalTopicsReady")["reason"] == "NotChecked"
 

@@ -28,7 +28,7 @@ from streams_operator.plan.topics import topics
 _LOOK_SETTLED = 60.0  # seconds between two looks at lag while all is well
 _LOOK_MOVING = 15.0  # while pods are on their way
 _LOOK_RESTORING = 5.0  # while there are records left that somebody may be watching, or pods that do not answer
-_FIRST_ANSWER = 30.0  # seconds that a new application's first status waits for the brokers; they have 20 to answer
+_FIRST_ANSWER = 60.0  # seconds that a new application's first status waits for the brokers; a thousand ask in turn
 _SOONEST = 1.0  # seconds; times in a status are whole ones
 
 
