@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 from streams_operator import reflector
-from streams_operator.api import NotThere, TryLater, proxy_for
+from streams_operator.api import NotThere, TryLater, connect, proxy_for
 from streams_operator.kinds import PARTS, POD
 from streams_operator.names import LABEL_APPLICATION
 from streams_operator.reflector import Reflectors
@@ -125,3 +126,27 @@ def test_proxies_are_those_of_the_environment(monkeypatch):
     assert proxy_for("https://10.0.0.1:6443") is None
     monkeypatch.delenv("HTTPS_PROXY")
     assert proxy_for("https://api.example:6443") is None
+
+
+def test_a_request_does_not_look_for_proxies_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    cluster = {"name": "c", "cluster": {"server": "https://api.example:6443"}}
+    user = {"name": "u", "user": {"token": "t"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    document = {"current-context": "x", "clusters": [cluster], "users": [user], "contexts": [context]}
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **document}))
+
+    async def scenario():
+        api = await connect({"KUBECONFIG": str(file)}, watches=9)
+        rest = api._client.rest_client
+        session = rest._create_pool_manager()
+        try:
+            assert (session.trust_env, rest.proxy, rest.maxsize) == (False, "http://proxy:3128", 41)
+        finally:
+            await session.close()
+            await api.close()
+
+    asyncio.run(scenario())
