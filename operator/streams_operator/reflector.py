@@ -78,9 +78,13 @@ class Reflectors:
                             trouble = self._complain(kind, trouble, error)
                             await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
                             failures += 1
-            except (TimeoutError, NotThere):
-                # The server no longer knows what has happened since then, or it is long ago.
-                await asyncio.sleep(_PAUSES[0])
+            except TimeoutError:
+                continue
+            except NotThere as error:
+                # The server no longer knows what has happened since then. Once is usual; again and again it is trouble.
+                trouble = self._complain(kind, trouble, error) if failures else trouble
+                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                failures += 1
             except ApiError as error:
                 trouble = self._complain(kind, trouble, error)
                 await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])

@@ -110,6 +110,22 @@ def test_a_place_that_the_server_has_forgotten_is_a_new_list_and_trouble_is_not(
     run(scenario)
 
 
+def test_a_place_that_is_lost_again_and_again_is_told_once(monkeypatch, caplog):
+    monkeypatch.setattr(reflector, "_PAUSES", (0.0,))
+
+    async def scenario(server, sink, told, reflectors):
+        for _ in range(3):
+            server.streams.put_nowait([NotThere("too old")])
+        await until(lambda: server.lists == 4)
+        server.streams.put_nowait([{"type": "MODIFIED", "object": pod(12)}])
+        await until(lambda: len(server.since) == 5)
+        server.streams.put_nowait([NotThere("too old")])
+        await until(lambda: server.lists == 5)
+
+    run(scenario)
+    assert [record.getMessage() for record in caplog.records] == ["the watch of pods is begun again: too old"]
+
+
 def test_all_watches_can_be_begun_anew():
     async def scenario(server, sink, told, reflectors):
         await reflectors.synced.wait()
