@@ -33,7 +33,7 @@ from streams_runtime.kafka.broker import EmbeddedBroker
 _OPERATORS = "streams-operator"
 _USER = f"system:serviceaccount:{_OPERATORS}:{_OPERATORS}"
 _APPLICATIONS = "/apis/streamsoperator.io/v1alpha1/streamsapplications"
-_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+_QUICK = ("-XX:TieredStopAtLevel=1",)
 """A broker that has just started compiles itself for twenty seconds of a processor, which is none of the operator's."""
 _A_NAMESPACE = 50
 """Applications in one namespace."""
