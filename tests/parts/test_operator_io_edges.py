@@ -294,6 +294,13 @@ def test_a_missed_change_wakes_its_application_then_renews_the_watches_then_fail
     assert watching.watched.alive
 
 
+def test_many_objects_are_compared_less_often(watching):
+    assert watching.watched.interval == 20.0
+    for number in range(3000):
+        watching.watched.tell(POD, metadata(f"p{number}", "1", f"app-{number}"), KEY, gone=False)
+    assert watching.watched.interval == 60.0
+
+
 def test_a_first_list_that_is_still_coming_is_not_missed(watching):
     listed = [metadata(f"p{number}", "1", f"app-{number}") for number in range(100)]
     watching.server.listed[POD.name] = listed
