@@ -21,7 +21,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick profile test-e2e test-idle again mutations soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick bench-operator profile test-e2e test-idle again mutations soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -39,6 +39,7 @@ help:
 	@echo "make format       let ruff format and mend what it can"
 	@echo "make bench        speed beside Kafka Streams, quixstreams and Structured Streaming: WORKLOADS= ROUNDS= RECORDS="
 	@echo "make bench-quick  speed beside Kafka Streams, in under five minutes"
+	@echo "make bench-operator  the operator with many applications: APPLICATIONS= (1000) IDLE= CHANGES= SHARDS= CHART=file.svg"
 	@echo "make profile      where an instance's time goes: WORKLOAD=catch-up (or restore); a flame graph, Spark's stage times"
 	@echo "make install      set-up only: .venv, Java, jars"
 	@echo "make crd          write the resource's definition from the models of api/"
@@ -145,6 +146,11 @@ bench: install
 
 bench-quick: install
 	@$(PYTHON) tests/benchmarks/quick.py
+
+APPLICATIONS := 1000
+bench-operator: install
+	@$(PYTHON) tests/benchmarks/bench_operator.py --applications "$(APPLICATIONS)" $(if $(IDLE),--idle $(IDLE)) \
+	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(SHARDS),--shards $(SHARDS)) $(if $(CHART),--chart $(CHART))
 
 WORKLOAD := catch-up
 profile: install

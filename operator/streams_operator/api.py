@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
@@ -27,9 +28,17 @@ from streams_operator.model import Json
 from streams_operator.names import MANAGED_BY
 
 _TIMEOUT = 15.0  # seconds for a request; the server's own limit is 60
-_CONNECTIONS = 32
+_CONNECTIONS = 32  # beside the watches
+_PAGE = 100
+"""Objects in one answer: a megabyte or so of pods."""
+_SERVER_TIMEOUT = 300  # whole seconds until the server ends a watch, and the next one takes over
+_SILENCE = 75.0  # seconds without even a bookmark, which come every minute, after which a stream is dead
+_CONNECT = 10.0
+_NEW = "1"
+"""As the resourceVersion of an apply: no object that exists has it, so that only a new one is made."""
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
@@ -57,8 +66,9 @@ class Refused(ApiError):
     """The server does not accept the request, and would not the next time either."""
 
 
-async def connect(environment: Mapping[str, str], allowed: Callable[[], bool] = lambda: True) -> Api:
-    """The API server of the pod that this runs in; outside of a cluster the one of KUBECONFIG.
+async def connect(environment: Mapping[str, str], allowed: Callable[[], bool] = lambda: True, watches: int = 0) -> Api:
+    """The API server of the pod that this runs in; outside of a cluster the one of KUBECONFIG. `watches` is how many
+    streams will be open at once.
 
     Raises kubernetes.config.ConfigException: neither is there, or it can't be read.
     """
@@ -68,9 +78,19 @@ async def connect(environment: Mapping[str, str], allowed: Callable[[], bool] = 
         library.load_incluster_config(client_configuration=configuration)
     else:
         await library.load_kube_config(config_file=environment.get("KUBECONFIG"), client_configuration=configuration)
-    configuration.connection_pool_maxsize = _CONNECTIONS
+    configuration.connection_pool_maxsize = _CONNECTIONS + watches
     configuration.retries = False
+    # Otherwise aiohttp looks for proxies and a netrc file at each request, in a thread.
+    settings: Any = configuration
+    settings.client_session_kwargs = {"trust_env": False}
+    settings.proxy = settings.proxy or proxy_for(settings.host)
     return Api(ApiClient(configuration), allowed)
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for this address: HTTPS_PROXY, HTTP_PROXY, but not for those of NO_PROXY."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
 
 
 class Api:
@@ -93,28 +113,73 @@ class Api:
         """One object."""
         return await self._ask("GET", kind.path(namespace, name))
 
-    async def list(self, kind: Kind, namespace: str, labels: str, *, cached: bool = False) -> Sequence[Json]:
-        """Objects by label selector, with their apiVersion and kind. `cached`: as the server remembers them, cheap
-        and perhaps a moment old.
-        """
-        query = {"labelSelector": labels} | ({"resourceVersion": "0"} if cached else {})
-        answer = await self._ask("GET", kind.path(namespace), query)
+    async def list(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Json], str]:
+        """The objects by label selector as they are now, with their apiVersion and kind, and the list's version."""
+        answer = await self._ask("GET", kind.path(namespace), {"labelSelector": labels})
         named = {"apiVersion": kind.api_version, "kind": kind.name}
-        return [named | dict(item) for item in answer.get("items") or ()]
+        return [named | dict(item) for item in answer.get("items") or ()], str(answer["metadata"]["resourceVersion"])
 
-    async def versions(self, kind: Kind, namespace: str | None, labels: str) -> Sequence[Json]:
-        """The metadata of all objects of a namespace, or of the cluster, as the server remembers them."""
-        query = {"resourceVersion": "0"} | ({"labelSelector": labels} if labels else {})
-        answer = await self._ask("GET", kind.path(namespace), query, accept=_METADATA_LIST)
-        return [item["metadata"] for item in answer.get("items") or ()]
+    async def pages(
+        self, kind: Kind, namespace: str | None, labels: str, *, metadata_only: bool = False
+    ) -> AsyncIterator[tuple[Sequence[Json], str]]:
+        """All objects of a namespace, or of the cluster, page by page, each with the version of the whole list.
+
+        NotThere: the list took so long that the server does not know its version any more.
+        """
+        query = {"limit": str(_PAGE)} | ({"labelSelector": labels} if labels else {})
+        accept = _METADATA_LIST if metadata_only else "application/json"
+        while True:
+            answer = await self._ask("GET", kind.path(namespace), query, accept=accept)
+            metadata = answer["metadata"]
+            yield answer.get("items") or (), str(metadata["resourceVersion"])
+            if not metadata.get("continue"):
+                return
+            query["continue"] = metadata["continue"]
+
+    async def watch(
+        self, kind: Kind, namespace: str | None, labels: str, since: str, *, metadata_only: bool
+    ) -> AsyncIterator[Json]:
+        """Each change after the version `since` as {type, object}, until the server ends the stream.
+
+        NotThere: the server does not know that version any more; list again. TryLater: also when the stream is silent.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "labelSelector": labels,
+            "resourceVersion": since,
+            "timeoutSeconds": str(_SERVER_TIMEOUT),
+        }
+        asked = f"WATCH {kind.path(namespace)}"
+        timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT, sock_read=_SILENCE)
+        accept = _METADATA if metadata_only else "application/json"
+        try:
+            response = await self._send("GET", kind.path(namespace), query, None, accept, "application/json", timeout)
+            async with response.response as stream:
+                if stream.status >= HTTPStatus.BAD_REQUEST:
+                    raise _error(asked, stream.status, stream.headers.get("Retry-After"), await stream.read())
+                async for line in stream.content:
+                    event = orjson.loads(line)
+                    if event["type"] == "ERROR":
+                        raise _error(
+                            asked, int(event["object"].get("code") or 500), None, orjson.dumps(event["object"])
+                        )
+                    yield event
+        except (aiohttp.ClientError, TimeoutError, ssl.SSLError, OSError, ValueError) as error:
+            raise TryLater(f"{asked}: the stream broke off ({str(error) or type(error).__name__})") from error
 
     async def create(self, kind: Kind, obj: Json, *, election: bool = False) -> Json:
         """A new object. Conflict: there is one of this name."""
         path = kind.path(obj["metadata"]["namespace"])
         return await self._write("POST", path, obj, {"fieldManager": MANAGED_BY}, election=election)
 
-    async def apply(self, kind: Kind, obj: Json) -> Json:
-        """Server-side apply with force: the fields given become as given, whoever set them before."""
+    async def apply(self, kind: Kind, obj: Json, *, new: bool = False) -> Json:
+        """Server-side apply with force: the fields given become as given, whoever set them before.
+
+        `new`: only if there is no object of this name. Conflict: there is one.
+        """
+        if new:
+            obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": _NEW}}
         path = kind.path(obj["metadata"]["namespace"], obj["metadata"]["name"])
         return await self._write("PATCH", path, obj, {"fieldManager": MANAGED_BY, "force": "true"}, _APPLY)
 
@@ -170,17 +235,10 @@ class Api:
         content: str = "application/json",
     ) -> Json:
         asked = f"{method} {path}"
-        headers = {"Accept": accept, "Content-Type": content}
+        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
         try:
-            _, url, headers, _, _ = await self._client.param_serialize(
-                method, path, header_params=headers, auth_settings=["BearerToken"]
-            )
-            if query:
-                url += f"?{urlencode(query)}"
             async with asyncio.timeout(_TIMEOUT):
-                response: Any = await self._client.call_api(
-                    method, url, headers, body, _request_timeout=aiohttp.ClientTimeout(total=_TIMEOUT)
-                )
+                response = await self._send(method, path, query, body, accept, content, timeout)
                 data = await response.read()
         except (aiohttp.ClientError, TimeoutError, ssl.SSLError, OSError) as error:
             reason = str(error) or type(error).__name__
@@ -191,6 +249,24 @@ class Api:
             return cast(Json, orjson.loads(data))
         except orjson.JSONDecodeError as error:
             raise TryLater(f"{asked}: the answer is not JSON ({error}); something stands before the server") from error
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Json | None,
+        accept: str,
+        content: str,
+        timeout: aiohttp.ClientTimeout,
+    ) -> Any:
+        headers = {"Accept": accept, "Content-Type": content}
+        _, url, headers, _, _ = await self._client.param_serialize(
+            method, path, header_params=headers, auth_settings=["BearerToken"]
+        )
+        if query:
+            url += f"?{urlencode(query)}"
+        return await self._client.call_api(method, url, headers, body, _request_timeout=timeout)
 
 
 def _error(asked: str, status: int, retry_after: str | None, data: bytes) -> ApiError:

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 
 from streams_operator.api import Api, Conflict, NotThere, Refused
+from streams_operator.cache import Cache
 from streams_operator.events import Events
 from streams_operator.kinds import APPLICATION, POD, Kind, kind_of
-from streams_operator.lists import Lists
 from streams_operator.model import Happening, Json, Observed, Plan, Removal, Telling
 from streams_operator.names import ANNOTATION_SHUTDOWN, FINALIZER
 from streams_operator.readings import without_nones
@@ -20,9 +20,9 @@ _LOGGER = logging.getLogger("streams_operator.apply")
 class Applier:
     """Writes to the API server. A plan that was carried out in part is no harm: the next round sees what there is."""
 
-    def __init__(self, api: Api, lists: Lists, events: Events) -> None:
+    def __init__(self, api: Api, cache: Cache, events: Events) -> None:
         self._api = api
-        self._lists = lists
+        self._cache = cache
         self._events = events
         self._refusals: dict[Key, dict[str, str]] = {}
 
@@ -83,8 +83,12 @@ class Applier:
 
     async def _finalizers(self, resource: Json, finalizers: list[str]) -> Json:
         metadata = resource["metadata"]
+        key = Key(metadata["namespace"], metadata["name"])
         change = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
-        return await self._api.merge(APPLICATION, metadata["namespace"], metadata["name"], change)
+        with self._cache.writing(APPLICATION, key, key.name):
+            written = await self._api.merge(APPLICATION, key.namespace, key.name, change)
+            self._cache.wrote(APPLICATION, key, written)
+        return written
 
     async def _status(self, resource: Json, plan: Plan) -> Json:
         """Conflict: the resource was changed since it was looked at, so the decision may be another one now."""
@@ -93,19 +97,36 @@ class Applier:
         status = without_nones(plan.status)
         if status == resource.get("status"):
             return resource
-        return await self._api.replace(APPLICATION, {**resource, "status": status}, "status")
+        key = Key(resource["metadata"]["namespace"], resource["metadata"]["name"])
+        with self._cache.writing(APPLICATION, key, key.name):
+            try:
+                written = await self._api.replace(APPLICATION, {**resource, "status": status}, "status")
+            except Conflict:
+                # The watch may be late.
+                self._cache.doubt(key, APPLICATION)
+                raise
+            self._cache.wrote(APPLICATION, key, written)
+        return written
 
     async def _apply(self, key: Key, observed: Observed, desired: Json) -> None:
-        kind = kind_of(desired["kind"])
-        self._lists.doubt(key, kind.name)
-        if kind is POD and desired["metadata"]["name"] not in {pod.name for pod in observed.pods}:
-            # Created, never applied: a pod of this name that came meanwhile is not to be touched.
-            await self._api.create(kind, desired)
-        else:
-            if (kind.name, desired["metadata"]["name"]) not in observed.objects:
-                await self._refuse_anothers(kind, desired, observed.resource["metadata"]["uid"])
-            await self._api.apply(kind, desired)
-        _LOGGER.debug("applied %s %s", kind.name, desired["metadata"]["name"])
+        kind, name = kind_of(desired["kind"]), desired["metadata"]["name"]
+        with self._cache.writing(kind, key, name):
+            if kind is POD and name not in {pod.name for pod in observed.pods}:
+                # Created, never applied: a pod of this name that came meanwhile is not to be touched.
+                written = await self._api.create(kind, desired)
+            elif kind is POD or (kind.name, name) in observed.objects:
+                written = await self._api.apply(kind, desired)
+            else:
+                written = await self._new(kind, desired, observed.resource["metadata"]["uid"])
+            self._cache.wrote(kind, key, written)
+        _LOGGER.debug("applied %s %s", kind.name, name)
+
+    async def _new(self, kind: Kind, desired: Json, owner: str) -> Json:
+        try:
+            return await self._api.apply(kind, desired, new=True)
+        except Conflict:
+            await self._refuse_anothers(kind, desired, owner)
+            return await self._api.apply(kind, desired)
 
     async def _refuse_anothers(self, kind: Kind, desired: Json, owner: str) -> None:
         """An object of this name without our label may be somebody's: a Service `kafka`, say. It is not taken over."""
@@ -125,17 +146,19 @@ class Applier:
         annotations = {ANNOTATION_SHUTDOWN: telling.words}
         change = {"metadata": {"uid": telling.uid, "annotations": annotations}}
         try:
-            await self._api.merge(POD, key.namespace, telling.pod, change)
+            with self._cache.writing(POD, key, telling.pod):
+                self._cache.wrote(POD, key, await self._api.merge(POD, key.namespace, telling.pod, change))
         except NotThere:
+            self._cache.doubt(key, POD)
             _LOGGER.debug("Pod %s had gone already", telling.pod)
 
     async def _remove(self, key: Key, removal: Removal) -> None:
         kind = kind_of(removal.kind)
-        self._lists.doubt(key, kind.name)
         try:
             await self._api.delete(kind, key.namespace, removal.name, removal.uid, force=removal.force)
             _LOGGER.debug("removed %s %s", removal.kind, removal.name)
         except NotThere:
+            self._cache.doubt(key, kind)
             _LOGGER.debug("%s %s had gone already", removal.kind, removal.name)
 
 

@@ -1,4 +1,4 @@
-"""kopf's part: it watches, in a thread and an event loop of its own, and each event only wakes a resource.
+"""kopf's part: it watches the resources, in a thread and an event loop of its own, and each event only wakes one.
 
 No handler here returns anything or keeps anything on an object; kopf writes nothing.
 """
@@ -14,16 +14,16 @@ from typing import Any
 
 import kopf
 
-from streams_operator.kinds import APPLICATION, WATCHED, Kind
+from streams_operator.kinds import APPLICATION, Kind
 from streams_operator.model import Json
-from streams_operator.names import LABEL_APPLICATION
 
 _LOGGER = logging.getLogger("streams_operator.handlers")
 
 _SERVER_TIMEOUT = 300  # whole seconds until the server ends a watch, and the next one takes over
 _CONNECT_TIMEOUT = 10.0
 _SILENCE = 75.0  # seconds without even a bookmark, which come every minute, after which a stream is dead
-_WORKERS = 64
+_PAGE = 100  # resources in one answer: kopf keeps a whole one as Python's dicts
+_IDLE = 0.05  # seconds after which kopf lets go of a resource's last version, of which it holds all until then
 _AGAIN = 2.0  # seconds until kopf is started again, should it have ended
 _GUARD = 0.5  # seconds between two looks at the watches
 _WATCH = "watcher for "
@@ -31,8 +31,8 @@ _WATCH = "watcher for "
 _END = 8.0  # seconds after which what is left of kopf is told to end once more; it waits 5 before it tells its tasks
 _STOP = 12.0  # seconds that its end may take
 
-Told = Callable[[Kind, Json, bool], None]
-"""Called with the kind, the object's metadata, and whether it has gone; in kopf's thread."""
+Told = Callable[[Kind, Json, bool, Json], None]
+"""Called with the kind, the metadata, whether it has gone, and the whole resource; in kopf's thread."""
 
 
 class _Patience(Iterable[float]):
@@ -43,7 +43,7 @@ class _Patience(Iterable[float]):
 
 
 class Watches:
-    """kopf in a thread. It watches the operator's kinds in the given namespaces, or in all."""
+    """kopf in a thread. It watches the resources of the given namespaces, or of all."""
 
     def __init__(self, namespaces: Sequence[str], told: Told) -> None:
         self._namespaces = namespaces
@@ -129,16 +129,20 @@ def _watches() -> set[asyncio.Task[Any]]:
 def _registry(told: Told) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry)(kopf.login_via_client)
-    for kind in WATCHED:
-        kopf.on.event(group=kind.group, version=kind.version, plural=kind.plural, id=kind.plural, registry=registry)(
-            _handler(kind, told)
-        )
+    kopf.on.event(
+        group=APPLICATION.group,
+        version=APPLICATION.version,
+        plural=APPLICATION.plural,
+        id=APPLICATION.plural,
+        registry=registry,
+    )(_handler(told))
     return registry
 
 
-def _handler(kind: Kind, told: Told) -> Callable[..., Any]:
+def _handler(told: Told) -> Callable[..., Any]:
     async def seen(event: Any, **_: Any) -> None:
-        told(kind, event["object"]["metadata"], event["type"] == "DELETED")
+        found = event["object"]
+        told(APPLICATION, found["metadata"], event["type"] == "DELETED", found)
 
     return seen
 
@@ -154,9 +158,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 60.0
     settings.networking.connect_timeout = _CONNECT_TIMEOUT
     settings.networking.error_backoffs = _Patience()
-    settings.queueing.worker_limit = _WORKERS
-    settings.queueing.idle_timeout = 1.0
-    for kind in WATCHED:
-        if kind is not APPLICATION:
-            settings.watching.label_selectors[kind.group, kind.version, kind.plural] = LABEL_APPLICATION
+    settings.watching.chunk_size = _PAGE
+    settings.queueing.worker_limit = None
+    settings.queueing.idle_timeout = _IDLE
     return settings

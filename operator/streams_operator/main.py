@@ -8,29 +8,32 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 
 from streams_operator import health
 from streams_operator.accounts import Accounts
 from streams_operator.api import Api, connect
 from streams_operator.brokers import Brokers, Seen
+from streams_operator.cache import Cache
 from streams_operator.events import Events
 from streams_operator.handlers import Watches
-from streams_operator.kinds import APPLICATION, Kind
+from streams_operator.kinds import APPLICATION, WATCHED, Kind
 from streams_operator.lease import Lease
-from streams_operator.lists import Lists
 from streams_operator.metrics import Metrics
 from streams_operator.model import Json, KafkaWork
 from streams_operator.observe import World
 from streams_operator.readings import Readings
 from streams_operator.reconcile import Reconciler
+from streams_operator.reflector import Reflectors
 from streams_operator.settings import Settings
 from streams_operator.wake import Key, Wakes
 from streams_operator.watched import Watched, owner
 from streams_operator.webhook import certificate, webhook
 
 _LOGGER = logging.getLogger("streams_operator")
+_SOON = 0.05  # seconds from a change of a resource to its round: what one command writes at once is looked at once
+_FIRST_LISTS = 10.0  # seconds that a new leader waits for them, so that a watch that is refused does not keep it
 _FINISH = 10.0  # seconds that rounds under way have when the process is told to end
 
 
@@ -50,9 +53,14 @@ class Operator:
         """
         settings = self._settings
         async with AsyncExitStack() as stack:
-            api = await connect(self._environment, allowed=lambda: self._lease is not None and self._lease.held)
+            streams = len(WATCHED) * max(1, len(settings.namespaces))
+            api = await connect(
+                self._environment, lambda: self._lease is not None and self._lease.held, watches=streams
+            )
             stack.push_async_callback(api.close)
-            lease = self._lease = Lease(api, settings.lease_namespace, settings.lease_name, self._identity)
+            lease = self._lease = Lease(
+                api, settings.lease_namespace, settings.shard.lease(settings.lease_name), self._identity
+            )
             parts = _Parts(api, settings, lease, self._identity)
             stack.push_async_callback(parts.accounts.close)
             stack.callback(parts.readings.close)
@@ -60,7 +68,7 @@ class Operator:
             parts.watches.start()
             stack.push_async_callback(asyncio.to_thread, parts.watches.stop)
             async with asyncio.TaskGroup() as group:
-                running = [group.create_task(work) for work in (parts.watched.run(), parts.lead())]
+                running = [group.create_task(work) for work in parts.running()]
                 election = group.create_task(lease.run())
                 _LOGGER.info("the operator has started", extra={"identity": self._identity})
                 await stop.wait()
@@ -78,7 +86,9 @@ class Operator:
             lambda: None if parts.watched.alive else "a watch does not bring what happens",
             lambda: None if parts.wakes.turning else "rounds do not end",
         ]
-        ready: list[health.Check] = [lambda: None if parts.watched.begun else "the watches have not begun"]
+        ready: list[health.Check] = [
+            lambda: None if parts.watched.begun and parts.reflectors.synced.is_set() else "the watches have not begun"
+        ]
         port = await health.serve(stack, health.probes(alive, ready), settings.health_port)
         _LOGGER.info("probes at port %d", port)
         port = await health.serve(stack, health.metrics(parts.metrics.registry), settings.metrics_port)
@@ -94,62 +104,80 @@ class _Parts:
 
     def __init__(self, api: Api, settings: Settings, lease: Lease, identity: str) -> None:
         self._lease = lease
-        self.lists = Lists(api)
+        self.cache = Cache(api, self._news)
         self.events = Events(api, identity.split("_", maxsplit=1)[0])
         self.accounts = Accounts(self._wake)
         self.brokers = Brokers(self._answered)
         self.metrics = Metrics(lambda: self.wakes.length, lambda: lease.held)
         self.readings = Readings()
-        world = World(api, self.lists, self.brokers, self.accounts, self.readings, settings.defaults)
+        world = World(api, self.cache, self.brokers, self.accounts, self.readings, settings.defaults)
         self.reconciler = Reconciler(world, self.events, self.metrics)
         self.wakes = Wakes(self.reconciler.round, counted=self.metrics.round)
         self.watches = Watches(settings.namespaces, self._told_from(asyncio.get_running_loop()))
-        self.watched = Watched(api, settings.namespaces, self._missed, self.watches.restart)
+        self.reflectors = Reflectors(api, settings.namespaces, self._told, self.cache)
+        self.watched = Watched(api, settings.namespaces, self._missed, self._watch_anew, shard=settings.shard)
+        self._shard = settings.shard
         self._leading = False
+
+    def running(self) -> Iterable[Coroutine[None, None, None]]:
+        """What goes on for as long as the process does."""
+        return self.watched.run(), self.reflectors.run(), self.lead()
 
     async def lead(self) -> None:
         """Act while this replica is the leader, stand by while it is not; for ever."""
         while True:
             await self._lease.wait(held=True)
             self._leading = True
-            for key in self.watched.keys:
-                self._wake(key)
             try:
-                await self._lease.during(self.wakes.run())
+                await self._lease.during(self._rounds())
             finally:
                 self._leading = False
-                # What another leader does meanwhile is not known here; all is looked at afresh.
-                for each in (self.wakes, self.brokers, self.lists, self.events, self.metrics):
+                # The watches go on; what else another leader does meanwhile is not known here.
+                for each in (self.wakes, self.brokers, self.events, self.metrics):
                     each.clear()
 
-    def _told_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[Kind, Json, bool], None]:
+    async def _rounds(self) -> None:
+        # Rounds that come before the first lists are asked for each on its own.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_LISTS):
+                await self.reflectors.synced.wait()
+        for key in self.watched.keys:
+            self._wake(key)
+        await self.wakes.run()
+
+    def _told_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[Kind, Json, bool, Json], None]:
         """For the watches' thread: takes their news into this loop."""
 
-        def told(kind: Kind, metadata: Json, gone: bool) -> None:
+        def told(kind: Kind, metadata: Json, gone: bool, whole: Json) -> None:
             with suppress(RuntimeError):  # the loop has ended, and with it the interest
-                loop.call_soon_threadsafe(self._told, kind, metadata, gone)
+                loop.call_soon_threadsafe(self._told, kind, metadata, gone, whole)
 
         return told
 
-    def _told(self, kind: Kind, metadata: Json, gone: bool) -> None:
+    def _told(self, kind: Kind, metadata: Json, gone: bool, whole: Json | None) -> None:
         key = owner(kind, metadata)
-        if key is None:
-            return
-        self.watched.tell(kind, metadata, key, gone)
-        self.lists.doubt(key, kind.name)
-        self._wake(key, urgent=kind is APPLICATION)
+        if key is not None and self._shard.has(key.namespace):
+            self.watched.tell(kind, metadata, key, gone)
+            self.cache.tell(kind, key, metadata, gone, whole)
+
+    def _news(self, kind: Kind, key: Key) -> None:
+        self._wake(key, _SOON if kind is APPLICATION else None, urgent=kind is APPLICATION)
 
     def _missed(self, kind: Kind, key: Key) -> None:
-        self.lists.doubt(key, kind.name)
+        self.cache.doubt(key, kind)
         self._wake(key)
+
+    def _watch_anew(self) -> None:
+        self.watches.restart()
+        self.reflectors.restart()
 
     def _answered(self, key: Key, work: KafkaWork, seen: Seen) -> None:
         self.reconciler.answered(work, seen)
-        self._wake(key)
+        self._wake(key, 0.0)
 
-    def _wake(self, key: Key, *, urgent: bool = False) -> None:
+    def _wake(self, key: Key, after: float | None = None, *, urgent: bool = False) -> None:
         if self._leading:
-            self.wakes.wake(key, urgent=urgent)
+            self.wakes.wake(key, after, urgent=urgent)
 
 
 async def operate(settings: Settings) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter as Count
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -57,9 +59,10 @@ class Metrics:
         """An explicit init() has come to its end."""
         self._inits.labels(result).inc()
 
-    def application(self, key: Key, status: Json | None, pods: Sequence[PodSeen]) -> None:
-        """An application as it was last looked at."""
-        self._applications.seen[key] = (status or {}, Count(pod.state or "UNKNOWN" for pod in pods))
+    def application(self, key: Key, status: Json | None, pods: Sequence[PodSeen], lag: int | None) -> None:
+        """An application as it was last looked at; `lag` is exact, unlike the one in its status."""
+        states = Count(pod.state or "UNKNOWN" for pod in pods)
+        self._applications.seen[key] = _Shown.of(status or {}, states, lag)
 
     def forget(self, key: Key) -> None:
         """The resource has gone."""
@@ -70,11 +73,34 @@ class Metrics:
         self._applications.seen.clear()
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown of one application, and no more: there may be thousands."""
+
+    state: str
+    pods: Mapping[str, int]
+    lag: int | None
+    records_left: int | None
+    conditions: tuple[tuple[str, str], ...]  # those that are True: type, reason
+
+    @classmethod
+    def of(cls, status: Json, pods: Mapping[str, int], lag: int | None) -> _Shown:
+        left = (status.get("restoration") or {}).get("recordsLeft")
+        true = [each for each in status.get("conditions") or () if each["status"] == "True"]
+        return cls(
+            state=sys.intern(str(status.get("state") or "")),
+            pods=pods,
+            lag=lag,
+            records_left=left if isinstance(left, int) else None,
+            conditions=tuple((sys.intern(each["type"]), sys.intern(each["reason"])) for each in true),
+        )
+
+
 class _Applications(Collector):
     """Made anew at each scrape, so that nothing of an application that has gone stays behind."""
 
     def __init__(self) -> None:
-        self.seen: dict[Key, tuple[Json, Count[str]]] = {}
+        self.seen: dict[Key, _Shown] = {}
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of all applications."""
@@ -96,17 +122,15 @@ class _Applications(Collector):
             "1 for each condition that is True, with its reason.",
             labels=[*names, "condition", "reason"],
         )
-        for key, (status, by_state) in list(self.seen.items()):
-            for each in status.get("conditions") or ():
-                if each["status"] == "True":
-                    condition.add_metric([*key, each["type"], each["reason"]], 1)
-            if status.get("state"):
-                state.add_metric([*key, str(status["state"])], 1)
-            for pod_state, number in by_state.items():
+        for key, shown in list(self.seen.items()):
+            for name, reason in shown.conditions:
+                condition.add_metric([*key, name, reason], 1)
+            if shown.state:
+                state.add_metric([*key, shown.state], 1)
+            for pod_state, number in shown.pods.items():
                 pods.add_metric([*key, pod_state], number)
-            if isinstance(status.get("lag"), int):
-                lag.add_metric(key, status["lag"])
-            restoration = status.get("restoration") or {}
-            if isinstance(restoration.get("recordsLeft"), int):
-                left.add_metric(key, restoration["recordsLeft"])
+            if shown.lag is not None:
+                lag.add_metric(key, shown.lag)
+            if shown.records_left is not None:
+                left.add_metric(key, shown.records_left)
         yield from (state, pods, lag, left, condition)

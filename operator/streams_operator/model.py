@@ -201,3 +201,4 @@ class Plan:
     kafka: KafkaWork | None = None
     events: Sequence[Happening] = ()
     again_in: float | None = None
+    lag: int | None = None  # exact, for metrics; the status shows it more coarsely

@@ -1,4 +1,4 @@
-"""Resources as they are read: small ones in the loop, each time anew; large ones beside it, once a generation.
+"""Resources as they are read, once a generation: small ones in the loop, large ones beside it.
 
 A specification of a megabyte takes seconds to read. Whoever writes it must not keep the loop, and with it the lease and
 everybody else's resources, waiting for that long.
@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import orjson
@@ -20,17 +21,20 @@ from streams_runtime.api import Reading, read_application
 from streams_runtime.api.limits import DEEPEST
 
 T = TypeVar("T")
+_Known = tuple[str, int, Reading]  # with uid and generation
 SMALL = 16 << 10
 """Bytes of JSON that are read in the loop: some hundredths of a second. Applications of fifty steps are smaller."""
 _KEPT = 64  # readings of large resources; one takes some ten times the memory of its JSON
+_SMALL_KEPT = 1500  # of small ones, of 12 KiB each or so; a round of one whose reading is kept takes half the time
 
 
 class Readings:
-    """The last readings of large resources. All methods belong to the event loop's thread."""
+    """The last readings of resources. All methods belong to the event loop's thread."""
 
     def __init__(self, read: Callable[[Json], Reading] | None = None) -> None:
         self._read = read or read_resource
-        self._kept: OrderedDict[Key, tuple[str, int, Reading]] = OrderedDict()  # with uid and generation
+        self._kept: OrderedDict[Key, _Known] = OrderedDict()
+        self._small: OrderedDict[Key, _Known] = OrderedDict()
         # One thread: large resources wait for each other, and share one processor with the loop at most.
         self._beside = ThreadPoolExecutor(1, "readings")
 
@@ -40,18 +44,20 @@ class Readings:
 
     async def of(self, key: Key, resource: Json) -> Reading:
         """The resource as it is read, or what is wrong with it."""
-        if is_small(resource):
-            self.forget(key)
-            return self._read(resource)
         metadata = resource["metadata"]
-        uid, generation = str(metadata["uid"]), int(metadata.get("generation", 0))
-        known = self._kept.get(key)
-        if known is None or known[:2] != (uid, generation):
-            known = uid, generation, await self._in_thread(self._read, resource)
-            self._kept[key] = known
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
+        version = str(metadata["uid"]), int(metadata.get("generation", 0))
+        small = is_small(resource)
+        kept, others, most = (self._small, self._kept, _SMALL_KEPT) if small else (self._kept, self._small, _KEPT)
+        others.pop(key, None)
+        known = kept.get(key)
+        if known is None or known[:2] != version:
+            reading = self._read(resource) if small else await self._in_thread(self._read, resource)
+            # Without the document itself, which the cache has.
+            known = *version, replace(reading, document={}, sql=(), kafka=None)
+            kept[key] = known
+            if len(kept) > most:
+                kept.popitem(last=False)
+        kept.move_to_end(key)
         return known[2]
 
     async def beside(self, resource: Json, function: Callable[..., T], *arguments: Any) -> T:
@@ -63,6 +69,7 @@ class Readings:
     def forget(self, key: Key) -> None:
         """The resource has gone."""
         self._kept.pop(key, None)
+        self._small.pop(key, None)
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._beside, function, *arguments)

@@ -22,6 +22,7 @@ from streams_operator.wake import Again, Key
 
 _LOGGER = logging.getLogger("streams_operator.reconcile")
 _LONGEST = 120.0  # seconds of a round; each request in it has its own, shorter limit
+_AFTER_WRITING = 5.0  # seconds from a write to a look at what came of it, unless the watches tell sooner
 _REFUSED_AGAIN = 15.0  # seconds until a refused request is tried again: a quota or a policy has to change first
 
 
@@ -39,7 +40,7 @@ class Reconciler:
         self._api: Api = world.api
         self._events = events
         self._metrics = metrics
-        self._applier = Applier(world.api, world.lists, events)
+        self._applier = Applier(world.api, world.cache, events)
         self._decide = decide
 
     async def round(self, key: Key) -> float | None:
@@ -62,7 +63,7 @@ class Reconciler:
     def forget(self, key: Key) -> None:
         """The resource has gone."""
         world = self._world
-        parts = (world.lists, world.brokers, world.accounts, world.readings, self._applier, self._events, self._metrics)
+        parts = (world.cache, world.brokers, world.accounts, world.readings, self._applier, self._events, self._metrics)
         for each in parts:
             each.forget(key)
 
@@ -71,18 +72,26 @@ class Reconciler:
         if observed is None:
             self.forget(key)
             return None
-        observed = replace(observed, refusals=self._applier.refusals(key))
-        decided = self._decide(observed)
+        observed, decided = self._decided(key, observed)
+        if cannot_be_undone(decided) and await self._world.cache.refresh(key):
+            observed = await self._world.observe(key)
+            if observed is None:
+                raise Again(f"{key} has gone meanwhile", expected=True)
+            observed, decided = self._decided(key, observed)
         _LOGGER.debug("%s: %s", key, decided)
         status = decided.status if decided.status is not None else observed.resource.get("status")
-        self._metrics.application(key, status, observed.pods)
+        self._metrics.application(key, status, observed.pods, decided.lag)
         refused = await self._applier.carry_out(key, observed, decided)
         if decided.kafka is not None:
             await self._ask_brokers(key, observed, decided.kafka)
         await self._applier.let_go(observed, decided)
         if refused is not None:
             raise refused
-        return decided.again_in
+        return look_again(decided)
+
+    def _decided(self, key: Key, observed: Observed) -> tuple[Observed, Plan]:
+        observed = replace(observed, refusals=self._applier.refusals(key))
+        return observed, self._decide(observed)
 
     async def _ask_brokers(self, key: Key, observed: Observed, work: KafkaWork) -> None:
         application, uid = observed.application, observed.resource["metadata"]["uid"]
@@ -102,6 +111,26 @@ class Reconciler:
                 self._world.brokers.refuse(key, uid, application, "KafkaSecret", message)
                 return
         self._world.brokers.ask(key, uid, application, secret, work)
+
+
+def look_again(decided: Plan) -> float | None:
+    """Seconds until the next look: the plan's, and soon after a write, which is no event of its own.
+
+    What was decided may ask for more, and a write may have come to nothing without an error.
+    """
+    if decided.status is None and not (decided.apply or decided.remove or decided.tell):
+        return decided.again_in
+    return _AFTER_WRITING if decided.again_in is None else min(decided.again_in, _AFTER_WRITING)
+
+
+def cannot_be_undone(decided: Plan) -> bool:
+    """Whether a plan may only be carried out if it rests on what the API server has now.
+
+    The rest may go by the watches: a status is guarded by the resource's version, parts are applied anew, and a pod is
+    only created where there is none of its name, after the status that has it on record.
+    """
+    at_brokers = decided.kafka is not None and decided.kafka.kind in ("init", "delete")
+    return bool(decided.remove or decided.tell) or at_brokers or not decided.finalizer
 
 
 def properties(secret: Mapping[str, object]) -> dict[str, str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from streams_operator.model import Defaults
+from streams_operator.shards import Shard
 from streams_runtime.api.template_spec import ResourcesSpec
 
 PREFIX = "STREAMS_OPERATOR_"
@@ -19,6 +20,7 @@ _BY_THE_CLUSTER = "cluster"
 _YES_OR_NO = ("true", "false")
 _POLICIES = ("Always", "IfNotPresent", "Never")
 _HIGHEST_PORT = 65535
+_MOST_SHARDS = 64
 
 
 class SettingError(Exception):
@@ -33,6 +35,7 @@ class Settings:
     namespaces: tuple[str, ...] = ()  # empty: all
     lease_namespace: str = "default"
     lease_name: str = "streams-operator"
+    shard: Shard = field(default_factory=Shard)  # its share of the namespaces: all
     metrics_port: int = 8080
     health_port: int = 8081
     webhook_port: int | None = None  # None: no webhook
@@ -58,6 +61,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         namespaces=tuple(dict.fromkeys(values.text("NAMESPACES", "").replace(",", " ").split())),
         lease_namespace=namespace,
         lease_name=values.text("LEASE_NAME", "streams-operator"),
+        shard=values.shard("SHARD", "SHARDS"),
         metrics_port=values.port("METRICS_PORT", 8080),
         health_port=values.port("HEALTH_PORT", 8081),
         webhook_port=values.port("WEBHOOK_PORT", 0) if values.text("WEBHOOK_PORT", "") else None,
@@ -120,6 +124,16 @@ class _Values:
         if not value.isdecimal() or int(value) > _HIGHEST_PORT:
             raise SettingError(f"{PREFIX}{name} is {value!r}; give a port number")
         return int(value)
+
+    def shard(self, number: str, of: str) -> Shard:
+        many, which = self.text(of, "1"), self.text(number, "0")
+        if not many.isdecimal() or not 1 <= int(many) <= _MOST_SHARDS:
+            raise SettingError(f"{PREFIX}{of} is {many!r}; give a number from 1 to {_MOST_SHARDS}")
+        if int(many) > 1 and not self.text(number, ""):
+            raise SettingError(f"{PREFIX}{number} is not set though {PREFIX}{of} is; give a number from 0 on")
+        if not which.isdecimal() or int(which) >= int(many):
+            raise SettingError(f"{PREFIX}{number} is {which!r}; give a number from 0 to {int(many) - 1}")
+        return Shard(int(which), int(many))
 
     def certificate(self, name: str, port: str) -> Path | None:
         folder = self.text(name, "")

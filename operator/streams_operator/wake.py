@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,6 +59,34 @@ class _Turn:
     complaint: str = ""
 
 
+class FairQueue:
+    """Resources that are due: the first come first within a namespace, and the namespaces take turns.
+
+    So one resource is not behind a thousand of another team.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: OrderedDict[str, deque[Key]] = OrderedDict()
+        self._length = asyncio.Semaphore(0)
+
+    def put(self, key: Key) -> None:
+        """Take one in."""
+        self._namespaces.setdefault(key.namespace, deque()).append(key)
+        self._length.release()
+
+    async def get(self) -> Key:
+        """The next one, once there is one."""
+        await self._length.acquire()
+        namespace, keys = self._namespaces.popitem(last=False)
+        key = keys.popleft()
+        if keys:
+            self._namespaces[namespace] = keys
+        return key
+
+    def __len__(self) -> int:
+        return sum(map(len, self._namespaces.values()))
+
+
 class Wakes:
     """The queue. All methods belong to the event loop's thread."""
 
@@ -77,7 +106,7 @@ class Wakes:
         self._chance = chance
         self._counted = counted
         self._turns: dict[Key, _Turn] = {}
-        self._ready: asyncio.Queue[Key] = asyncio.Queue()
+        self._ready = FairQueue()
         self._running: dict[Key, float] = {}  # since when, by the loop's clock
         self._idle = asyncio.Event()
         self._ending = False
@@ -100,12 +129,12 @@ class Wakes:
             if turn.timer is not None:
                 turn.timer.cancel()
         self._turns.clear()
-        self._ready = asyncio.Queue()
+        self._ready = FairQueue()
 
     @property
     def length(self) -> int:
         """Resources that are due and wait for a free place."""
-        return self._ready.qsize()
+        return len(self._ready)
 
     @property
     def turning(self) -> bool:
@@ -140,7 +169,7 @@ class Wakes:
 
     def _is_due(self, key: Key, turn: _Turn) -> None:
         turn.due, turn.timer, turn.waiting = None, None, True
-        self._ready.put_nowait(key)
+        self._ready.put(key)
 
     async def _worker(self) -> None:
         while True:

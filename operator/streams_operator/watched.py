@@ -12,14 +12,18 @@ from streams_operator.api import Api, ApiError
 from streams_operator.kinds import APPLICATION, POD, Kind
 from streams_operator.model import Json
 from streams_operator.names import LABEL_APPLICATION
+from streams_operator.shards import Shard
 from streams_operator.wake import Key
 
 _LOGGER = logging.getLogger("streams_operator.watched")
 
 _LOOK = 20.0  # seconds between two comparisons
-_FIRST_LOOK = 1.0  # the same, until everything has come for the first time
+_MANY = 1000  # objects; of more the lists would take a noticeable share of a processor
+_FIRST_LOOK = 1.0  # the same at the start; doubled each time until everything has come for the first time
+_STALLED = 5.0  # seconds without any news after which a first list is not still on its way
 _PATIENCE = 30.0  # seconds for which one and the same change is unknown to the watch: it is dead, and begun anew
 _DEAD = 120.0  # the same: beginning anew has not helped
+_ALL = Shard()
 
 
 def owner(kind: Kind, metadata: Json) -> Key | None:
@@ -34,8 +38,9 @@ def owner(kind: Kind, metadata: Json) -> Key | None:
 class Watched:
     """Versions of resources and pods as the watches brought them. Belongs to the event loop's thread.
 
-    Costs two cheap lists of metadata every 20 s and writes nothing. A change that a watch has missed wakes its
-    application all the same; a watch that goes on missing is begun anew, and then makes `alive` False.
+    Costs two lists of metadata, page by page, every 20 s (a minute for 3,000 objects) and writes nothing. A change that
+    a watch has missed wakes its application all the same; a watch that goes on missing is begun anew, and then makes
+    `alive` False.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class Watched:
         look: float = _LOOK,
         patience: float = _PATIENCE,
         clock: Callable[[], float] = time.monotonic,
+        shard: Shard = _ALL,
     ) -> None:
         """`news`: called for each application of which something was missed; `renew` begins all watches anew."""
         self._api = api
@@ -57,8 +63,10 @@ class Watched:
         self._look = look
         self._patience = patience
         self._clock = clock
+        self._shard = shard
         self._versions: dict[str, dict[str, tuple[str, Key]]] = {APPLICATION.name: {}, POD.name: {}}
         self._missed: dict[tuple[str, str, str], float] = {}  # since when
+        self._told_at = dict.fromkeys(self._versions, clock())
         self.begun = False
         """Whether the watches have brought everything once."""
 
@@ -67,6 +75,7 @@ class Watched:
         versions = self._versions.get(kind.name)
         if versions is None:
             return
+        self._told_at[kind.name] = self._clock()
         if gone:
             versions.pop(metadata["uid"], None)
         else:
@@ -78,18 +87,29 @@ class Watched:
         return [key for _, key in self._versions[APPLICATION.name].values()]
 
     @property
+    def interval(self) -> float:
+        """Seconds between two comparisons: longer where there are more than a thousand objects to compare."""
+        return max(self._look, self._look * sum(map(len, self._versions.values())) / _MANY)
+
+    @property
     def alive(self) -> bool:
         """Whether the watches bring what happens."""
         return not self._longer_than(_DEAD)
 
     def _longer_than(self, seconds: float) -> bool:
         now = self._clock()
-        return any(now - since >= seconds for since in self._missed.values())
+        # While first lists come, what has not come yet is not missed.
+        return any(
+            now - (since if self.begun else max(since, self._told_at[kind])) >= seconds
+            for (kind, _, _), since in self._missed.items()
+        )
 
     async def run(self) -> None:
         """Compare, for ever."""
+        pause = _FIRST_LOOK
         while True:
-            await asyncio.sleep(self._look if self.begun else min(_FIRST_LOOK, self._look))
+            await asyncio.sleep(self.interval if self.begun else min(pause, self._look))
+            pause *= 2
             # A server that does not answer says nothing about the watches.
             with suppress(ApiError):
                 await self.compare()
@@ -102,9 +122,11 @@ class Watched:
             listed: dict[str, tuple[str, Key]] = {}
             labels = "" if kind is APPLICATION else LABEL_APPLICATION
             for namespace in self._namespaces:
-                for metadata in await self._api.versions(kind, namespace, labels):
-                    if key := owner(kind, metadata):
-                        listed[metadata["uid"]] = (metadata["resourceVersion"], key)
+                async for page, _ in self._api.pages(kind, namespace, labels, metadata_only=True):
+                    for metadata in (each["metadata"] for each in page):
+                        if (key := owner(kind, metadata)) and self._shard.has(key.namespace):
+                            listed[metadata["uid"]] = (metadata["resourceVersion"], key)
+            on_its_way = not self.begun and self._clock() - self._told_at[kind.name] < _STALLED
             now = self._versions[kind.name]
             for uid in before.keys() | listed.keys():
                 # What the watch brought during the list is newer than the list.
@@ -114,7 +136,8 @@ class Watched:
                 mark = (kind.name, uid, version)
                 missed[mark] = self._missed.get(mark, self._clock())
                 _LOGGER.debug("the watch of %s has not told of %s", kind.plural, mark)
-                self._news(kind, key)
+                if not on_its_way:
+                    self._news(kind, key)
                 if version == "gone":
                     # The stream began anew after the end of it; it will never be told.
                     now.pop(uid, None)

@@ -22,6 +22,8 @@ from waiting import eventually
 
 from streams_operator.plan.objects.access import role
 from streams_operator.plan.objects.identity import Identity
+from streams_operator.settings import read_settings
+from streams_operator.shards import Shard
 
 pytestmark = pytest.mark.cluster
 
@@ -105,6 +107,18 @@ def test_an_operator_of_namespaces_has_no_rights_in_the_others():
     assert of_kind(found, "Role", "streams-system-release-streams-operator")["rules"] == rules[2:]
 
 
+def test_each_shard_has_operators_that_may_renew_its_lease():
+    found = golden("sharded")
+    leases = next(rule for rule in of_kind(found, "Role", "election")["rules"] if "update" in rule["verbs"])
+    given = []
+    for each in (each for each in found if each["kind"] == "Deployment"):
+        container = each["spec"]["template"]["spec"]["containers"][0]
+        given.append(read_settings({variable["name"]: variable.get("value", "") for variable in container["env"]}))
+        assert each["spec"]["selector"]["matchLabels"].items() <= each["spec"]["template"]["metadata"]["labels"].items()
+    assert [each.shard for each in given] == [Shard(0, 2), Shard(1, 2)]
+    assert [each.shard.lease(each.lease_name) for each in given] == leases["resourceNames"]
+
+
 def test_no_rule_allows_everything():
     for values in SETS:
         for each in golden(values):
@@ -116,6 +130,8 @@ WRONG = {
     "replicas=two": "replicas",
     "replicas=-1": "replicas",
     "replica=2": "replica",
+    "operator.shards=0": "operator.shards",
+    "operator.shard=2": "operator",
     "log.level=LOUD": "log.level",
     "image.pullPolicy=Sometimes": "image.pullPolicy",
     "image.repository=": "image.repository",

@@ -135,7 +135,8 @@ def test_cut_and_refused_watches_are_begun_again(stage: Stage, faulty_api: Fault
 def test_watches_that_wait_for_the_server_when_another_one_ends_are_begun_again(
     stage: Stage, faulty_api: FaultyApi, tmp_path: Path
 ):
-    pods, others = f"/namespaces/{stage.namespace}/pods$", f"/namespaces/{stage.namespace}/(?!pods$)"
+    resources = f"/namespaces/{stage.namespace}/streamsapplications$"
+    others = f"/namespaces/{stage.namespace}/(?!streamsapplications$)"
     with operator(faulty_api.cluster, stage.namespace, tmp_path) as process:
         stage.apply(replicas=1)
         stage.reaches("RUNNING", "1/1")
@@ -145,9 +146,9 @@ def test_watches_that_wait_for_the_server_when_another_one_ends_are_begun_again(
         assert faulty_api.cut_watches(others) == len(WATCHED) - 1
         waiting = len(WATCHED) - 1
         eventually(lambda: len({each.path for each in faulty_api.seen("watch", others)}) == waiting, "they wait")
-        faulty_api.fail(410, verb="watch", path=pods)
-        assert faulty_api.cut_watches(pods) == 1
-        eventually(lambda: process.said("and all watches begin anew"), "the end of one ends them all")
+        faulty_api.fail(410, verb="watch", path=resources)
+        assert faulty_api.cut_watches(resources) == 1
+        eventually(lambda: process.said("and all watches begin anew"), "kopf begins anew")
         faulty_api.heal()
         eventually(lambda: faulty_api.watches(stage.namespace) >= len(WATCHED), "all watches are open again")
         assert process.process.poll() is None

@@ -37,7 +37,7 @@ def test_an_applied_resource_becomes_topics_objects_and_pods_and_shows_its_state
     columns = stage.cluster.kubectl("get", "streamsapps", f"--namespace={stage.namespace}").stdout.splitlines()
     assert columns[0].split() == ["NAME", "STATE", "READY", "TASKS", "RESTORING", "LAG", "SETUP", "AGE"]
     assert columns[1].split()[:4] == ["app", "RUNNING", "2/2", "2"]
-    eventually(lambda: ("PodCreated", "made app-0") in stage.events(), "the event of a pod")
+    eventually(lambda: ("PodsCreated", "made app-0, app-1") in stage.events(), "the event of a pod")
 
 
 @pytest.mark.usefixtures("running")

@@ -12,8 +12,8 @@ from waiting import eventually
 
 from streams_operator.api import NotThere, connect
 from streams_operator.kinds import POD
-from streams_operator.observe import pod_seen
 from streams_operator.plan.standing import STUCK_AFTER, stuck
+from streams_operator.pods import pod_seen
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 

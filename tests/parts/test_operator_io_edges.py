@@ -18,6 +18,7 @@ from streams_operator.model import Happening, InstanceAccount, PodSeen
 from streams_operator.names import LABEL_APPLICATION
 from streams_operator.reconcile import properties
 from streams_operator.settings import SettingError, read_settings
+from streams_operator.shards import Shard
 from streams_operator.wake import Key
 from streams_operator.watched import Watched, owner
 from streams_runtime.api.template_spec import ResourcesSpec
@@ -67,12 +68,38 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
         ("RESOURCES", "1Gi"),
         ("RESOURCES", '{"requests": {"memory": "much"}}'),
         ("WEBHOOK_PORT", "9443"),
+        ("SHARDS", "0"),
+        ("SHARDS", "many"),
+        ("SHARDS", "65"),
+        ("SHARD", "1"),
+        ("SHARD", "-1"),
     ],
 )
 def test_a_setting_that_can_not_be_used_is_named(name, value):
     given = {"STREAMS_OPERATOR_RUNTIME_IMAGE": "image:1", f"STREAMS_OPERATOR_{name}": value}
     with pytest.raises(SettingError, match=f"STREAMS_OPERATOR_{name}"):
         read_settings(given)
+
+
+def test_a_shard_needs_its_number():
+    given = {"STREAMS_OPERATOR_RUNTIME_IMAGE": "image:1", "STREAMS_OPERATOR_SHARDS": "4"}
+    with pytest.raises(SettingError, match="STREAMS_OPERATOR_SHARD is not set"):
+        read_settings(given)
+    assert read_settings({**given, "STREAMS_OPERATOR_SHARD": "3"}).shard == Shard(3, 4)
+
+
+def test_each_namespace_is_in_one_shard_and_stays_there():
+    namespaces = [f"team-{number}" for number in range(400)]
+    shares = [[name for name in namespaces if Shard(number, 4).has(name)] for number in range(4)]
+    assert sorted(name for share in shares for name in share) == sorted(namespaces)
+    assert all(70 < len(share) < 130 for share in shares)
+    # Another number here would have two replicas of different versions act for one namespace.
+    assert [number for number in range(4) if Shard(number, 4).has("shop")] == [1]
+    assert all(Shard().has(name) for name in namespaces)
+
+
+def test_a_shard_has_a_lease_of_its_own():
+    assert [Shard(1, 4).lease("operator"), Shard().lease("operator")] == ["operator-1", "operator"]
 
 
 @pytest.mark.parametrize(
@@ -219,8 +246,8 @@ class Lister:
     def __init__(self):
         self.listed = {APPLICATION.name: [], POD.name: []}
 
-    async def versions(self, kind, namespace, labels):
-        return self.listed[kind.name]
+    async def pages(self, kind, namespace, labels, *, metadata_only):
+        yield [{"metadata": each} for each in self.listed[kind.name]], "1"
 
 
 def metadata(uid, version, name="app"):
@@ -277,6 +304,44 @@ def test_a_missed_change_wakes_its_application_then_renews_the_watches_then_fail
     watching.watched.tell(POD, metadata("p", "9", "app-0"), KEY, gone=False)
     watching.compare(20)
     assert watching.watched.alive
+
+
+def test_many_objects_are_compared_less_often(watching):
+    assert watching.watched.interval == 20.0
+    for number in range(3000):
+        watching.watched.tell(POD, metadata(f"p{number}", "1", f"app-{number}"), KEY, gone=False)
+    assert watching.watched.interval == 60.0
+
+
+def test_a_first_list_that_is_still_coming_is_not_missed(watching):
+    listed = [metadata(f"p{number}", "1", f"app-{number}") for number in range(100)]
+    watching.server.listed[POD.name] = listed
+    for each in listed:
+        watching.watched.tell(POD, each, KEY, gone=False)
+        watching.compare(4)
+        assert (watching.missed, watching.renewed, watching.watched.alive) == ([], 0, True)
+    assert watching.watched.begun
+
+
+def test_a_first_list_that_has_stopped_coming_is_missed(watching):
+    watching.server.listed[POD.name] = [metadata("p", "1", "app-0")]
+    watching.compare(4)
+    assert watching.missed == []
+    watching.compare(4)
+    assert watching.missed == [("Pod", KEY)]
+    watching.compare(30)
+    assert watching.renewed == 1
+    watching.compare(120)
+    assert not watching.watched.alive
+
+
+def test_another_shard_s_objects_are_not_missed(watching):
+    other = 1 - next(number for number in range(2) if Shard(number, 2).has("ns"))
+    watching.watched._shard = Shard(other, 2)
+    watching.compare()
+    watching.server.listed[POD.name] = [metadata("p", "9", "app-0")]
+    watching.compare(20)
+    assert (watching.missed, watching.watched.begun) == ([], True)
 
 
 def test_an_end_that_no_watch_tells_any_more_is_noticed(watching):

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from streams_operator import names
-from streams_operator.observe import ordinal, pod_seen, seconds
+from streams_operator.names import ordinal
+from streams_operator.pods import pod_seen, seconds
 from streams_operator.readings import without_nones
 
 NAME = "app-1"

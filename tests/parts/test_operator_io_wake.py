@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from streams_operator.wake import Again, Key, Wakes
+from streams_operator.wake import Again, FairQueue, Key, Wakes
 
 A, B = Key("ns", "a"), Key("ns", "b")
 
@@ -197,3 +197,18 @@ def test_at_the_end_the_rounds_under_way_finish_and_no_other_begins():
         assert rounds == [A]
 
     run(scenario, act)
+
+
+def test_a_resource_is_not_behind_all_of_another_namespace():
+    async def scenario():
+        queue = FairQueue()
+        for number in range(100):
+            queue.put(Key("large", str(number)))
+        queue.put(Key("small", "one"))
+        assert len(queue) == 101
+        order = [await queue.get() for _ in range(101)]
+        assert order.index(Key("small", "one")) == 1
+        assert [key.name for key in order if key.namespace == "large"] == [str(number) for number in range(100)]
+        assert len(queue) == 0
+
+    asyncio.run(scenario())

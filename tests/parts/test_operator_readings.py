@@ -73,7 +73,7 @@ def test_the_loop_turns_while_a_large_resource_is_read() -> None:
     run(scenario)
 
 
-def test_a_large_resource_is_read_once_a_generation_and_a_small_one_each_time_in_the_loop() -> None:
+def test_resources_are_read_once_a_generation_and_small_ones_in_the_loop() -> None:
     reader = Reader()
 
     async def scenario(readings: Readings) -> None:
@@ -86,9 +86,12 @@ def test_a_large_resource_is_read_once_a_generation_and_a_small_one_each_time_in
         readings.forget(KEY)
         await readings.of(KEY, large(generation=2, uid="another-of-the-name"))
         assert len(reader.threads) == 4
-        for _ in range(2):
-            await readings.of(KEY, resource())
+        for generation in (1, 1, 2):
+            await readings.of(KEY, resource(generation=generation))
         assert reader.threads[4:] == [threading.main_thread()] * 2
+        readings.forget(KEY)
+        await readings.of(KEY, resource(generation=2))
+        assert len(reader.threads) == 7
 
     run(scenario, reader)
 

@@ -358,7 +358,7 @@ def test_the_secrets_of_queries_are_mounted_as_folders_that_are_renewed() -> Non
 
 
 def test_probes_speak_what_the_pod_answers_by_and_the_operator_sees_it() -> None:
-    from streams_operator.observe import pod_seen
+    from streams_operator.pods import pod_seen
 
     with_tls = {"queries": {"tls": {"secretRef": {"name": "orders-tls"}}}}
     for spec, scheme in (({}, None), (with_tls, "HTTPS")):

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from operator_cases import condition, digest_of, instance, observed, remembered, status_of, told
+from operator_cases import READY, condition, digest_of, instance, made, observed, remembered, status_of, told
 from operator_world import START, ready_topics, running
 
-from streams_operator.model import InstanceAccount, PodSeen
+from streams_operator.model import InstanceAccount, Plan, PodSeen, TopicsSeen
 from streams_operator.plan import plan
+from streams_operator.plan.status import shown_lag
 from streams_operator.plan.times import seconds_of, text_not_before, text_of
 
 NOW = digest_of()
@@ -125,6 +126,69 @@ def test_every_change_of_state_is_an_event_once() -> None:
     assert plan(observed(pods=[PODS[0], in_state(1, "REBALANCING")], status=moved.status)).events == ()
 
 
+def test_topics_that_are_there_from_the_beginning_are_no_event() -> None:
+    assert [each.reason for each in plan(observed()).events] == ["PodsCreated"]
+    missing = TopicsSeen(START, False, failure=("MissingSourceTopics", "orders is missing"))
+    before = status_of(observed(topics=missing))
+    assert "InternalTopicsReady" in told(plan(observed(status=before)))
+
+
+def new_one(age: float, **more: Any) -> Plan:
+    metadata = {"creationTimestamp": text_of(START - age)}
+    return plan(observed(metadata=metadata, topics=more.pop("topics", None), **more))
+
+
+def test_a_new_application_has_no_status_until_the_brokers_have_answered() -> None:
+    todo = new_one(5.0)
+    assert (todo.status, todo.events) == (None, ())
+    assert todo.kafka is not None
+    assert made(todo, "Service") == ["orders"]
+    assert todo.again_in == 55.0
+    assert new_one(5.0, topics=READY).status is not None
+
+
+def test_brokers_that_do_not_answer_keep_no_status_from_being_written() -> None:
+    status = new_one(60.0).status
+    assert status is not None
+    assert condition(status, "InternalTopicsReady")["reason"] == "NotChecked"
+
+
+def test_what_was_said_once_goes_on_being_said_while_the_brokers_are_asked() -> None:
+    before = status_of(observed())
+    assert new_one(5.0, status=before, spec={"replicas": 3}).status is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "lag", "shown"),
+    [
+        (None, 7, 7),
+        (1000, 1900, 1000),
+        (1000, 500, 1000),
+        (1000, 2001, 2001),
+        (1000, 499, 499),
+        (1000, 0, 0),
+        (0, 99, 0),
+        (0, 100, 100),
+        (True, 7, 7),
+    ],
+)
+def test_a_status_shows_a_lag_until_it_is_another_by_a_factor_of_two(before: Any, lag: int, shown: int) -> None:
+    assert shown_lag(before, lag) == shown
+
+
+def test_a_lag_that_moves_a_little_is_no_write_and_is_exact_in_the_plan() -> None:
+    def accounts(lag: int) -> dict[str, InstanceAccount]:
+        return {f"orders-{number}": InstanceAccount(("0_0",), lag=lag) for number in range(2)}
+
+    topics = ready_topics(START + 60)
+    before = remembered(*PODS, accounts=accounts(1000))
+    todo = plan(observed(pods=PODS, status=before, accounts=accounts(1400), now=START + 60, topics=topics))
+    assert (todo.status, todo.lag) == (None, 2800)
+    far = plan(observed(pods=PODS, status=before, accounts=accounts(0), now=START + 60, topics=topics))
+    assert far.status is not None
+    assert (far.status["lag"], instance(far.status, 0)["lag"]) == (0, 0)
+
+
 def test_an_end_in_error_is_an_event_with_class_and_message() -> None:
     pods = [PODS[0], running(1, NOW, phase="Failed", exit_code=70, error=("LockException", "held"), ready=False)]
     todo = plan(observed(pods=pods, status=remembered(*PODS)))
@@ -134,7 +198,8 @@ def test_an_end_in_error_is_an_event_with_class_and_message() -> None:
 
 
 def test_pods_that_are_made_and_removed_are_events() -> None:
-    assert told(plan(observed())).count("PodCreated") == 2
+    (event,) = [each for each in plan(observed()).events if each.reason == "PodsCreated"]
+    assert event.message == "made orders-0, orders-1"
     rolled = plan(observed({"image": "other"}, PODS, status=remembered(*PODS)))
     (event,) = [each for each in rolled.events if each.reason == "PodRemoved"]
     assert event.message == "removed orders-1: replaced by one of the new version; 1 of the old left"

@@ -10,9 +10,9 @@ from operator_world import START, resource, running
 
 from streams_operator.model import Observed
 from streams_operator.names import ANNOTATION_NONCE, CONDITION_RESTORED, ordinal
-from streams_operator.observe import pod_seen
 from streams_operator.plan.case import Case
 from streams_operator.plan.instances import instances
+from streams_operator.pods import pod_seen
 from streams_operator.webhook import verdict
 from streams_runtime.errors import Mistake
 

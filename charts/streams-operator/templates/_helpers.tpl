@@ -9,6 +9,16 @@
 {{- end -}}
 {{- end }}
 
+{{/* Names of the Leases, one for each shard. */}}
+{{- define "streams-operator.leases" -}}
+{{- $name := include "streams-operator.name" . -}}
+{{- $names := list -}}
+{{- range until (int .Values.operator.shards) -}}
+{{- $names = append $names (printf "%s-%d" $name .) -}}
+{{- end -}}
+{{- if eq (int .Values.operator.shards) 1 -}}{{ $name }}{{- else -}}{{ join ", " $names }}{{- end -}}
+{{- end }}
+
 {{/* Labels that never change: a Deployment's selector can't. */}}
 {{- define "streams-operator.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}

@@ -22,12 +22,14 @@ from streams_operator.plan.progress import due_at
 from streams_operator.plan.rollback import given_up
 from streams_operator.plan.shutdown import asking, tellings, words
 from streams_operator.plan.standing import Standing
-from streams_operator.plan.status import status
+from streams_operator.plan.status import exact_lag, status
+from streams_operator.plan.times import seconds_of
 from streams_operator.plan.topics import topics
 
 _LOOK_SETTLED = 60.0  # seconds between two looks at lag while all is well
 _LOOK_MOVING = 15.0  # while pods are on their way
 _LOOK_RESTORING = 5.0  # while there are records left that somebody may be watching, or pods that do not answer
+_FIRST_ANSWER = 60.0  # seconds that a new application's first status waits for the brokers; a thousand ask in turn
 _SOONEST = 1.0  # seconds; times in a status are whole ones
 
 
@@ -111,16 +113,29 @@ def _told(
     more_events: Sequence[Happening] = (),
 ) -> Plan:
     now, new = decision.case.now, status(decision)
-    times = [at - now for at in wake if at is not None]
+    unsaid = _first_answer_due(decision)
+    times = [at - now for at in (*wake, unsaid) if at is not None]
     return Plan(
-        status=new if new != decision.case.past.status else None,
+        status=new if unsaid is None and new != decision.case.past.status else None,
         apply=tuple(apply),
         tell=decision.tell,
         remove=tuple(remove),
         kafka=work,
-        events=(*happenings(decision, new), *more_events),
+        events=(*happenings(decision, new), *more_events) if unsaid is None else (),
+        lag=exact_lag(decision),
         again_in=max(min(times), _SOONEST) if times else None,
     )
+
+
+def _first_answer_due(decision: Decision) -> float | None:
+    """Until when a new application has no status, as there is nothing to say but that the brokers are being asked."""
+    case = decision.case
+    made_at = seconds_of(case.metadata.get("creationTimestamp"))
+    unasked = decision.phase is Phase.RUN and case.observed.topics is None
+    if made_at is None or not unasked or case.past.status or case.observed.pods or decision.moves.create:
+        return None
+    due = made_at + _FIRST_ANSWER
+    return due if due > case.now else None
 
 
 def _look(decision: Decision) -> float | None:

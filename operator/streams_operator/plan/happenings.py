@@ -12,7 +12,7 @@ from streams_operator.plan.lost_nodes import STUCK_TERMINATING
 from streams_operator.plan.progress import EXCEEDED
 from streams_operator.plan.rollback import ROLLBACK_REFUSED, ROLLED_BACK
 from streams_operator.plan.topics import SET_UP
-from streams_operator.plan.words import EVENT_LENGTH, clipped
+from streams_operator.plan.words import EVENT_LENGTH, clipped, listed
 from streams_runtime.states import ClientState
 
 _BAD = ("ERROR", "INVALID")
@@ -34,8 +34,9 @@ def happenings(decision: Decision, status: dict[str, Any]) -> Iterator[Happening
     yield from _topics(decision, status)
     yield from _pods(decision)
     yield from _complaints(decision)
-    for each in decision.moves.create:
-        yield _event("Normal", "PodCreated", f"made {each.name}")
+    if decision.moves.create:
+        names = listed([each.name for each in decision.moves.create])
+        yield _event("Normal", "PodsCreated", f"made {names}")
     for leaving in decision.moves.remove:
         yield _event("Normal", "PodRemoved", f"removed {leaving.pod.name}: {leaving.why}")
     rolled = decision.phase is Phase.RUN and decision.case.past.condition("Progressing")[1] == "RollingOut"
@@ -49,7 +50,8 @@ def _event(type: Literal["Normal", "Warning"], reason: str, message: str) -> Hap
 
 def _state(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:
     before, now = decision.case.past.state, status["state"]
-    if now != before:
+    # The pods that are made say of a new application that it is new.
+    if now != before and (before or not decision.moves.create):
         yield _event("Warning" if now in _BAD else "Normal", "StateChanged", f"{before or 'new'} → {now}")
 
 
@@ -61,8 +63,10 @@ def _spec(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:
 
 def _topics(decision: Decision, status: dict[str, Any]) -> Iterator[Happening]:
     before, now = decision.case.past.condition("InternalTopicsReady"), _condition(status, "InternalTopicsReady")
-    if before[:2] != now[:2] and now[1] != "NotChecked":
-        good = now[0] == "True"
+    good = now[0] == "True"
+    # Topics that are there from the beginning are no news: the pods that are made say as much.
+    expected = good and before[1] in ("", "NotChecked")
+    if before[:2] != now[:2] and now[1] != "NotChecked" and not expected:
         yield _event("Normal" if good else "Warning", "InternalTopicsReady" if good else now[1], now[2])
     init = decision.topics.shown.get("init") or {}
     if init and init.get("nonce") != decision.case.past.init_nonce:

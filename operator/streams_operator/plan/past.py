@@ -69,6 +69,7 @@ class PastInstance:
     shutdown_requested: bool = False
     records_left: int | None = None
     wait: Wait | None = None
+    lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,11 @@ class Past:
         """Its nonce."""
         return self.init.nonce if self.init is not None else None
 
+    def lag_of(self, name: str) -> int | None:
+        """The lag that an instance's entry shows."""
+        found = self.instances.get(name)
+        return found.lag if found is not None else None
+
     def topic_names(self, field: str) -> list[str]:
         """status.internalTopics.existing, or .missing."""
         return [name for name in _entries(self.topics.get(field)) if isinstance(name, str)]
@@ -173,6 +179,7 @@ def _instance(entry: Json) -> PastInstance:
         wait=Wait(since, _number(entry.get("leastRecordsLeft")))
         if (since := seconds_of(entry.get("progressedAt"))) is not None
         else None,
+        lag=_number(entry.get("lag")),
     )
 
 

@@ -18,6 +18,7 @@ from streams_operator.plan.times import text_not_before, text_of
 from streams_operator.plan.words import clipped
 from streams_runtime.states import ClientState
 
+_LITTLE_LAG = 100  # records; less than that is what is under way in an application that keeps up
 _ERROR_LENGTH = 2000  # bytes; as in the pod's own condition
 
 
@@ -35,7 +36,8 @@ def status(decision: Decision) -> dict[str, Any]:
         "selector": f"{LABEL_APPLICATION}={case.identity.name}",
         "internalTopics": decision.topics.shown,
         "instances": [
-            instance(each, account, case.now) for each, account in zip(decision.instances, accounts, strict=True)
+            instance(each, account, case.now, case.past.lag_of(each.name))
+            for each, account in zip(decision.instances, accounts, strict=True)
         ],
         "restoration": restoration(decision.instances, accounts),
         "conditions": conditions(decision),
@@ -53,8 +55,25 @@ def status(decision: Decision) -> dict[str, Any]:
         found["tasks"] = decision.topics.tasks
     lag = total_lag(decision.instances, accounts)
     if lag is not None:
-        found["lag"] = lag
+        found["lag"] = shown_lag(case.past.status.get("lag"), lag)
     return found
+
+
+def exact_lag(decision: Decision) -> int | None:
+    """The application's lag to the record, for metrics."""
+    accounts = [decision.case.observed.accounts.get(each.name) for each in decision.instances]
+    return total_lag(decision.instances, accounts)
+
+
+def shown_lag(before: Any, lag: int) -> int:
+    """The lag that a status shows: the one that stands there until it is another by a factor of two, or none is left.
+
+    It changes with every record; a status that followed it would be a write at every look, for every application.
+    """
+    if not isinstance(before, int) or isinstance(before, bool) or before < 0:
+        return lag
+    near = lag < _LITTLE_LAG if before == 0 else before / 2 <= lag <= before * 2
+    return before if near else lag
 
 
 def deployed(decision: Decision) -> str:
@@ -64,7 +83,7 @@ def deployed(decision: Decision) -> str:
     return case.digest if there and case.digest is not None else case.past.deployed
 
 
-def instance(each: Instance, account: InstanceAccount | None, now: float) -> dict[str, Any]:
+def instance(each: Instance, account: InstanceAccount | None, now: float, lag_before: int | None) -> dict[str, Any]:
     """One entry of status.instances. It is also what the operator remembers of an ordinal."""
     pod, crashes = each.pod, each.account
     entry: dict[str, Any] = {
@@ -80,7 +99,7 @@ def instance(each: Instance, account: InstanceAccount | None, now: float) -> dic
     if account is not None:
         entry["tasks"] = list(account.tasks)
         if account.lag is not None:
-            entry["lag"] = account.lag
+            entry["lag"] = shown_lag(lag_before, account.lag)
     if pod is not None and each.standing is Standing.NEW and pod.reason:
         entry["reason"] = pod.reason
     if each.wait is not None:

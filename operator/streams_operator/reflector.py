@@ -1,0 +1,123 @@
+"""The operator's own watches of parts and pods: a first list page by page, then each change, in the operator's loop.
+
+The name is client-go's. Parts are watched by their metadata; what somebody else changed in one is asked for then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from streams_operator.api import Api, ApiError, NotThere, TryLater
+from streams_operator.kinds import PARTS, POD, Kind
+from streams_operator.model import Json
+from streams_operator.names import LABEL_APPLICATION
+from streams_operator.wake import Key
+from streams_operator.watched import owner
+
+_LOGGER = logging.getLogger("streams_operator.reflector")
+
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # seconds between two attempts; the last one for ever
+_LISTS = 2  # at once: pages are large while they are read
+_RELIST = 3600.0  # seconds after which a list is taken anew, should a watch ever have lost something
+
+Told = Callable[[Kind, Json, bool, Json | None], None]
+"""Called with the kind, the metadata, whether it has gone, and the whole object if the watch brings it."""
+
+
+class Sink(Protocol):
+    """The cache, as far as it is used here."""
+
+    def listed(self, kind: Kind, namespace: str | None, version: str, names: dict[Key, set[str]]) -> None: ...
+
+
+class Reflectors:
+    """One watch for each kind and namespace."""
+
+    def __init__(self, api: Api, namespaces: Collection[str], told: Told, sink: Sink) -> None:
+        self._api = api
+        self._told = told
+        self._sink = sink
+        places: Collection[str | None] = namespaces or (None,)
+        self._left = {(kind.name, place) for kind in (POD, *PARTS) for place in places}
+        self._places = places
+        self._since: dict[tuple[str, str | None], str] = {}  # up to where each watch has come
+        self._listing = asyncio.Semaphore(_LISTS)
+        self._restart = asyncio.Event()
+        self.synced = asyncio.Event()
+        """Set once every first list has come to its end."""
+
+    def restart(self) -> None:
+        """Begin all watches anew, with a list."""
+        self._restart.set()
+
+    async def run(self) -> None:
+        """Watch, for ever."""
+        while True:
+            self._restart.clear()
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._one(kind, place)) for kind in (POD, *PARTS) for place in self._places]
+                await self._restart.wait()
+                for task in tasks:
+                    task.cancel()
+
+    async def _one(self, kind: Kind, namespace: str | None) -> None:
+        failures, trouble, place = 0, "", (kind.name, namespace)
+        while True:
+            try:
+                async with asyncio.timeout(_RELIST):
+                    async with self._listing:
+                        self._since[place] = await self._list(kind, namespace)
+                    while True:
+                        try:
+                            await self._follow(kind, namespace)
+                            failures, trouble = 0, ""
+                        except TryLater as error:
+                            trouble = self._complain(kind, trouble, error)
+                            await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                            failures += 1
+            except TimeoutError:
+                continue
+            except NotThere as error:
+                # The server no longer knows what has happened since then. Once is usual; again and again it is trouble.
+                trouble = self._complain(kind, trouble, error) if failures else trouble
+                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                failures += 1
+            except ApiError as error:
+                trouble = self._complain(kind, trouble, error)
+                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                failures += 1
+
+    @staticmethod
+    def _complain(kind: Kind, before: str, error: ApiError) -> str:
+        if str(error) != before:
+            _LOGGER.warning("the watch of %s is begun again: %s", kind.plural, error)
+        return str(error)
+
+    async def _list(self, kind: Kind, namespace: str | None) -> str:
+        names: dict[Key, set[str]] = {}
+        version = ""
+        async for page, of_list in self._api.pages(kind, namespace, LABEL_APPLICATION):
+            version = of_list
+            for each in page:
+                metadata = each["metadata"]
+                if key := owner(kind, metadata):
+                    names.setdefault(key, set()).add(metadata["name"])
+                    self._told(kind, metadata, False, each)
+        self._sink.listed(kind, namespace, version, names)
+        self._left.discard((kind.name, namespace))
+        if not self._left:
+            self.synced.set()
+        return version
+
+    async def _follow(self, kind: Kind, namespace: str | None) -> None:
+        """One stream, until the server ends it."""
+        place = kind.name, namespace
+        stream = self._api.watch(kind, namespace, LABEL_APPLICATION, self._since[place], metadata_only=kind is not POD)
+        async for event in stream:
+            found = event["object"]
+            if event["type"] != "BOOKMARK":
+                self._told(kind, found["metadata"], event["type"] == "DELETED", found if kind is POD else None)
+            self._since[place] = found["metadata"]["resourceVersion"]
