@@ -118,8 +118,9 @@ def live(stage: Stage, api: FaultyApi) -> None:
     eventually(lambda: api.seen("delete", "/configmaps/"), "the ConfigMap of the version before is deleted", 60)
     stage.merge('{"spec": {"networkPolicy": {"enabled": true}}}')
     eventually(lambda: stage.kinds("networkpolicy") == ["app"], "the policy is made")
-    # Drift is mended: every kind is applied to what is there.
-    drift = '{"metadata": {"labels": {"app.kubernetes.io/name": "else"}}}'
+    # Drift is mended: every kind is applied to what is there, and read first where it no longer shows that it is ours.
+    drift = '{"metadata": {"labels": {"app.kubernetes.io/name": "else", "streamsoperator.io/application": null}}}'
+    eventually(lambda: len(stage.kinds("configmap")) == 1, "one version is left")
     for kind, name in (
         *(
             ("service", "app"),
@@ -128,6 +129,7 @@ def live(stage: Stage, api: FaultyApi) -> None:
             ("serviceaccount", "app-streams"),
         ),
         *(("role", "app-streams"), ("rolebinding", "app-streams"), ("persistentvolumeclaim", "state-app-0")),
+        ("configmap", stage.kinds("configmap")[0]),
     ):
         where = f"--namespace={stage.namespace}"
         stage.cluster.kubectl("patch", kind, name, where, "--type=merge", f"--patch={drift}")
