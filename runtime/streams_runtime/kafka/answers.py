@@ -15,29 +15,12 @@ from confluent_kafka import KafkaError, KafkaException
 
 from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.connection import backoff
-from streams_runtime.kafka.foreign import error_of, translated
+from streams_runtime.kafka.foreign import PASSING, error_of, translated
 
 ABSENT_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 ABSENT_PARTITION = ABSENT_TOPIC | {KafkaError._UNKNOWN_PARTITION}
 # librdkafka's own: of all partitions in a question none has a leader, because they are absent or new.
 NO_LEADERS = KafkaError._NOENT
-# What passes by itself: a leader that is being chosen, a coordinator that is being loaded.
-PASSING = frozenset(
-    {
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.KAFKA_STORAGE_ERROR,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        # A transaction with offsets of the group is being ended (KIP-447).
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-    }
-)
 _ANSWERED = ABSENT_PARTITION | {NO_LEADERS}
 # librdkafka's own: nobody answered. Another broker may, or the same one by another connection.
 UNANSWERED = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})

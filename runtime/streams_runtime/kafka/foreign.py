@@ -36,6 +36,23 @@ _AWAY = frozenset(
         KafkaError.UNSTABLE_OFFSET_COMMIT,
     }
 )
+# What passes by itself: a leader that is being chosen, a coordinator that is being loaded.
+PASSING = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        # A transaction with offsets of the group is being ended (KIP-447).
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+    }
+)
 _REFUSALS = (
     (
         frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}),
@@ -141,6 +158,11 @@ def translated(failure: BaseException | KafkaError, doing: str, address: str) ->
         return BrokerNotAvailableException(
             f"{doing}: no answer from the broker at {address}: {reason}. Check that it runs and that"
             " spec.kafka.bootstrapServers is right; then try again"
+        )
+    if code in PASSING:
+        return BrokerNotAvailableException(
+            f"{doing}: the brokers at {address} can't now: {reason}. It passes by itself, once the partition has a"
+            " leader or the group a coordinator again; then try again"
         )
     if code == KafkaError.UNRELEASED_INSTANCE_ID:
         return UnreleasedInstanceIdException(

@@ -15,9 +15,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
 
-from streams_runtime.kafka.answers import ASK_AGAIN, PASSING, UNANSWERED, Patience
+from streams_runtime.kafka.answers import ASK_AGAIN, UNANSWERED, Patience
 from streams_runtime.kafka.connection import backoff
-from streams_runtime.kafka.foreign import QuietLog, error_of, from_confluent, to_confluent, translated
+from streams_runtime.kafka.foreign import PASSING, QuietLog, error_of, from_confluent, to_confluent, translated
 from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.types import TopicPartition
 

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from streams_runtime.errors import StreamsException
-from streams_runtime.kafka.answers import ABSENT_PARTITION, ABSENT_TOPIC, NO_LEADERS, PASSING, UNANSWERED
-from streams_runtime.kafka.foreign import error_of
+from streams_runtime.kafka.answers import ABSENT_PARTITION, ABSENT_TOPIC, NO_LEADERS, UNANSWERED
+from streams_runtime.kafka.foreign import PASSING, error_of
 
 
 class UnderWay:
