@@ -114,10 +114,9 @@ class Api:
         return await self._ask("GET", kind.path(namespace, name))
 
     async def list(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Json], str]:
-        """The objects by label selector as they are now, with their apiVersion and kind, and the list's version."""
+        """The objects by label selector as they are now, without their apiVersion and kind, and the list's version."""
         answer = await self._ask("GET", kind.path(namespace), {"labelSelector": labels})
-        named = {"apiVersion": kind.api_version, "kind": kind.name}
-        return [named | dict(item) for item in answer.get("items") or ()], str(answer["metadata"]["resourceVersion"])
+        return answer.get("items") or (), str(answer["metadata"]["resourceVersion"])
 
     async def pages(
         self, kind: Kind, namespace: str | None, labels: str, *, metadata_only: bool = False

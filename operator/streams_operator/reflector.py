@@ -33,6 +33,29 @@ class Sink(Protocol):
     def listed(self, kind: Kind, namespace: str | None, version: str, names: dict[Key, set[str]]) -> None: ...
 
 
+class _Trouble:
+    """What keeps one watch from going on: told once as long as it is the same, and waited for longer each time."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._told = ""
+        self.failures = 0
+        """In a row."""
+
+    def over(self) -> None:
+        """The watch goes on."""
+        self.failures, self._told = 0, ""
+
+    async def pause(self, error: ApiError, *, usual: bool = False) -> None:
+        """Wait until the next attempt. `usual`: it is not worth a line."""
+        if not usual:
+            if str(error) != self._told:
+                _LOGGER.warning("the watch of %s is begun again: %s", self._kind.plural, error)
+            self._told = str(error)
+        await asyncio.sleep(_PAUSES[min(self.failures, len(_PAUSES) - 1)])
+        self.failures += 1
+
+
 class Reflectors:
     """One watch for each kind and namespace."""
 
@@ -64,7 +87,7 @@ class Reflectors:
                     task.cancel()
 
     async def _one(self, kind: Kind, namespace: str | None) -> None:
-        failures, trouble, place = 0, "", (kind.name, namespace)
+        trouble, place = _Trouble(kind), (kind.name, namespace)
         while True:
             try:
                 async with asyncio.timeout(_RELIST):
@@ -73,28 +96,14 @@ class Reflectors:
                     while True:
                         try:
                             await self._follow(kind, namespace)
-                            failures, trouble = 0, ""
+                            trouble.over()
                         except TryLater as error:
-                            trouble = self._complain(kind, trouble, error)
-                            await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
-                            failures += 1
+                            await trouble.pause(error)
             except TimeoutError:
                 continue
-            except NotThere as error:
-                # The server no longer knows what has happened since then. Once is usual; again and again it is trouble.
-                trouble = self._complain(kind, trouble, error) if failures else trouble
-                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
-                failures += 1
             except ApiError as error:
-                trouble = self._complain(kind, trouble, error)
-                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
-                failures += 1
-
-    @staticmethod
-    def _complain(kind: Kind, before: str, error: ApiError) -> str:
-        if str(error) != before:
-            _LOGGER.warning("the watch of %s is begun again: %s", kind.plural, error)
-        return str(error)
+                # The server may no longer know what has happened since then: usual once, trouble again and again.
+                await trouble.pause(error, usual=isinstance(error, NotThere) and not trouble.failures)
 
     async def _list(self, kind: Kind, namespace: str | None) -> str:
         names: dict[Key, set[str]] = {}
