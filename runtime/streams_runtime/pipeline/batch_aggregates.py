@@ -43,11 +43,12 @@ def partial_aggregates(
     several = traits.several_topics(node)
     if node.name in traits.told:
         return change_by_change(state, rows, node.path, several, node.windows, late)
-    if several and state.by_offsets:
-        # Where offsets are no order it is refused, but for changes of a table behind a join of streams: by their turns.
-        rows = one_by_one(rows, several).withColumn("_offset", F.col(ORDER)).drop(ORDER)
-    if state.lists_in_order and isinstance(node.windows, TimeWindows | None):
+    by_turns = several and state.by_offsets
+    if by_turns or (state.lists_in_order and isinstance(node.windows, TimeWindows | None)):
         rows = with_order(rows, several)
+    if by_turns:
+        # Where offsets are no order it is refused, but for changes of a table behind a join of streams: by their turns.
+        rows = rows.withColumn("_offset", F.col(ORDER))
     match node.windows:
         case None:
             return partials(state, rows, node.path)
