@@ -1,20 +1,21 @@
 """The pods of the operator's benchmark, played in a process of their own so that its cost is seen apart.
 
-One watch of metadata; each new pod gets the status that a kubelet and a runtime give to one that runs and is restored.
+One watch of metadata; each new pod gets the status of one that runs and is restored. It has no address, so that nobody
+asks it for figures.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import orjson
+from kube_reads import trust
+from operator_kit import running_status
 
 from streams_operator import names
 
@@ -69,29 +70,9 @@ class Pods:
                     await answer.read()
                 return
             self._answered.add(uid)
-            body = {"metadata": {"uid": uid}, "status": running()}
+            body = {"metadata": {"uid": uid}, "status": running_status("RUNNING")}
             async with self._session.patch(f"{path}/status", data=orjson.dumps(body), headers=_PATCH) as answer:
                 await answer.read()
-
-
-def running() -> dict[str, Any]:
-    """The status of a pod whose client is RUNNING and restored. It has no address, so nobody asks it for figures."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    said = {
-        "Ready": "Ready",
-        names.CONDITION_RUNNING: "RUNNING",
-        names.CONDITION_RESTORED: "Restored",
-        names.CONDITION_RESTARTABLE: "Restartable",
-    }
-    container = {"name": names.CONTAINER, "image": "played", "imageID": "", "ready": True, "restartCount": 0}
-    return {
-        "phase": "Running",
-        "conditions": [
-            {"type": each, "status": "True", "reason": reason, "message": "", "lastTransitionTime": now}
-            for each, reason in said.items()
-        ],
-        "containerStatuses": [{**container, "state": {"running": {"startedAt": now}}}],
-    }
 
 
 async def _main(kubeconfig: Path) -> None:
@@ -105,7 +86,7 @@ def connect(kubeconfig: Path) -> aiohttp.ClientSession:
     endpoint, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     return aiohttp.ClientSession(
         endpoint["server"],
-        connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=endpoint["certificate-authority"])),
+        connector=aiohttp.TCPConnector(ssl=trust(endpoint)),
         headers={"Authorization": f"Bearer {user['token']}"},
         timeout=aiohttp.ClientTimeout(),
         read_bufsize=1 << 22,

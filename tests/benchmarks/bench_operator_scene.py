@@ -25,7 +25,7 @@ from clients import make_topics
 from kube_api_server import api_server
 from kube_cluster import Cluster
 from kube_fixtures import CRD
-from operator_kit import OperatorProcess
+from operator_kit import OperatorProcess, resource
 from waiting import eventually
 
 from streams_runtime.kafka.broker import EmbeddedBroker
@@ -33,6 +33,7 @@ from streams_runtime.kafka.broker import EmbeddedBroker
 _OPERATORS = "streams-operator"
 _USER = f"system:serviceaccount:{_OPERATORS}:{_OPERATORS}"
 _APPLICATIONS = "/apis/streamsoperator.io/v1alpha1/streamsapplications"
+_APPLICATIONS_OF = "/apis/streamsoperator.io/v1alpha1/namespaces/{}/streamsapplications"
 _QUICK = ("-XX:TieredStopAtLevel=1",)
 """A broker that has just started compiles itself for twenty seconds of a processor, which is none of the operator's."""
 _A_NAMESPACE = 50
@@ -130,7 +131,7 @@ class Scene:
         """Change one application's specification."""
         async with connect(self.cluster.kubeconfig) as session:
             namespace, name = place(number)
-            path = f"/apis/streamsoperator.io/v1alpha1/namespaces/{namespace}/streamsapplications/{name}"
+            path = f"{_APPLICATIONS_OF.format(namespace)}/{name}"
             content = {"Content-Type": "application/merge-patch+json"}
             async with session.patch(path, data=orjson.dumps({"spec": spec}), headers=content) as answer:
                 answer.raise_for_status()
@@ -151,9 +152,8 @@ class Scene:
 
     async def _post(self, session: aiohttp.ClientSession, number: int) -> None:
         namespace, name = place(number)
-        body = application(namespace, name, self.bootstrap)
-        path = f"/apis/streamsoperator.io/v1alpha1/namespaces/{namespace}/streamsapplications"
-        async with session.post(path, json=body) as answer:
+        body = resource(namespace, self.bootstrap, name, replicas=2)
+        async with session.post(_APPLICATIONS_OF.format(namespace), json=body) as answer:
             answer.raise_for_status()
 
     def _take(self, type: str, found: dict[str, Any]) -> None:
@@ -175,33 +175,6 @@ class Scene:
 def place(number: int) -> tuple[str, str]:
     """Namespace and name of an application."""
     return f"team-{number // _A_NAMESPACE}", f"app-{number}"
-
-
-def application(namespace: str, name: str, bootstrap: str) -> dict[str, Any]:
-    """Two pods, one source, one store and so one internal topic, one sink."""
-    topology = {
-        "sources": [
-            {
-                "name": "in",
-                "topic": f"{namespace}-in",
-                "key": {"format": "string"},
-                "value": {"format": "json", "schema": "n INT"},
-            }
-        ],
-        "steps": [{"name": "totals", "from": "in", "aggregate": {"total": "sum(n)"}, "store": "totals"}],
-        "sinks": [{"from": "totals", "topic": f"{namespace}-out"}],
-    }
-    return {
-        "apiVersion": "streamsoperator.io/v1alpha1",
-        "kind": "StreamsApplication",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "applicationId": f"{namespace}-{name}",
-            "replicas": 2,
-            "kafka": {"bootstrapServers": bootstrap},
-            "topology": topology,
-        },
-    }
 
 
 @contextmanager

@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_cluster import Cluster
-from operator_kit import OperatorProcess, operator
-from operator_stage import Stage, open_stage
+from operator_stage import Stage
 from waiting import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
-
-
-@pytest.fixture
-def stage(api_server: Cluster, kube_namespace: str, broker: Any) -> Iterator[Stage]:
-    with open_stage(api_server, kube_namespace, broker.bootstrap_servers) as stage:
-        yield stage
-
-
-@pytest.fixture
-def running(stage: Stage, tmp_path: Path) -> Iterator[OperatorProcess]:
-    """The operator of the stage's namespace."""
-    with operator(stage.cluster, stage.namespace, tmp_path) as process:
-        yield process
 
 
 def evict(stage: Stage, pod: str) -> str:

@@ -15,7 +15,7 @@ from helm import CHART, helm
 from kube_cluster import Cluster
 from kube_faults import FaultyApi, Seen, faulty_api
 from operator_kit import OperatorProcess, operator
-from operator_stage import Stage, open_stage
+from operator_stage import Stage
 from waiting import eventually
 
 from streams_operator.plan.objects.access import role
@@ -32,12 +32,6 @@ _PATH = re.compile(
 _VERBS = {"post": "create", "put": "update", "patch": "patch", "delete": "delete", "watch": "watch"}
 # By the admission of owner references that block a deletion, not by a request of its own.
 _FINALIZERS: Right = ("streamsoperator.io", "streamsapplications/finalizers", "update")
-
-
-@pytest.fixture
-def stage(api_server: Cluster, kube_namespace: str, broker: Any) -> Iterator[Stage]:
-    with open_stage(api_server, kube_namespace, broker.bootstrap_servers) as stage:
-        yield stage
 
 
 @pytest.fixture

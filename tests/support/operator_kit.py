@@ -205,7 +205,7 @@ class Kubelet:
 
     def say(self, name: str, state: str, *, restored: bool = True, left: int = 0) -> None:
         """A running pod's conditions."""
-        self._patch(name, _running(state, restored, left))
+        self._patch(name, running_status(state, restored, left))
 
     def pods(self) -> dict[str, Object]:
         """The pods by name."""
@@ -233,7 +233,7 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         over = pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
         if state and not over and self._reported.get(uid) != state:
-            self._patch(name, _running(state, state == "RUNNING", 0, ready))
+            self._patch(name, running_status(state, state == "RUNNING", 0, ready))
             self._reported[uid] = state
 
     def _collect(self, name: str, uid: str) -> None:
@@ -252,7 +252,8 @@ class Kubelet:
             answer.raise_for_status()
 
 
-def _running(state: str, restored: bool, left: int, ready: bool = True) -> Object:
+def running_status(state: str, restored: bool = True, left: int = 0, ready: bool = True) -> Object:
+    """The status that a kubelet and a runtime give to a pod that runs."""
     yes = "True" if state == "RUNNING" else "False"
     return {
         "phase": "Running",

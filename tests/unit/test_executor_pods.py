@@ -130,6 +130,7 @@ def test_executors_are_none_of_the_application_s_own_pods() -> None:
     labels = executor_template(pod(), "orders")["metadata"]["labels"]
     assert labels == {LABEL: "orders"}
     assert LABEL != names.LABEL_APPLICATION
+    assert LABEL == names.LABEL_EXECUTORS, "by which a NetworkPolicy lets them reach the driver"
     for selector in (
         service(IDENTITY)["spec"]["selector"],
         disruption_budget(IDENTITY, DisruptionBudgetSpec())["spec"]["selector"]["matchLabels"],
