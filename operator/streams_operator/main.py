@@ -18,6 +18,7 @@ from streams_operator.brokers import Brokers, Seen
 from streams_operator.cache import Cache
 from streams_operator.events import Events
 from streams_operator.handlers import Watches
+from streams_operator.inputs import Inputs
 from streams_operator.kinds import APPLICATION, WATCHED, Kind
 from streams_operator.lease import Lease
 from streams_operator.metrics import Metrics
@@ -110,7 +111,7 @@ class _Parts:
         self.brokers = Brokers(self._answered)
         self.metrics = Metrics(lambda: self.wakes.length, lambda: lease.held)
         self.readings = Readings()
-        world = World(api, self.cache, self.brokers, self.accounts, self.readings, settings.defaults)
+        world = World(api, self.cache, self.brokers, self.accounts, self.readings, Inputs(api), settings.defaults)
         self.reconciler = Reconciler(world, self.events, self.metrics)
         self.wakes = Wakes(self.reconciler.round, counted=self.metrics.round)
         self.watches = Watches(settings.namespaces, self._told_from(asyncio.get_running_loop()))

@@ -54,6 +54,7 @@ class PodSeen:
     forced: bool = False  # its deletion waits for no node any more
     doubted: bool = False  # it has to answer before a decision may rest on its conditions
     silent: bool = False  # it has not answered for long, though others do
+    inputs: Mapping[str, str] = field(default_factory=dict)  # ANNOTATION_INPUTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ class Observed:
     refused: tuple[Change, ...] = ()  # what keeps the resource's topology from being in force
     rolled_back: bool = False  # the version in force is the one that status.rolledBack says was gone back to
     way_back: WayBack | None = None  # None: it is the last stable one itself, or nobody wants to go back
+    inputs: Mapping[str, str] = field(default_factory=dict)  # of spec.restartOnChange: digests by `Kind/name`
     topics: TopicsSeen | None = None
     init: InitResult | None = None  # of a nonce that status does not have yet
     topics_deleted: bool = False  # deletionPolicy has been carried out, or has failed for good

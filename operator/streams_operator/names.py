@@ -22,6 +22,10 @@ ANNOTATION_SPEC = "streamsoperator.io/spec"
 ANNOTATION_NONCE = "streamsoperator.io/restart-nonce"
 """On a pod: spec.restartNonce when it was made."""
 
+ANNOTATION_INPUTS = "streamsoperator.io/inputs"
+"""On a pod of an application with spec.restartOnChange: what it was made with, a JSON object of digests by `Kind/name`.
+"""
+
 ANNOTATION_SHUTDOWN = "streamsoperator.io/shutdown-application"
 """On a pod: that its client is to end in ERROR because another one asked for the shutdown of the application. JSON with
 `instance`, `class` and `message` of who asked; any other text is a person's reason. The kubelet shows it to the pod as

@@ -10,6 +10,7 @@ from streams_operator.accounts import Accounts
 from streams_operator.api import Api, NotThere
 from streams_operator.brokers import Brokers
 from streams_operator.cache import Cache
+from streams_operator.inputs import Inputs
 from streams_operator.model import Defaults, Observed
 from streams_operator.plan import in_force
 from streams_operator.readings import Readings
@@ -25,6 +26,7 @@ class World:
     brokers: Brokers
     accounts: Accounts
     readings: Readings
+    inputs: Inputs
     defaults: Defaults
     clock: Callable[[], float] = time.time
 
@@ -40,6 +42,7 @@ class World:
         version = await self.readings.beside(resource, in_force, resource, reading, pods, objects, self.defaults)
         brokers = self.brokers.seen(key, resource["metadata"]["uid"], version.application)
         accounts = await self.accounts.of(key, pods)
+        inputs = await self.inputs.of(key, version.application)
         return Observed(
             resource=resource,
             application=version.application,
@@ -51,8 +54,14 @@ class World:
             refused=version.refused,
             rolled_back=version.rolled_back,
             way_back=version.way_back,
+            inputs=inputs,
             topics=brokers.topics,
             init=brokers.init,
             topics_deleted=brokers.topics_deleted,
             defaults=self.defaults,
         )
+
+    def forget(self, key: Key) -> None:
+        """The resource has gone."""
+        for each in (self.cache, self.brokers, self.accounts, self.readings, self.inputs):
+            each.forget(key)

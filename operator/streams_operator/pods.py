@@ -10,6 +10,7 @@ import orjson
 
 from streams_operator.model import Json, PodSeen
 from streams_operator.names import (
+    ANNOTATION_INPUTS,
     ANNOTATION_NONCE,
     ANNOTATION_SHUTDOWN,
     ANNOTATION_SPEC,
@@ -51,6 +52,7 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
         node=(pod.get("spec") or {}).get("nodeName") or "",
         digest=annotations.get(ANNOTATION_SPEC, ""),
         nonce=_number(annotations.get(ANNOTATION_NONCE)),
+        inputs=_texts(annotations.get(ANNOTATION_INPUTS)),
         ready=_is(conditions.get("Ready", {}), "True"),
         state=running.get("reason") or final.get("state"),
         restored=_is(restored, "True"),
@@ -92,11 +94,16 @@ def _container(status: Json) -> Json:
 
 def _termination_message(ended: Json | None) -> dict[str, str]:
     """The last words of the runtime: state, class and message. Another program's are not JSON, and none."""
+    return _texts((ended or {}).get("message"))
+
+
+def _texts(text: str | None) -> dict[str, str]:
+    """A JSON object's members as text, without empty ones; none of anything else."""
     try:
-        words = orjson.loads((ended or {}).get("message") or "{}")
+        found = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
         return {}
-    return {str(name): str(word) for name, word in words.items() if word} if isinstance(words, dict) else {}
+    return {str(name): str(each) for name, each in found.items() if each} if isinstance(found, dict) else {}
 
 
 def _error(restartable: Json, final: Mapping[str, str]) -> tuple[str, str] | None:

@@ -62,9 +62,7 @@ class Reconciler:
 
     def forget(self, key: Key) -> None:
         """The resource has gone."""
-        world = self._world
-        parts = (world.cache, world.brokers, world.accounts, world.readings, self._applier, self._events, self._metrics)
-        for each in parts:
+        for each in (self._world, self._applier, self._events, self._metrics):
             each.forget(key)
 
     async def _round(self, key: Key) -> float | None:

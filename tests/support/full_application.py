@@ -133,5 +133,6 @@ spec:
       - {ipBlock: {cidr: 10.1.0.0/16, except: [10.1.2.0/24]}}
   disruptionBudget: {enabled: true, maxUnavailable: 25%}
   restartNonce: 4
+  restartOnChange: [secrets, code]
 status: {state: RUNNING}
 """

@@ -23,6 +23,7 @@ from streams_runtime.states import ClientState
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown", "")
 _STATES = (None, *(state.value for state in ClientState), "?")
 _TIMES = (0.0, START - 1e6, START - 1, START, START + 60)
+_INPUTS: tuple[Mapping[str, str], ...] = ({}, {"Secret/kafka": "1"}, {"Secret/kafka": "2", "ConfigMap/code": "1"})
 _FAILURES = (
     None,
     ("BrokerNotAvailable", "no broker"),
@@ -53,6 +54,7 @@ def observation(chance: random.Random, document: Mapping[str, Any]) -> Observed:
         refused=version.refused,
         rolled_back=version.rolled_back,
         way_back=version.way_back,
+        inputs=chance.choice(_INPUTS),
         topics=_topics(chance),
         init=chance.choice((None, InitResult(1, "Created"), InitResult(2**63, "MissingSourceTopics", "x" * 9_999))),
         topics_deleted=chance.random() < 0.2,
@@ -122,6 +124,7 @@ def _pod(chance: random.Random, ordinal: int, made_from: str) -> PodSeen:
         started_at=chance.choice((None, *_TIMES)),
         ip=chance.choice((None, "10.0.0.1")),
         reason=chance.choice(("", "OOMKilled", "ImagePullBackOff")),
+        inputs=chance.choice(_INPUTS),
     )
 
 

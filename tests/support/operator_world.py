@@ -107,6 +107,7 @@ class World:
         self.events: list[Happening] = []
         self.writes = 0
         self.mistakes: tuple[Mistake, ...] = ()
+        self.inputs: dict[str, str] = {}  # digests of what spec.restartOnChange follows, by `Kind/name`
         self._kills = set(kills)
         self._actions = 0
         self._deaths = 0
@@ -133,6 +134,7 @@ class World:
             refused=version.refused,
             rolled_back=version.rolled_back,
             way_back=version.way_back,
+            inputs=dict(self.inputs),
             now=self.now,
             pods=tuple(self.pods.values()),
             objects=copy.deepcopy(self.objects),
@@ -377,6 +379,7 @@ class World:
             created_at=self.now,
             digest=made_from,
             nonce=int(metadata["annotations"][names.ANNOTATION_NONCE]),
+            inputs=json.loads(metadata["annotations"].get(names.ANNOTATION_INPUTS, "{}")),
             told=told,
         )
 
@@ -422,6 +425,9 @@ class World:
     def _outdated(self, pod: PodSeen) -> bool:
         return pod.digest != self.digest or self._answers_to(pod.name) < self.nonce
 
+    def _to_be_replaced(self, pod: PodSeen) -> bool:
+        return self._outdated(pod) or any(pod.inputs.get(name) != now for name, now in self.inputs.items())
+
     def _answers_to(self, name: str) -> int:
         """The restartNonce that a pod was made with, or was on record as running under."""
         return max([self.pods[name].nonce, *(each["restartNonce"] for each in self._records if each["name"] == name)])
@@ -443,7 +449,8 @@ class World:
             assert of != made_from or nonce < self.nonce, f"{name} ended in ERROR and was replaced unasked"
 
     def _may_roll(self, pod: PodSeen) -> None:
-        assert self._outdated(pod), f"{pod.name} runs, is of the present version and answers to the present number"
+        of_present = f"{pod.name} runs, is of the present version, and answers to the present number and inputs"
+        assert self._to_be_replaced(pod), of_present
         self._rolled &= set(self.pods) | {f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])}
         # One that has not arrived may itself be replaced, by the next version.
         self._rolled = {name for name in self._rolled if not self._arrived(name) and name != pod.name}
@@ -454,7 +461,9 @@ class World:
             closing = self.pods[other].deleting and late < STUCK_AFTER
             assert not closing, f"{pod.name} was replaced while {other} is closing"
             older = [
-                each for each in self.pods.values() if self._outdated(each) and (each.ordinal or 0) > (pod.ordinal or 0)
+                each
+                for each in self.pods.values()
+                if self._to_be_replaced(each) and (each.ordinal or 0) > (pod.ordinal or 0)
             ]
             assert all(each.deleting for each in older), f"{pod.name} was replaced before {older}"
         self._rolled.add(pod.name)

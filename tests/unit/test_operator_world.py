@@ -29,6 +29,7 @@ OPERATIONS = (
     "store",
     "allow",
     "lose",
+    "rotate",
 )
 
 script = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 3)), max_size=6)
@@ -54,6 +55,7 @@ def happen(world: World, operation: str, number: int) -> None:
         "end": world.end,
         "remove": world.remove_pod,
         "lose": world.lose,
+        "rotate": lambda _: world.inputs.update({"Secret/kafka": str(number)}),
         "foreign": lambda _: world.add_pod(foreign()),
         "edit": lambda _: world.spoil_objects(number),
     }
@@ -110,7 +112,8 @@ def test_things_that_happen_at_once_end_with_the_pods_that_were_asked_for(
     assert set(entries.values()) <= {"RUNNING", "ERROR", "CREATED"}
     for name, pod in world.pods.items():
         if name in entries and pod.state == "RUNNING":
-            assert (pod.digest, pod.nonce) == (world.digest, world.nonce) or "ERROR" in entries.values()
+            wanted_of_it = (world.digest, world.nonce, world.inputs)
+            assert (pod.digest, pod.nonce, pod.inputs) == wanted_of_it or "ERROR" in entries.values()
 
 
 @settings(max_examples=examples(15), deadline=None)

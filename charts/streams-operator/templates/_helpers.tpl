@@ -115,7 +115,8 @@ tolerations: {{- toYaml . | nindent 2 }}
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
   verbs: [get, list, watch, create, patch]
-# Those of spec.kafka.secretRef; their names are not known beforehand, and they are never listed.
+# Those of spec.kafka.secretRef and spec.restartOnChange; their names are not known beforehand, and they are never
+# listed.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get]

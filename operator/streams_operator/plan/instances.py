@@ -21,7 +21,8 @@ class Instance:
     """One ordinal. `digest` is what its pod, or its last one, was made from.
 
     `nonce` is the restartNonce that its pod was made with, or was on record as running under. `outdated`: another
-    digest, or a greater number, is asked for.
+    digest, or a greater number, is asked for. `stale` are the Secrets and ConfigMaps (`Kind/name`) that have changed
+    since its pod was made, as far as spec.restartOnChange follows them: a pod that runs is replaced for them.
     """
 
     ordinal: int
@@ -36,6 +37,7 @@ class Instance:
     error: tuple[str, str] | None = None
     shutdown_requested: bool = False  # it asks all others to end too
     wait: Wait | None = None  # None: it has arrived, or is not on its way
+    stale: tuple[str, ...] = ()
 
 
 def instances(case: Case) -> tuple[Instance, ...]:
@@ -77,6 +79,7 @@ def _present(case: Case, pod: PodSeen) -> Instance:
         error=_error(pod),
         shutdown_requested=pod.shutdown_requested,
         wait=waited(case, past, now, pod),
+        stale=_stale(case, pod),
     )
 
 
@@ -101,6 +104,10 @@ def _absent(case: Case, ordinal: int) -> Instance:
 
 def _outdated(case: Case, digest: str, nonce: int) -> bool:
     return case.digest is not None and (digest != case.digest or nonce < case.nonce)
+
+
+def _stale(case: Case, pod: PodSeen) -> tuple[str, ...]:
+    return tuple(name for name, now in sorted(case.observed.inputs.items()) if pod.inputs.get(name) != now)
 
 
 def _state(pod: PodSeen) -> str:

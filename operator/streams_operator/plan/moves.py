@@ -11,6 +11,7 @@ from streams_operator.plan.case import Case
 from streams_operator.plan.instances import Instance
 from streams_operator.plan.rolling import Rolling, rolling
 from streams_operator.plan.standing import Standing, failing, stuck
+from streams_operator.plan.words import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,9 @@ def moves(case: Case, instances: Sequence[Instance], topics_ready: bool) -> Move
     step = rolling(wanted)
     going = [pod for pod in surplus if not stuck(pod, case.now)]
     if step.next is not None and step.next.pod is not None and not remove and not going:
-        news = f"one of the new {_news(case, step.next.pod)}"
-        remove.append(Leaving(step.next.pod, f"replaced by {news}; {len(step.left) - 1} of the old left"))
+        news = _news(case, step.next.pod)
+        whose = f"of the new {news}" if step.next.outdated else f"with the changed {listed(step.next.stale)}"
+        remove.append(Leaving(step.next.pod, f"replaced by one {whose}; {len(step.left) - 1} of the old left"))
     return Moves(tuple(create), tuple(remove), step, tuple(at for at in wake if at > case.now))
 
 

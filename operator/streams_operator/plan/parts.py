@@ -50,7 +50,7 @@ def desired_pods(
 ) -> Iterator[dict[str, Any]]:
     """The pods to be made; `told`: what they find in their told files."""
     for each in create:
-        yield pod(case.identity, application, each.ordinal, digest, case.observed.defaults, told)
+        yield pod(case.identity, application, each.ordinal, digest, case.observed.defaults, told, case.observed.inputs)
 
 
 def unwanted(case: Case, application: StreamsApplication) -> Iterator[Removal]:

@@ -25,7 +25,7 @@ def arrived(instance: Instance) -> bool:
 
 def rolling(instances: Sequence[Instance]) -> Rolling:
     """The next step. Pods that do not run are not its business: they are replaced without waiting."""
-    left = tuple(each for each in instances if each.standing is Standing.LIVE and each.outdated)
+    left = tuple(each for each in instances if each.standing is Standing.LIVE and (each.outdated or each.stale))
     awaited = tuple(each for each in instances if each not in left and _held_up_by(each))
     return Rolling(None if awaited or not left else left[-1], left, awaited)
 

@@ -124,6 +124,14 @@ class ApplicationSpec(Model):
         description="A greater number replaces every pod once: those that ended in ERROR at once, running ones one by"
         " one, each when the last is RUNNING and restored. It also takes in rotated Secrets and changed code.",
     )
+    restart_on_change: list[Literal["secrets", "code"]] = Field(
+        default_factory=list,
+        max_length=2,
+        description="Replaces running pods, one by one, when what they read at their start has changed. secrets: the"
+        " Secrets of spec.kafka, and those that spec.template mounts or takes variables from; code: the ConfigMap of"
+        " spec.code, and those of spec.template. Pods that were made without it are replaced once. A client in ERROR"
+        " waits for a person all the same.",
+    )
 
 
 class StreamsApplication(Model):

@@ -20,6 +20,7 @@ _NOT_FOR_PODS: dict[str, Any] = {
     "replicas": True,
     "suspend": True,
     "restart_nonce": True,
+    "restart_on_change": True,
     "topology_change": True,
     "progress_deadline": True,
     "rollback": True,

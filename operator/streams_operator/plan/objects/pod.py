@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
+
+import orjson
 
 from streams_operator import names
 from streams_operator.model import Defaults
@@ -16,6 +19,7 @@ from streams_runtime.api.template_spec import TemplateSpec
 
 RESERVED = ("POD_NAME", "POD_NAMESPACE", "POD_UID", "STREAMSAPP_SERVICE", "STREAMSAPP_GRACE_SECONDS")
 """Environment variables that the operator sets; a template may not."""
+_NONE: Mapping[str, str] = {}
 _SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
 """Pods of an application are on different nodes, as far as there are as many."""
 
@@ -27,8 +31,11 @@ def pod(
     digest: str,
     defaults: Defaults,
     told: str | None = None,
+    inputs: Mapping[str, str] = _NONE,
 ) -> dict[str, Any]:
-    """The pod of one ordinal, as `digest` stands for it. `told`: what it finds in its told file, from the start."""
+    """The pod of one ordinal, as `digest` stands for it. `told`: what it finds in its told file, from the start;
+    `inputs`: digests of what it is going to read, where spec.restartOnChange follows them.
+    """
     name, template = names.pod(identity.name, ordinal), application.spec.template
     metadata = identity.metadata(name)
     metadata["labels"] = {**template.labels, **metadata["labels"], names.LABEL_ORDINAL: str(ordinal)}
@@ -36,6 +43,7 @@ def pod(
         **template.annotations,
         names.ANNOTATION_SPEC: digest,
         names.ANNOTATION_NONCE: str(application.spec.restart_nonce),
+        **({names.ANNOTATION_INPUTS: orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS).decode()} if inputs else {}),
         **({} if told is None else {names.ANNOTATION_SHUTDOWN: told}),
     }
     spec: dict[str, Any] = {
