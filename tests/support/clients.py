@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from waiting import DEADLINE, eventually
 from streams_runtime.api import parse_application
 from streams_runtime.client import StreamsClient
 from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.librdkafka import remind
 from streams_runtime.kafka.producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.restore.listener import StandbyUpdateListener
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState
+
+_SILENCE, _ATTEMPTS = 30.0, 4  # seconds without any message, and consumers
 
 
 def make_topics(bootstrap: str, config: Mapping[str, str] | None = None, /, **partitions: int) -> None:
@@ -51,22 +55,45 @@ def send(bootstrap: str, topic: str, records: Iterable[tuple[str | None, Any]], 
 
 def read(bootstrap: str, topic: str, committed: bool = False) -> list[Any]:
     """All messages that a topic holds now, or all that are committed, partition by partition."""
+    for _ in range(_ATTEMPTS):
+        with _reader(bootstrap, committed) as consumer:
+            partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+            with suppress(_SilentError):
+                return [each for number in partitions for each in _read(consumer, topic, number, bootstrap)]
+    raise AssertionError(f"{bootstrap} does not tell what {topic} holds")
+
+
+def _read(consumer: Consumer, topic: str, number: int, bootstrap: str) -> list[Any]:
+    found: list[Any] = []
+    low, high = _watermarks(consumer, ConfluentTopicPartition(topic, number))
+    consumer.assign([ConfluentTopicPartition(topic, number, low)])
+    heard = time.monotonic()
+    while low < high:
+        remind(consumer, bootstrap)
+        for message in consumer.consume(1000, 0.2):
+            heard, end = time.monotonic(), message.error() is not None
+            assert not end or message.error().code() == KafkaError._PARTITION_EOF
+            # The end that is read may lie before the topic's, where an open transaction begins.
+            low = high if end else message.offset() + 1
+            found += [] if end else [message]
+        if time.monotonic() - heard > _SILENCE:
+            raise _SilentError
+    return found
+
+
+class _SilentError(Exception):
+    """A consumer of a broker that stood still for long may wait for ever; a new one does not."""
+
+
+@contextmanager
+def _reader(bootstrap: str, committed: bool) -> Iterator[Consumer]:
     isolation = "read_committed" if committed else "read_uncommitted"
     config = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
     consumer = Consumer({**config, "isolation.level": isolation, "enable.partition.eof": True})
-    found: list[Any] = []
-    for number in consumer.list_topics(topic, timeout=60).topics[topic].partitions:
-        low, high = _watermarks(consumer, ConfluentTopicPartition(topic, number))
-        consumer.assign([ConfluentTopicPartition(topic, number, low)])
-        while low < high:
-            for message in consumer.consume(1000, 0.2):
-                end = message.error() is not None
-                assert not end or message.error().code() == KafkaError._PARTITION_EOF
-                # The end that is read may lie before the topic's, where an open transaction begins.
-                low = high if end else message.offset() + 1
-                found += [] if end else [message]
-    consumer.close()
-    return found
+    try:
+        yield consumer
+    finally:
+        consumer.close()
 
 
 def _watermarks(consumer: Consumer, partition: ConfluentTopicPartition) -> tuple[int, int]:
