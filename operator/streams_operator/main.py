@@ -27,6 +27,7 @@ from streams_operator.observe import World
 from streams_operator.readings import Readings
 from streams_operator.reconcile import Reconciler
 from streams_operator.reflector import Reflectors
+from streams_operator.rollouts import Rollouts
 from streams_operator.settings import Settings
 from streams_operator.wake import Key, Wakes
 from streams_operator.watched import Watched, owner
@@ -111,7 +112,20 @@ class _Parts:
         self.brokers = Brokers(self._answered)
         self.metrics = Metrics(lambda: self.wakes.length, lambda: lease.held)
         self.readings = Readings()
-        world = World(api, self.cache, self.brokers, self.accounts, self.readings, Inputs(api), settings.defaults)
+        self.rollouts = Rollouts(
+            settings.defaults.image, settings.rollout_at_a_time, lambda: self.watched.count, self._wake
+        )
+        self.metrics.show_rollouts(lambda: self.rollouts.waiting, lambda: self.rollouts.stopped)
+        world = World(
+            api,
+            self.cache,
+            self.brokers,
+            self.accounts,
+            self.readings,
+            Inputs(api),
+            self.rollouts,
+            settings.defaults,
+        )
         self.reconciler = Reconciler(world, self.events, self.metrics)
         self.wakes = Wakes(self.reconciler.round, counted=self.metrics.round)
         self.watches = Watches(settings.namespaces, self._told_from(asyncio.get_running_loop()))
@@ -134,7 +148,7 @@ class _Parts:
             finally:
                 self._leading = False
                 # The watches go on; what else another leader does meanwhile is not known here.
-                for each in (self.wakes, self.brokers, self.events, self.metrics):
+                for each in (self.wakes, self.brokers, self.events, self.metrics, self.rollouts):
                     each.clear()
 
     async def _rounds(self) -> None:

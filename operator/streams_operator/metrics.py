@@ -49,6 +49,21 @@ class Metrics:
         self._applications = _Applications()
         self.registry.register(self._applications)
 
+    def show_rollouts(self, waiting: Callable[[], int], stopped: Callable[[], bool]) -> None:
+        """Show how far a new default image has come."""
+        left = Gauge(
+            "streams_operator_image_waiting_applications",
+            "Applications that have not had their turn for the default image.",
+            registry=self.registry,
+        )
+        left.set_function(waiting)
+        stands = Gauge(
+            "streams_operator_image_rollout_stopped",
+            "1 while no further application gets the default image, as one that has it is Degraded.",
+            registry=self.registry,
+        )
+        stands.set_function(lambda: float(stopped()))
+
     def round(self, key: Key, result: str, seconds: float) -> None:
         """A round has ended."""
         del key

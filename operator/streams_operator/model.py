@@ -55,6 +55,7 @@ class PodSeen:
     doubted: bool = False  # it has to answer before a decision may rest on its conditions
     silent: bool = False  # it has not answered for long, though others do
     inputs: Mapping[str, str] = field(default_factory=dict)  # ANNOTATION_INPUTS
+    image: str = ""  # of its container, as it was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,15 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
+class Awaited:
+    """The default image that an application has not had its turn for; `stopped`: nobody's turn comes as things are."""
+
+    image: str
+    at_a_time: int
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WayBack:
     """From the version in force to the last one that was stable, whose digest is `version`.
 
@@ -143,7 +153,8 @@ class Observed:
     topics: TopicsSeen | None = None
     init: InitResult | None = None  # of a nonce that status does not have yet
     topics_deleted: bool = False  # deletionPolicy has been carried out, or has failed for good
-    defaults: Defaults = field(default_factory=lambda: Defaults(""))
+    defaults: Defaults = field(default_factory=lambda: Defaults(""))  # its image may be an earlier one: see `awaited`
+    awaited: Awaited | None = None  # None: it has the default image, or one of its own
     refusals: Mapping[str, str] = field(default_factory=dict)  # by pod name: why the API server did not make it
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streams_operator.accounts import Accounts
 from streams_operator.api import Api, NotThere
@@ -14,6 +14,7 @@ from streams_operator.inputs import Inputs
 from streams_operator.model import Defaults, Observed
 from streams_operator.plan import in_force
 from streams_operator.readings import Readings
+from streams_operator.rollouts import Rollouts
 from streams_operator.wake import Key
 
 
@@ -27,6 +28,7 @@ class World:
     accounts: Accounts
     readings: Readings
     inputs: Inputs
+    rollouts: Rollouts
     defaults: Defaults
     clock: Callable[[], float] = time.time
 
@@ -39,7 +41,9 @@ class World:
         reading = await self.readings.of(key, resource)
         pods = tuple(sorted(await self.cache.pods(key), key=lambda pod: pod.name))
         objects = await self.cache.parts(key)
-        version = await self.readings.beside(resource, in_force, resource, reading, pods, objects, self.defaults)
+        image, awaited = self.rollouts.image(key, resource, reading.application, pods)
+        defaults = replace(self.defaults, image=image)
+        version = await self.readings.beside(resource, in_force, resource, reading, pods, objects, defaults)
         brokers = self.brokers.seen(key, resource["metadata"]["uid"], version.application)
         accounts = await self.accounts.of(key, pods)
         inputs = await self.inputs.of(key, version.application)
@@ -58,10 +62,11 @@ class World:
             topics=brokers.topics,
             init=brokers.init,
             topics_deleted=brokers.topics_deleted,
-            defaults=self.defaults,
+            defaults=defaults,
+            awaited=awaited,
         )
 
     def forget(self, key: Key) -> None:
         """The resource has gone."""
-        for each in (self.cache, self.brokers, self.accounts, self.readings, self.inputs):
+        for each in (self.cache, self.brokers, self.accounts, self.readings, self.inputs, self.rollouts):
             each.forget(key)

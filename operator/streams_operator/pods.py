@@ -67,6 +67,7 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
         started_at=seconds((state.get("running") or ended or {}).get("startedAt")),
         ip=status.get("podIP"),
         tls=_answers_by_tls(pod),
+        image=_declared(pod).get("image") or "",
         reason=reason,
         message=message,
     )
@@ -79,9 +80,17 @@ def seconds(text: str | None) -> float | None:
 
 def _answers_by_tls(pod: Json) -> bool:
     """By its own probe: in a change from HTTP to HTTPS pods differ."""
-    containers = (pod.get("spec") or {}).get("containers") or ()
-    probes = (each.get("readinessProbe") or {} for each in containers if each.get("name") == CONTAINER)
-    return any((probe.get("httpGet") or {}).get("scheme") == "HTTPS" for probe in probes)
+    probe = _declared(pod).get("readinessProbe") or {}
+    return bool((probe.get("httpGet") or {}).get("scheme") == "HTTPS")
+
+
+def _declared(pod: Json) -> Json:
+    """The runtime's container as the pod was made with it."""
+    for each in (pod.get("spec") or {}).get("containers") or ():
+        if each.get("name") == CONTAINER:
+            found: Json = each
+            return found
+    return {}
 
 
 def _container(status: Json) -> Json:

@@ -36,6 +36,7 @@ class Settings:
     lease_namespace: str = "default"
     lease_name: str = "streams-operator"
     shard: Shard = field(default_factory=Shard)  # its share of the namespaces: all
+    rollout_at_a_time: int = 0  # applications that get a new default image at a time; 0: all at once
     metrics_port: int = 8080
     health_port: int = 8081
     webhook_port: int | None = None  # None: no webhook
@@ -62,6 +63,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         lease_namespace=namespace,
         lease_name=values.text("LEASE_NAME", "streams-operator"),
         shard=values.shard("SHARD", "SHARDS"),
+        rollout_at_a_time=values.count("ROLLOUT_MAX_APPLICATIONS", 0),
         metrics_port=values.port("METRICS_PORT", 8080),
         health_port=values.port("HEALTH_PORT", 8081),
         webhook_port=values.port("WEBHOOK_PORT", 0) if values.text("WEBHOOK_PORT", "") else None,
@@ -101,6 +103,12 @@ class _Values:
         if not 0 <= number < float("inf"):
             raise SettingError(f"{PREFIX}{name} is {value!r}; give a number of seconds, 0 or more")
         return number
+
+    def count(self, name: str, default: int) -> int:
+        value = self.text(name, str(default))
+        if not value.isdecimal() or int(value) >= 2**31:
+            raise SettingError(f"{PREFIX}{name} is {value!r}; give a whole number, 0 or more")
+        return int(value)
 
     def user(self, name: str, default: int) -> int | None:
         value = self.text(name, str(default))

@@ -87,6 +87,11 @@ class Watched:
         return [key for _, key in self._versions[APPLICATION.name].values()]
 
     @property
+    def count(self) -> int:
+        """How many there are, as far as is known."""
+        return len(self._versions[APPLICATION.name])
+
+    @property
     def interval(self) -> float:
         """Seconds between two comparisons: longer where there are more than a thousand objects to compare."""
         return max(self._look, self._look * sum(map(len, self._versions.values())) / _MANY)

@@ -35,6 +35,7 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
         "NAMESPACES": "a, b,a",
         "DELETE_DEADLINE": "30",
         "EXECUTORS_AS_PODS": "true",
+        "ROLLOUT_MAX_APPLICATIONS": "7",
         "RUN_AS_USER": "cluster",
         "RESOURCES": '{"requests": {"cpu": 1, "memory": "1Gi"}}',
         "WEBHOOK_PORT": "9443",
@@ -44,6 +45,7 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
     settings = read_settings({f"STREAMS_OPERATOR_{name}": value for name, value in given.items()})
     assert (settings.defaults.image, settings.defaults.image_pull_policy) == ("image:1", "IfNotPresent")
     assert settings.defaults.executors_as_pods
+    assert settings.rollout_at_a_time == 7
     assert settings.defaults.run_as_user is None
     assert settings.defaults.resources == ResourcesSpec(requests={"cpu": "1", "memory": "1Gi"})
     assert (settings.namespaces, settings.defaults.delete_deadline, settings.log_level) == (("a", "b"), 30.0, "DEBUG")
@@ -63,6 +65,8 @@ def test_settings_come_from_the_environment_and_empty_ones_are_defaults(tmp_path
         ("LOG_FORMAT", "xml"),
         ("IMAGE_PULL_POLICY", "Sometimes"),
         ("EXECUTORS_AS_PODS", "yes"),
+        ("ROLLOUT_MAX_APPLICATIONS", "-1"),
+        ("ROLLOUT_MAX_APPLICATIONS", "2147483648"),
         ("RUN_AS_USER", "root"),
         ("RUN_AS_USER", "0"),
         ("RESOURCES", "1Gi"),

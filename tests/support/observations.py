@@ -13,7 +13,7 @@ from operator_cases import DEFAULTS
 from operator_world import NAME, START
 from resource_mutations import any_value
 
-from streams_operator.model import InitResult, InstanceAccount, Observed, PodSeen, TopicsSeen
+from streams_operator.model import Awaited, InitResult, InstanceAccount, Observed, PodSeen, TopicsSeen
 from streams_operator.plan import in_force, plan
 from streams_operator.plan.objects.document import digest
 from streams_operator.readings import without_nones
@@ -55,6 +55,7 @@ def observation(chance: random.Random, document: Mapping[str, Any]) -> Observed:
         rolled_back=version.rolled_back,
         way_back=version.way_back,
         inputs=chance.choice(_INPUTS),
+        awaited=chance.choice((None, Awaited("new", 1, False), Awaited("new", 1, True))),
         topics=_topics(chance),
         init=chance.choice((None, InitResult(1, "Created"), InitResult(2**63, "MissingSourceTopics", "x" * 9_999))),
         topics_deleted=chance.random() < 0.2,

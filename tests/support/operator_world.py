@@ -14,7 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streams_operator import names
-from streams_operator.model import Defaults, Happening, InitResult, Json, KafkaWork, Observed, Plan, PodSeen, TopicsSeen
+from streams_operator.model import (
+    Awaited,
+    Defaults,
+    Happening,
+    InitResult,
+    Json,
+    KafkaWork,
+    Observed,
+    Plan,
+    PodSeen,
+    TopicsSeen,
+)
 from streams_operator.plan import differs, in_force, plan
 from streams_operator.plan.in_force import InForce
 from streams_operator.plan.objects.document import digest
@@ -107,6 +118,7 @@ class World:
         self.events: list[Happening] = []
         self.writes = 0
         self.mistakes: tuple[Mistake, ...] = ()
+        self.awaited: Awaited | None = None
         self.inputs: dict[str, str] = {}  # digests of what spec.restartOnChange follows, by `Kind/name`
         self._kills = set(kills)
         self._actions = 0
@@ -135,6 +147,7 @@ class World:
             rolled_back=version.rolled_back,
             way_back=version.way_back,
             inputs=dict(self.inputs),
+            awaited=self.awaited,
             now=self.now,
             pods=tuple(self.pods.values()),
             objects=copy.deepcopy(self.objects),
@@ -379,6 +392,7 @@ class World:
             created_at=self.now,
             digest=made_from,
             nonce=int(metadata["annotations"][names.ANNOTATION_NONCE]),
+            image=obj["spec"]["containers"][0]["image"],
             inputs=json.loads(metadata["annotations"].get(names.ANNOTATION_INPUTS, "{}")),
             told=told,
         )

@@ -14,7 +14,7 @@ import pytest
 from operator_cases import CRASH, ERROR, PENDING, condition, digest_of, observed, remembered, status_of
 from operator_world import START, ready_topics, running
 
-from streams_operator.model import Observed, PodSeen, TopicsSeen
+from streams_operator.model import Awaited, Observed, PodSeen, TopicsSeen
 from streams_runtime.errors import Mistake
 
 PAGE = Path(__file__).parents[2] / "operator" / "CONDITIONS.md"
@@ -53,6 +53,11 @@ def rolled_back() -> Observed:
     return observed(BACK, two(), status=status, rolled_back=True)
 
 
+def waiting(stopped: bool) -> Observed:
+    """With the image that was the default before."""
+    return observed(pods=two(), status=remembered(*two()), awaited=Awaited("runtime:2", 10, stopped))
+
+
 def invalid(pods: Sequence[PodSeen]) -> Observed:
     found = observed(pods=pods, status=remembered(*pods))
     mistake = Mistake("spec.topology.steps[0].where", "unknown column 'x'", "name one of: user, amount")
@@ -79,6 +84,8 @@ SITUATIONS: Sequence[tuple[str, Callable[[], Observed]]] = (
     ("a pod has crashed and rests", lambda: observed(pods=two(**CRASH))),
     ("a pod has ended in ERROR", lambda: observed(pods=two(**ERROR))),
     ("a new version rolls out", lambda: observed(pods=[running(0, OLD), running(1, NOW, **RESTORING)])),
+    ("a new default image goes to others first", lambda: waiting(stopped=False)),
+    ("another application is Degraded with it", lambda: waiting(stopped=True)),
     ("scaling down", lambda: observed({"replicas": 1}, two(), status=remembered(*two()))),
     ("no replicas", lambda: observed({"replicas": 0})),
     ("suspending", lambda: observed({"suspend": True}, two(), status=remembered(*two()))),

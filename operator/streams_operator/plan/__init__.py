@@ -9,5 +9,6 @@ from streams_operator.plan.decide import plan
 from streams_operator.plan.differs import differs
 from streams_operator.plan.in_force import in_force
 from streams_operator.plan.mounted import Ref, followed
+from streams_operator.plan.standing import serving
 
-__all__ = ["Ref", "differs", "followed", "in_force", "plan"]
+__all__ = ["Ref", "differs", "followed", "in_force", "plan", "serving"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams_operator import names
+from streams_operator.model import Awaited
 from streams_operator.plan.decision import Decision, Phase
 from streams_operator.plan.holdup import holdup
 from streams_operator.plan.instances import Instance
@@ -28,6 +29,8 @@ _WAY_OUT = "spec.topology is as it was, or spec.topologyChange is allow"
 
 TOPOLOGY_REFUSED = "TopologyChangeRefused"
 """Reason of Degraded, of Progressing, and of the event."""
+IMAGE_AWAITED, IMAGE_STOPPED = "AwaitingImage", "ImageRolloutStopped"
+"""Reasons of Progressing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +126,24 @@ def _held_up(decision: Decision) -> Said | None:
 def _going_on(decision: Decision) -> Said:
     for reason, text in _under_way(decision):
         return Said("Progressing", "True", reason, text)
-    if decision.case.observed.refused:
+    case = decision.case
+    if case.observed.refused:
         text = f"the pods stay as they are until {_WAY_OUT}; Degraded says why"
         return Said("Progressing", "False", TOPOLOGY_REFUSED, text)
-    if decision.case.observed.rolled_back:
+    if case.observed.rolled_back:
         return Said("Progressing", "False", ROLLED_BACK, "pods are of the last stable version; Degraded says why")
+    if case.observed.awaited is not None:
+        return _awaiting(case.observed.awaited)
     return Said("Progressing", "False", "Settled", "there is nothing to do")
+
+
+def _awaiting(awaited: Awaited) -> Said:
+    """Nothing of others' applications: they may be other people's."""
+    if awaited.stopped:
+        text = f"{awaited.image} goes to no further application, as one that has it is Degraded; pods keep their image"
+        return Said("Progressing", "False", IMAGE_STOPPED, f"{text}. The operator's log says which")
+    text = f"the operator's default image is {awaited.image}, which {awaited.at_a_time} applications get at a time"
+    return Said("Progressing", "True", IMAGE_AWAITED, f"{text}; it has not been this one's turn")
 
 
 def _under_way(decision: Decision) -> Iterator[tuple[str, str]]:
