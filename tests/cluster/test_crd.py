@@ -15,6 +15,7 @@ from kube_cluster import Cluster
 from waiting import eventually
 
 from streams_runtime.api import load_application, parse_application
+from streams_runtime.api.limits import LONGEST_FIELD, MOST_ENTRIES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 
@@ -299,6 +300,18 @@ REFUSED: dict[str, tuple[Document, str]] = {
     "a budget that is off and counts": (
         {"disruptionBudget": {"enabled": False, "maxUnavailable": 2}},
         "spec.disruptionBudget.maxUnavailable: Invalid value: given beside enabled: false",
+    ),
+    "peers of a policy that is off": (
+        {"networkPolicy": {"enabled": False, "from": [{"podSelector": {}}]}},
+        "spec.networkPolicy.from: Invalid value: given beside enabled: false",
+    ),
+    "a text of more than a quarter of a million characters": (
+        {"template": {"env": [{"name": "A", "value": "x" * (LONGEST_FIELD + 1)}]}},
+        "spec.template.env[0].value: Too long",
+    ),
+    "more entries than anybody needs": (
+        {"template": {"labels": {f"l{at}": "" for at in range(MOST_ENTRIES + 1)}}},
+        "spec.template.labels: Too many",
     ),
     "value beside valueFrom": (
         {"template": {"env": [{"name": "A", "value": "b", "valueFrom": {"fieldRef": {}}}]}},

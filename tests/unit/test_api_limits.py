@@ -12,7 +12,7 @@ from resource_mutations import BASES
 from streams_runtime.api import read_application
 from streams_runtime.api.avro_schema import parse_avro
 from streams_runtime.api.ddl import parse_schema
-from streams_runtime.api.limits import DEEPEST, LONGEST, MOST
+from streams_runtime.api.limits import DEEPEST, LONGEST, LONGEST_FIELD, MOST, MOST_ENTRIES
 from streams_runtime.api.proto_schema import parse_proto
 from streams_runtime.api.scalars import scalar_problems
 
@@ -133,3 +133,41 @@ def test_a_value_of_many_digits_in_a_mapping_is_shown() -> None:
     document = copy.deepcopy(BASES[0])
     document["spec"]["replicas"] = 10**5_000
     assert "spec.replicas: found" in told(document)
+
+
+@pytest.mark.parametrize(
+    ("spec", "mistake"),
+    [
+        (
+            {"kafka": {"secretRef": {"name": "a" * (LONGEST_FIELD + 1)}}},
+            f"spec.kafka.secretRef.name: has {LONGEST_FIELD + 1} characters; use at most {LONGEST_FIELD}",
+        ),
+        (
+            {"spark": {"config": {"a b": "x" * (LONGEST_FIELD + 1)}}},
+            f'spec.spark.config["a b"]: has {LONGEST_FIELD + 1} characters; use at most {LONGEST_FIELD}',
+        ),
+        (
+            {"template": {"labels": {f"l{at}": "" for at in range(MOST_ENTRIES + 1)}}},
+            f"spec.template.labels: has {MOST_ENTRIES + 1} entries; use at most {MOST_ENTRIES}",
+        ),
+        (
+            {"template": {"tolerations": [{"operator": "Exists"}] * (MOST_ENTRIES + 1)}},
+            f"spec.template.tolerations: has {MOST_ENTRIES + 1} entries; use at most {MOST_ENTRIES}",
+        ),
+    ],
+)
+def test_a_field_that_the_definition_has_no_room_for_is_refused_at_its_place(
+    spec: dict[str, Any], mistake: str
+) -> None:
+    document = copy.deepcopy(BASES[0])
+    document["spec"] |= spec
+    assert mistake in told(document).splitlines()
+
+
+def test_a_field_of_just_that_size_is_taken() -> None:
+    document = copy.deepcopy(BASES[0])
+    document["spec"]["template"] = {
+        "labels": {f"l{at}": "" for at in range(MOST_ENTRIES)},
+        "env": [{"name": "A", "value": "x" * LONGEST_FIELD}],
+    }
+    assert read_application(document).mistakes == ()

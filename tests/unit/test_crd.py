@@ -77,6 +77,22 @@ def test_every_field_of_the_spec_is_described():
     assert [path for path in wanted if not nodes_by_path[path].get("description")] == []
 
 
+def test_every_text_list_and_mapping_of_the_spec_has_a_bound():
+    keywords = {"string": "maxLength", "array": "maxItems"}
+    unbound = [
+        path
+        for path, node in every_node()
+        if path.startswith(".spec")
+        and (
+            (keywords.get(node.get("type", ""), "") not in {"", *node} and "enum" not in node)
+            or ("additionalProperties" in node and "maxProperties" not in node)
+        )
+    ]
+    assert unbound == []
+    assert schema_at(".spec.applicationId")["maxLength"] == 200, "a limit of its own is kept"
+    assert schema_at(".spec.restartOnChange")["maxItems"] == 2
+
+
 def models(model: type[Model] = Model) -> list[type[Model]]:
     return [each for sub in model.__subclasses__() for each in (sub, *models(sub))]
 

@@ -192,6 +192,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             ".maxUnavailable",
         ),
     ),
+    "NetworkPolicySpec": (
+        Rule(
+            "self.enabled || !has(self.from) || self.from.size() == 0",
+            "given beside enabled: false, and there is no policy to hold it; leave it out, or set enabled to true",
+            ".from",
+        ),
+    ),
     "EnvVarSpec": (Rule("!(has(self.value) && has(self.valueFrom))", "value beside valueFrom; keep one of the two"),),
     "TolerationSpec": (
         Rule(

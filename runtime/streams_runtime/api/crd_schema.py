@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from streams_runtime.api.crd_rules import FIELDS, RULES
+from streams_runtime.api.limits import LONGEST_FIELD, MOST_ENTRIES
 
 Schema = dict[str, Any]
 
@@ -21,6 +22,7 @@ _TAKEN_OVER = (
     "minimum",
     "maximum",
     "minLength",
+    "maxLength",
     "minItems",
     "maxItems",
     "minProperties",
@@ -41,6 +43,16 @@ def structural(model: type[BaseModel]) -> Schema:
     """
     schema = model.model_json_schema(mode="validation")
     return _Models(schema.pop("$defs", {})).model(model.__name__, schema)
+
+
+def _bound(schema: Schema) -> None:
+    """Give what has no limit of its own the one that all have, as `limits.oversized` tells it in files."""
+    if schema.get("type") == "string" and "enum" not in schema:
+        schema.setdefault("maxLength", LONGEST_FIELD)
+    if schema.get("type") == "array":
+        schema.setdefault("maxItems", MOST_ENTRIES)
+    if "additionalProperties" in schema:
+        schema.setdefault("maxProperties", MOST_ENTRIES)
 
 
 class _Models:
@@ -83,6 +95,7 @@ class _Models:
                 turned["additionalProperties"] = self._node(values, f"{where}[…]")
             case _:
                 pass  # False: the API server closes every object by itself
+        _bound(turned)
         # "No default" is null in Python and a field that is not there in Kubernetes.
         if turned.get("default", ...) is None:
             del turned["default"]

@@ -13,7 +13,7 @@ from streams_runtime.api.document import read_document
 from streams_runtime.api.expressions import SqlField, sql_fields
 from streams_runtime.api.graph import graph_mistakes
 from streams_runtime.api.kafka_spec import KafkaSpec
-from streams_runtime.api.limits import SHORTEN, excess
+from streams_runtime.api.limits import SHORTEN, excess, oversized
 from streams_runtime.api.mistakes import from_validation
 from streams_runtime.api.models import StreamsApplication
 from streams_runtime.api.origins import retold
@@ -95,7 +95,7 @@ def read_application(given: str | Mapping[str, Any], source: str = "application"
         return Reading(None, (Mistake(source, too_large, SHORTEN),), (), None, {})
     parts = salvage(document)
     application: StreamsApplication | None = None
-    found: list[Mistake] = []
+    found = [*oversized(document.get("spec"), "spec")]
     try:
         application = StreamsApplication.model_validate(document)
     except ValidationError as error:
