@@ -21,7 +21,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick bench-operator profile test-e2e test-idle again mutations soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick bench-operator bench-tenants profile test-e2e test-idle again mutations soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -40,6 +40,7 @@ help:
 	@echo "make bench        speed beside Kafka Streams, quixstreams and Structured Streaming: WORKLOADS= ROUNDS= RECORDS="
 	@echo "make bench-quick  speed beside Kafka Streams, in under five minutes"
 	@echo "make bench-operator  the operator with many applications: APPLICATIONS= (1000) IDLE= CHANGES= SHARDS= CHART=file.svg"
+	@echo "make bench-tenants   what a team's change waits for while other teams misbehave: CHANGES="
 	@echo "make profile      where an instance's time goes: WORKLOAD=catch-up (or restore); a flame graph, Spark's stage times"
 	@echo "make install      set-up only: .venv, Java, jars"
 	@echo "make crd          write the resource's definition from the models of api/"
@@ -151,6 +152,9 @@ APPLICATIONS := 1000
 bench-operator: install
 	@$(PYTHON) tests/benchmarks/bench_operator.py --applications "$(APPLICATIONS)" $(if $(IDLE),--idle $(IDLE)) \
 	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(SHARDS),--shards $(SHARDS)) $(if $(CHART),--chart $(CHART))
+
+bench-tenants: install
+	@$(PYTHON) tests/benchmarks/bench_tenants.py $(if $(CHANGES),--changes $(CHANGES))
 
 WORKLOAD := catch-up
 profile: install

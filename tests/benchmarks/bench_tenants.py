@@ -1,0 +1,132 @@
+"""`make bench-tenants`: how long one team's change waits for the operator while other teams misbehave, each way alone
+and all at once.
+
+Kubernetes' part is a real API server over etcd, topics are at a real broker, and the pods are played. Each way has a
+cluster of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import httpx
+import orjson
+import typer
+from bench_operator_scene import Scene, place, scene
+from quick import fail, run, say
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
+
+from bad_tenants import KINDS, Tenant, bad_tenants, namespace_of
+from kube_reads import connection
+from operator_kit import resource
+from waiting import eventually
+
+from streams_runtime.errors import EnvironmentException
+
+_FAILED = 1
+_GOOD = 4  # applications of the good tenant
+_AT_IT = 5.0  # seconds for which a bad tenant is at it before anybody measures
+_LOOK = 0.01  # seconds between two looks at a status
+_APART = 0.5  # seconds between two changes
+_PREFIX = "bad-"
+Kinds = Sequence[Callable[[Tenant], AbstractContextManager[None]]]
+_BESIDE: Sequence[tuple[str, Kinds]] = (
+    ("nobody", ()),
+    *((kind.__name__.replace("_", " "), (kind,)) for kind in KINDS),
+    ("all of them", KINDS),
+)
+
+Changes = Annotated[int, typer.Option(min=1, help="Changes of the good tenant beside each bad one.")]
+Json = Annotated[Path | None, typer.Option(help="A file for the figures.")]
+
+
+def main(changes: Changes = 20, json: Json = None) -> None:
+    """Measure what a good tenant notices of bad ones. Exit code 1: something did not work; slow is told in figures."""
+    figures: dict[str, list[float]] = {}
+    for name, kinds in _BESIDE:
+        with tempfile.TemporaryDirectory(prefix="streams-bench-tenants-") as folder:
+            try:
+                say(f"beside {name}")
+                with scene(Path(folder), _GOOD) as stage, _tenants(stage, kinds) as good:
+                    figures[name] = [good.change(number) for number in range(changes)]
+            except (EnvironmentException, AssertionError, httpx.HTTPError) as error:
+                fail("failed", error, _FAILED)
+    table = Table(title=f"seconds until the operator has answered a change in status, {changes} changes each")
+    table.add_column("beside")
+    for column in ("median", "longest"):
+        table.add_column(column, justify="right")
+    for name, delays in figures.items():
+        table.add_row(name, f"{median(delays):.2f}", f"{max(delays):.2f}")
+    Console().print(table)
+    if json is not None:
+        json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
+
+
+class Good:
+    """The good tenant, with a few applications that run."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self._http = http
+
+    def make(self, bootstrap: str) -> None:
+        """All of its applications, until they run."""
+        for number in range(_GOOD):
+            namespace, name = place(number)
+            answer = self._http.post(_path(number).rpartition("/")[0], json=resource(namespace, bootstrap, name))
+            answer.raise_for_status()
+        for number in range(_GOOD):
+            eventually(lambda at=number: self._get(at).get("status", {}).get("state") == "RUNNING", "it runs")
+
+    def change(self, number: int) -> float:
+        """Change one of them; the seconds until its status is about that."""
+        time.sleep(_APART)
+        began, at = time.monotonic(), number % _GOOD
+        change = {"spec": {"replicas": 1 + (number // _GOOD + 1) % 2}}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        answer = self._http.patch(_path(at), json=change, headers=headers)
+        answer.raise_for_status()
+        wanted = answer.json()["metadata"]["generation"]
+        eventually(lambda: self._get(at)["status"]["observedGeneration"] == wanted, "status tells of it", every=_LOOK)
+        return time.monotonic() - began
+
+    def _get(self, number: int) -> Any:
+        answer = self._http.get(_path(number))
+        answer.raise_for_status()
+        return answer.json()
+
+
+@contextmanager
+def _tenants(stage: Scene, kinds: Kinds) -> Iterator[Good]:
+    """One operator, the good tenant's applications, and then the bad tenants."""
+    homes = [namespace_of(kind, _PREFIX) for kind in kinds]
+    if homes:
+        metadata = [{"name": home} for home in homes]
+        stage.cluster.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": each} for each in metadata))
+    with stage.operators(1) as (process,), connection(stage.cluster.endpoint, stage.cluster.token) as http:
+        eventually(lambda: process.ready() and "_leader 1.0" in process.metrics(), "the operator leads")
+        good = Good(http)
+        good.make(stage.bootstrap)
+        with bad_tenants(stage.cluster, _PREFIX, stage.bootstrap, *kinds):
+            time.sleep(_AT_IT)
+            yield good
+
+
+def _path(number: int) -> str:
+    namespace, name = place(number)
+    return f"/apis/streamsoperator.io/v1alpha1/namespaces/{namespace}/streamsapplications/{name}"
+
+
+if __name__ == "__main__":
+    run(main)
