@@ -24,6 +24,7 @@ from streams_runtime.errors import (
     MissingSourceTopicException,
     StreamsException,
 )
+from streams_runtime.topics.admins import Admins, KeptAdmins
 from streams_runtime.topics.application import ApplicationTopics, InitOutcome, TopicsReport
 from streams_runtime.topics.policy import InitParameters
 
@@ -51,15 +52,19 @@ class Topics(Protocol):
 Open = Callable[[StreamsApplication, Mapping[str, str] | None, float], Topics]
 
 
-def open_topics(application: StreamsApplication, secret: Mapping[str, str] | None, deadline: float) -> Topics:
-    """The application's topics, at the brokers that its pods would reach by the same address.
+def opened_with(admins: Admins) -> Open:
+    """Opens an application's topics, at the brokers that its pods would reach by the same address.
 
-    Raises ConfigException: a client property that can't be used.
+    That raises ConfigException for a client property that can't be used.
     """
-    servers, namespace = application.spec.kafka.bootstrap_servers, application.metadata.namespace
-    if servers is not None and namespace is not None:
-        servers = seen_from(namespace, servers)
-    return ApplicationTopics(application, secret, deadline, servers)
+
+    def open_topics(application: StreamsApplication, secret: Mapping[str, str] | None, deadline: float) -> Topics:
+        servers, namespace = application.spec.kafka.bootstrap_servers, application.metadata.namespace
+        if servers is not None and namespace is not None:
+            servers = seen_from(namespace, servers)
+        return ApplicationTopics(application, secret, deadline, servers, admins)
+
+    return open_topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +92,14 @@ class Brokers:
     def __init__(
         self,
         answered: Callable[[Key, KafkaWork, Seen], None],
-        open: Open = open_topics,
+        open: Open | None = None,
         clock: Callable[[], float] = time.time,
         overdue: float = _OVERDUE,
     ) -> None:
-        """`answered`: called with each answer, also with one that is a failure."""
+        """`answered`: called with each answer, also with one that is a failure. `open` absent: real brokers."""
         self._answered = answered
-        self._open = open
+        self._admins = KeptAdmins()
+        self._open = open or opened_with(self._admins)
         self._clock = clock
         self._overdue = overdue
         self._applications: dict[Key, _Application] = {}
@@ -145,6 +151,7 @@ class Brokers:
         """Forget all, when others take over."""
         for key in list(self._applications):
             self.forget(key)
+        self._admins.close()
 
     async def _run(
         self,

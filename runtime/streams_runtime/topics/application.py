@@ -16,9 +16,9 @@ from streams_runtime.errors import (
     Mistake,
     StreamsException,
 )
-from streams_runtime.kafka.admin import Admin
 from streams_runtime.kafka.properties import client_properties
 from streams_runtime.kafka.security import config_path
+from streams_runtime.topics.admins import Admins, OfItsOwn
 from streams_runtime.topics.manager import InternalTopicManager, Survey
 from streams_runtime.topics.policy import NONE_IF_INCOMPLETE, InitParameters, explicit
 from streams_runtime.topology.build import build_topology
@@ -76,11 +76,13 @@ class ApplicationTopics:
         secret: Mapping[str, str] | None = None,
         deadline: float = 20.0,
         bootstrap_servers: str | None = None,
+        admins: Admins | None = None,
     ) -> None:
         """Connects to nothing yet.
 
         `secret` are client properties that win over `spec.kafka.config`; no exception tells their values.
         `deadline` is in seconds, for each call. `bootstrap_servers` absent: `spec.kafka.bootstrapServers`.
+        `admins` absent: a connection of its own.
 
         Raises:
             ConfigException: no address, or client properties that can't be used; all of them are listed.
@@ -96,7 +98,10 @@ class ApplicationTopics:
         self._topology: Topology = build_topology(application)
         self._work = max(deadline - _RESERVE, deadline / 2)
         self._deadline = deadline
-        self._admin = Admin(_properties(address, application.spec.kafka.config, secret or {}), timeout=self._work)
+        self._admins = admins or OfItsOwn()
+        properties = _properties(address, application.spec.kafka.config, secret or {})
+        self._admin = self._admins.take(properties, self._work)
+        self._sound, self._closed = True, False
         self._manager = InternalTopicManager(self._admin, timeout=self._work)
 
     def check(self) -> TopicsReport:
@@ -149,7 +154,9 @@ class ApplicationTopics:
 
     def close(self) -> None:
         """Frees the connections. May be called twice."""
-        self._admin.close()
+        if not self._closed:
+            self._closed = True
+            self._admins.give_back(self._admin, sound=self._sound)
 
     def _delete(self) -> tuple[str, ...]:
         names = internal_topic_names(self._topology)
@@ -168,8 +175,12 @@ class ApplicationTopics:
         return tuple(name for name in names if name in found)
 
     def _bounded(self, work: Callable[[], T]) -> T:
-        with self._admin.within(self._work):
-            return work()
+        try:
+            with self._admin.within(self._work):
+                return work()
+        except BaseException:
+            self._sound = False
+            raise
 
     def _outcome(self, survey: Survey, created: tuple[str, ...]) -> InitOutcome:
         report = self._report(survey, created)
