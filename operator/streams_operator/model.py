@@ -55,7 +55,7 @@ class PodSeen:
     doubted: bool = False  # it has to answer before a decision may rest on its conditions
     silent: bool = False  # it has not answered for long, though others do
     inputs: Mapping[str, str] = field(default_factory=dict)  # ANNOTATION_INPUTS
-    image: str = ""  # of its container, as it was asked for
+    image: str = ""  # ANNOTATION_IMAGE
 
 
 @dataclass(frozen=True, slots=True)

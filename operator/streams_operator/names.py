@@ -22,6 +22,8 @@ ANNOTATION_SPEC = "streamsoperator.io/spec"
 ANNOTATION_NONCE = "streamsoperator.io/restart-nonce"
 """On a pod: spec.restartNonce when it was made."""
 
+ANNOTATION_IMAGE = "streamsoperator.io/image"
+"""On a pod: the image that it was to have. What its container has may be a mirror's name: admission may change it."""
 ANNOTATION_INPUTS = "streamsoperator.io/inputs"
 """On a pod of an application with spec.restartOnChange: what it was made with, a JSON object of digests by `Kind/name`.
 """

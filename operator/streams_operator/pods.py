@@ -10,6 +10,7 @@ import orjson
 
 from streams_operator.model import Json, PodSeen
 from streams_operator.names import (
+    ANNOTATION_IMAGE,
     ANNOTATION_INPUTS,
     ANNOTATION_NONCE,
     ANNOTATION_SHUTDOWN,
@@ -67,7 +68,7 @@ def pod_seen(pod: Json, application: str) -> PodSeen:
         started_at=seconds((state.get("running") or ended or {}).get("startedAt")),
         ip=status.get("podIP"),
         tls=_answers_by_tls(pod),
-        image=_declared(pod).get("image") or "",
+        image=annotations.get(ANNOTATION_IMAGE, ""),
         reason=reason,
         message=message,
     )
@@ -80,17 +81,9 @@ def seconds(text: str | None) -> float | None:
 
 def _answers_by_tls(pod: Json) -> bool:
     """By its own probe: in a change from HTTP to HTTPS pods differ."""
-    probe = _declared(pod).get("readinessProbe") or {}
-    return bool((probe.get("httpGet") or {}).get("scheme") == "HTTPS")
-
-
-def _declared(pod: Json) -> Json:
-    """The runtime's container as the pod was made with it."""
-    for each in (pod.get("spec") or {}).get("containers") or ():
-        if each.get("name") == CONTAINER:
-            found: Json = each
-            return found
-    return {}
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    probes = (each.get("readinessProbe") or {} for each in containers if each.get("name") == CONTAINER)
+    return any((probe.get("httpGet") or {}).get("scheme") == "HTTPS" for probe in probes)
 
 
 def _container(status: Json) -> Json:

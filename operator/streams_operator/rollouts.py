@@ -1,6 +1,7 @@
 """A new default image goes to a few applications at a time: who has it, and who has not had a turn.
 
-What an application runs is read off its pods, so that an operator that has just started knows who has begun.
+What an application runs is read off its pods, so that an operator that has just started knows who has begun. Pods of an
+operator that did not write down their image count as having the new one: they are replaced at once.
 """
 
 from __future__ import annotations

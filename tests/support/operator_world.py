@@ -392,7 +392,7 @@ class World:
             created_at=self.now,
             digest=made_from,
             nonce=int(metadata["annotations"][names.ANNOTATION_NONCE]),
-            image=obj["spec"]["containers"][0]["image"],
+            image=metadata["annotations"][names.ANNOTATION_IMAGE],
             inputs=json.loads(metadata["annotations"].get(names.ANNOTATION_INPUTS, "{}")),
             told=told,
         )

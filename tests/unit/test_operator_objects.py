@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 from operator_cases import DEFAULTS, digest_of, made, observed, removed
-from operator_world import NAME, application_of, resource
+from operator_world import IMAGE, NAME, application_of, resource
 
 from streams_operator import names
 from streams_operator.model import Defaults
@@ -195,7 +195,11 @@ def test_a_budget_that_is_not_asked_for_is_not_made_and_goes_if_it_is_ours(owner
 def test_a_pod_as_it_is_made() -> None:
     made = pod({"restartNonce": 3})
     spec, box = made["spec"], made["spec"]["containers"][0]
-    assert made["metadata"]["annotations"] == {names.ANNOTATION_SPEC: digest_of(), names.ANNOTATION_NONCE: "3"}
+    assert made["metadata"]["annotations"] == {
+        names.ANNOTATION_SPEC: digest_of(),
+        names.ANNOTATION_NONCE: "3",
+        names.ANNOTATION_IMAGE: IMAGE,
+    }
     assert (spec["restartPolicy"], spec["hostname"], spec["subdomain"]) == ("Never", "orders-0", "orders")
     assert spec["readinessGates"] == [{"conditionType": "streamsoperator.io/Running"}]
     assert (spec["terminationGracePeriodSeconds"], spec["enableServiceLinks"]) == (75, False)

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from operator_world import IMAGE, World, application_of, resource, running
 
 from streams_operator.model import Awaited, Defaults, PodSeen
+from streams_operator.plan.objects.identity import Identity
+from streams_operator.plan.objects.pod import pod
+from streams_operator.pods import pod_seen
 from streams_operator.rollouts import Rollouts, image_of, is_degraded
 from streams_operator.wake import Key
 
@@ -236,6 +239,19 @@ def test_what_was_degraded_at_its_turn_stops_others_only_if_it_degrades_again() 
     for degraded, stopped in ((True, False), (False, False), (True, True)):
         turn(rollouts, ONE, IMAGE, NEW, degraded=degraded)
         assert rollouts.stopped is stopped
+
+
+def test_pods_whose_image_is_not_on_record_wait_for_nothing() -> None:
+    rollouts = Rollouts(NEW, 1, lambda: 2, lambda _: None)
+    assert turn(rollouts, ONE, "", "") == NEW
+    assert rollouts.waiting == 0
+
+
+def test_the_image_that_a_pod_was_to_have_counts_and_not_what_admission_made_of_it() -> None:
+    made = pod(Identity.of(resource()), application_of(resource()), 0, "digest", Defaults(IMAGE))
+    made["metadata"]["uid"] = "u"
+    made["spec"]["containers"][0]["image"] = f"mirror.example/{IMAGE}"
+    assert pod_seen(made, "orders").image == IMAGE
 
 
 def test_without_a_limit_nobody_waits() -> None:

@@ -43,6 +43,7 @@ def pod(
         **template.annotations,
         names.ANNOTATION_SPEC: digest,
         names.ANNOTATION_NONCE: str(application.spec.restart_nonce),
+        names.ANNOTATION_IMAGE: image(application, defaults),
         **({names.ANNOTATION_INPUTS: orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS).decode()} if inputs else {}),
         **({} if told is None else {names.ANNOTATION_SHUTDOWN: told}),
     }
