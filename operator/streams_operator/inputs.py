@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
@@ -22,24 +22,24 @@ from streams_operator.wake import Key
 from streams_runtime.api import StreamsApplication
 
 _LOGGER = logging.getLogger("streams_operator.inputs")
-_FRESH = 10.0  # seconds; rounds may follow each other at once
+_FRESH = 10.0  # seconds; rounds may follow each other at once, and applications of a team share a Secret
+_OLD = 600.0  # seconds after which what nobody asks for any more is forgotten
 _DIGITS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(NamedTuple):
     at: float
-    refs: tuple[Ref, ...]
-    found: Mapping[str, str]
+    digest: str | None
+    refusal: str = ""
 
 
 class Inputs:
-    """The last look at each application's inputs. Belongs to the event loop's thread."""
+    """The last look at each object that is followed. Belongs to the event loop's thread."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._looks: dict[Key, _Look] = {}
-        self._told: dict[Key, set[str]] = {}
+        self._looks: dict[tuple[str, Ref], _Look] = {}  # by namespace
+        self._swept_at = 0.0
 
     async def of(self, key: Key, application: StreamsApplication | None) -> Mapping[str, str]:
         """Digests by `Kind/name`. What is not there, or may not be read, is left out.
@@ -47,38 +47,33 @@ class Inputs:
         Raises ApiError: the API server is away.
         """
         refs = () if application is None else followed(application)
-        if not refs:
-            self.forget(key)
-            return {}
-        now, last = asyncio.get_running_loop().time(), self._looks.get(key)
-        if last is not None and last.refs == refs and now - last.at < _FRESH:
-            return last.found
-        digests = await asyncio.gather(*(self._digest(key, *ref) for ref in refs))
-        found = {f"{kind}/{name}": each for (kind, name), each in zip(refs, digests, strict=True) if each is not None}
-        self._looks[key] = _Look(now, refs, found)
-        return found
+        digests = await asyncio.gather(*(self._digest(key.namespace, ref) for ref in refs))
+        self._sweep()
+        return {"/".join(ref): each for ref, each in zip(refs, digests, strict=True) if each is not None}
 
-    def forget(self, key: Key) -> None:
-        """The resource has gone, or follows nothing any more."""
-        self._looks.pop(key, None)
-        self._told.pop(key, None)
+    async def _digest(self, namespace: str, ref: Ref) -> str | None:
+        now, last = asyncio.get_running_loop().time(), self._looks.get((namespace, ref))
+        if last is None or now - last.at >= _FRESH:
+            look = await self._look(namespace, ref, now)
+            if look.refusal and (last is None or last.refusal != look.refusal):
+                _LOGGER.warning("%s: spec.restartOnChange can't follow %s: %s", namespace, "/".join(ref), look.refusal)
+            last = self._looks[namespace, ref] = look
+        return last.digest
 
-    async def _digest(self, key: Key, kind: str, name: str) -> str | None:
+    async def _look(self, namespace: str, ref: Ref, now: float) -> _Look:
+        kind, name = ref
         try:
-            found = await self._api.get(kind_of(kind), key.namespace, name)
+            return _Look(now, digest(await self._api.get(kind_of(kind), namespace, name)))
         except NotThere:
-            return None  # pods that run have it; those that are made wait for it, and say so
+            return _Look(now, None)  # pods that run have it; those that are made wait for it, and say so
         except Refused as error:
-            self._tell(key, f"{kind}/{name}", error)
-            return None
-        self._told.get(key, set()).discard(f"{kind}/{name}")
-        return digest(found)
+            return _Look(now, None, str(error))
 
-    def _tell(self, key: Key, name: str, error: Refused) -> None:
-        told = self._told.setdefault(key, set())
-        if name not in told:
-            told.add(name)
-            _LOGGER.warning("%s: spec.restartOnChange can't follow %s: %s", key, name, error)
+    def _sweep(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._swept_at >= _OLD:
+            self._swept_at = now
+            self._looks = {at: look for at, look in self._looks.items() if now - look.at < _OLD}
 
 
 def digest(found: Json) -> str:

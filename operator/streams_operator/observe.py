@@ -68,5 +68,5 @@ class World:
 
     def forget(self, key: Key) -> None:
         """The resource has gone."""
-        for each in (self.cache, self.brokers, self.accounts, self.readings, self.inputs, self.rollouts):
+        for each in (self.cache, self.brokers, self.accounts, self.readings, self.rollouts):
             each.forget(key)

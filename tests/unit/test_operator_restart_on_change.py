@@ -136,16 +136,6 @@ def test_pods_that_were_made_without_it_are_replaced_once() -> None:
     assert len(removals(world, told)) == 2
 
 
-def test_looks_at_the_inputs_are_more_frequent_than_others(world: World) -> None:
-    world.change(kafka=MOUNTS["kafka"])
-    world.settle()
-    with_it = world.reconcile().again_in
-    world.change(restartOnChange=[])
-    world.settle()
-    without = world.reconcile().again_in
-    assert (with_it, without) == (30.0, 60.0)
-
-
 class Served(Api):
     """An API server with these objects, or what it answers instead."""
 
@@ -191,13 +181,26 @@ def test_what_is_not_there_or_may_not_be_read_is_left_out_and_said_once(caplog: 
     assert found == {CODE: digest(content())}
     assert set(api.asked) == {KAFKA, CODE, "Secret/registry-login"}
     (line,) = caplog.messages
-    assert line == "shop/orders: spec.restartOnChange can't follow Secret/kafka-login: GET secrets: forbidden"
+    assert line == "shop: spec.restartOnChange can't follow Secret/kafka-login: GET secrets: forbidden"
 
 
 def test_rounds_that_follow_each_other_ask_once() -> None:
     api = Served({CODE: content()})
     assert len(set(map(str, look(api, times=5)))) == 1
     assert len(api.asked) == 3
+
+
+def test_applications_of_a_namespace_share_a_look() -> None:
+    api = Served({CODE: content()})
+    application = application_of(resource({**MOUNTS, "template": {}, "restartOnChange": ["code"]}))
+
+    async def looks() -> list[Mapping[str, str]]:
+        inputs = Inputs(api)
+        return [await inputs.of(Key("shop", name), application) for name in ("a", "b")]
+
+    first, second = asyncio.run(looks())
+    assert first == second == {CODE: digest(content())}
+    assert api.asked == [CODE]
 
 
 def test_a_server_that_is_away_is_no_answer() -> None:

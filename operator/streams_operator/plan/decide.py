@@ -15,7 +15,6 @@ from streams_operator.plan.happenings import happenings
 from streams_operator.plan.instances import Instance, instances
 from streams_operator.plan.lost_nodes import forced_out
 from streams_operator.plan.lost_nodes import times as loss_times
-from streams_operator.plan.mounted import followed
 from streams_operator.plan.moves import Moves, closing_in_order, moves
 from streams_operator.plan.parts import desired_parts, desired_pods, outlived, unwanted
 from streams_operator.plan.past import Wait
@@ -27,10 +26,9 @@ from streams_operator.plan.status import exact_lag, status
 from streams_operator.plan.times import seconds_of
 from streams_operator.plan.topics import topics
 
-_LOOK_SETTLED = 60.0  # seconds between two looks at lag while all is well
+_LOOK_SETTLED = 60.0  # seconds between two looks at lag, and at what spec.restartOnChange follows, while all is well
 _LOOK_MOVING = 15.0  # while pods are on their way
 _LOOK_RESTORING = 5.0  # while there are records left that somebody may be watching, or pods that do not answer
-_LOOK_INPUTS = 30.0  # at Secrets and ConfigMaps, which are not watched; kubelets take up to a minute for a new content
 _FIRST_ANSWER = 60.0  # seconds that a new application's first status waits for the brokers; a thousand ask in turn
 _SOONEST = 1.0  # seconds; times in a status are whole ones
 
@@ -150,5 +148,4 @@ def _look(decision: Decision) -> float | None:
     if any(each.records_left for each in case.observed.accounts.values()):
         return case.now + _LOOK_RESTORING
     moving = any(each.standing in (Standing.NEW, Standing.CLOSING, Standing.ABSENT) for each in decision.instances)
-    settled = _LOOK_INPUTS if case.application is not None and followed(case.application) else _LOOK_SETTLED
-    return case.now + (_LOOK_MOVING if moving else settled)
+    return case.now + (_LOOK_MOVING if moving else _LOOK_SETTLED)
