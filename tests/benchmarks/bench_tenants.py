@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import median
@@ -42,20 +42,25 @@ _LOOK = 0.01  # seconds between two looks at a status
 _APART = 0.5  # seconds between two changes
 _PREFIX = "bad-"
 Kinds = Sequence[Callable[[Tenant], AbstractContextManager[None]]]
-_BESIDE: Sequence[tuple[str, Kinds]] = (
-    ("nobody", ()),
-    *((kind.__name__.replace("_", " "), (kind,)) for kind in KINDS),
-    ("all of them", KINDS),
-)
+_BESIDE: Mapping[str, Kinds] = {
+    "nobody": (),
+    **{kind.__name__.replace("_", " "): (kind,) for kind in KINDS},
+    "all of them": KINDS,
+}
 
 Changes = Annotated[int, typer.Option(min=1, help="Changes of the good tenant beside each bad one.")]
+Beside = Annotated[str, typer.Option(help=f"Whom beside, separated by commas: {', '.join(_BESIDE)}. Absent: all.")]
 Json = Annotated[Path | None, typer.Option(help="A file for the figures.")]
 
 
-def main(changes: Changes = 20, json: Json = None) -> None:
+def main(changes: Changes = 20, beside: Beside = "", json: Json = None) -> None:
     """Measure what a good tenant notices of bad ones. Exit code 1: something did not work; slow is told in figures."""
     figures: dict[str, list[float]] = {}
-    for name, kinds in _BESIDE:
+    chosen = [each.strip() for each in beside.split(",")] if beside else list(_BESIDE)
+    if unknown := set(chosen) - _BESIDE.keys():
+        raise typer.BadParameter(f"nobody is called {', '.join(sorted(unknown))}; it is {', '.join(_BESIDE)}")
+    for name in chosen:
+        kinds = _BESIDE[name]
         with tempfile.TemporaryDirectory(prefix="streams-bench-tenants-") as folder:
             try:
                 say(f"beside {name}")
