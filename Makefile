@@ -21,7 +21,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick bench-operator bench-tenants profile test-e2e test-idle again mutations soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-idle again mutations soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -30,6 +30,7 @@ help:
 	@echo "make test-parts   single parts with real servers, processes and disks; neither a broker nor Spark"
 	@echo "make test-quick   before each commit: lint, unit and parts, and one test each of Spark and a broker"
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
+	@echo "make test-nodes   three nodes: drained, cut off and lost, with applications on them (root, Linux; half an hour)"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
 	@echo "make again        TEST= as often as TIMES= says on a loaded machine, and how often it failed"
@@ -100,6 +101,9 @@ SMOKE := tests/integration/test_pipeline_tables.py::test_a_where_of_a_table_dele
 
 test-e2e: install
 	@$(PYTHON) -m pytest tests/e2e
+
+test-nodes: install
+	@$(PYTHON) -m pytest -s tests/nodes/long_nodes.py
 
 test-idle: install
 	@STREAMSAPP_TEST_IDLE=1 $(PYTHON) -m pytest tests/cluster/test_operator_idle.py

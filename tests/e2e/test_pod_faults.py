@@ -6,11 +6,11 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from clients import last_values, make_topics, read, send
+from clients import make_topics, read, send
 from e2e_kit import PATIENCE, Application, kill_process, states_of
+from e2e_orders import expect, orders, totals
 from kube_kafka import KafkaInCluster
 from waiting import eventually
 
@@ -22,40 +22,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 Make = Callable[[str], Application]
 STAYS = 180.0
 """Seconds for which a pod in ERROR is watched: longer than all but the longest back-off after a crash."""
-
-
-def totals(name: str, namespace: str, **spec: Any) -> dict[str, Any]:
-    """Orders by user; topics have the namespace's name, which no other test has."""
-    schema = {"format": "json", "schema": "amount BIGINT"}
-    return {
-        "apiVersion": "streamsoperator.io/v1alpha1",
-        "kind": "StreamsApplication",
-        "metadata": {"name": name},
-        "spec": {
-            "applicationId": namespace,
-            "replicas": 2,
-            "kafka": {"bootstrapServers": "kafka:9092"},
-            "topology": {
-                "sources": [
-                    {"name": "orders", "topic": f"{namespace}-orders", "key": {"format": "string"}, "value": schema}
-                ],
-                "steps": [
-                    {"name": "totals", "from": "orders", "aggregate": {"total": "sum(amount)"}, "store": "totals"}
-                ],
-                "sinks": [{"from": "totals", "topic": f"{namespace}-totals"}],
-            },
-            **spec,
-        },
-    }
-
-
-def orders(address: str, namespace: str, users: int, amount: int) -> None:
-    send(address, f"{namespace}-orders", [(f"u{number}", {"amount": amount}) for number in range(users)])
-
-
-def expect(address: str, namespace: str, users: int, total: int) -> None:
-    wanted = {f"u{number}": {"total": total} for number in range(users)}
-    eventually(lambda: last_values(address, f"{namespace}-totals") == wanted, f"each total is {total}", PATIENCE)
 
 
 def restored_by(app: Application, pod: str) -> int:

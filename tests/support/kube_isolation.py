@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,12 @@ _TIMEOUT = 30.0
 _CGROUPS = Path("/sys/fs/cgroup")
 _TRIES = 5
 _NUMBERS = itertools.count()
+_MESH = "mesh"
+"""What the names of links between isolated places begin with."""
+_CUT = [
+    (chain, way, f"{_MESH}+", "--jump", "DROP")
+    for chain, way in (("INPUT", "-i"), ("OUTPUT", "-o"), ("FORWARD", "-i"), ("FORWARD", "-o"))
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,8 @@ class Isolated:
     """Range of the pods' addresses, which this machine has a route to."""
     cgroup: str
     """Path of the control group that the pods' groups are made in."""
+    pid: str
+    """Process 1 inside, as this machine numbers it."""
 
     def run(self, *command: str | Path, timeout: float = _TIMEOUT) -> str:
         """Run a command inside and return what it prints. Raises CalledProcessError, with its words, when it fails."""
@@ -48,6 +56,21 @@ class Isolated:
             words = f"{' '.join(map(str, command))} ended with {done.returncode}: {done.stderr.strip()[-2000:]}"
             raise subprocess.CalledProcessError(done.returncode, words, done.stdout, done.stderr)
         return done.stdout
+
+    def lose_power(self) -> None:
+        """End all that runs inside at once; links and namespaces stay, and nobody answers."""
+        # Process 1 does not hear it, nor does who sends it.
+        self.run("sh", "-c", "kill -KILL -1")
+
+    def cut(self) -> None:
+        """Let nothing through between it and those that `connect` has connected it with."""
+        for rule in _CUT:
+            self.run("iptables", "--insert", *rule)
+
+    def mend(self) -> None:
+        """The opposite of `cut`."""
+        for rule in _CUT:
+            self.run("iptables", "--delete", *rule)
 
 
 @contextmanager
@@ -72,11 +95,24 @@ def isolated(folder: Path) -> Iterator[Isolated]:
                 host, node, pods = _link(f"st{name}", inside)
                 enter = (str(program("nsenter")), f"--target={inside}", "--net", "--mount", "--pid", "--ipc")
                 tie = (str(program("setpriv")), "--pdeathsig=SIGKILL", "--")
-                yield Isolated((*enter, *tie), host, node, pods, cgroup)
+                yield Isolated((*enter, *tie), host, node, pods, cgroup, inside)
             finally:
                 # All at once, and before the control groups that its processes are in are removed.
                 holder.kill()
                 _end(inside)
+
+
+def connect(places: Sequence[Isolated]) -> None:
+    """A link between each two places, by which nodes and pods of the one reach those of the other."""
+    ip = str(program("ip"))
+    for (first, one), (second, other) in itertools.combinations(enumerate(places), 2):
+        ends = f"{_MESH}{second}", f"{_MESH}{first}"
+        link = [ip, "link", "add", ends[0], "netns", one.pid, "type", "veth", "peer", "name", ends[1]]
+        subprocess.run([*link, "netns", other.pid], check=True, capture_output=True, timeout=_TIMEOUT)
+        for here, there, end in ((one, other, ends[0]), (other, one, ends[1])):
+            here.run("ip", "link", "set", end, "up")
+            here.run("ip", "route", "add", f"{there.node}/32", "dev", end, "src", here.node)
+            here.run("ip", "route", "add", there.pods, "via", there.node, "dev", end, "onlink", "src", here.node)
 
 
 def _link(name: str, inside: str) -> tuple[str, str, str]:

@@ -63,13 +63,16 @@ class KafkaInCluster:
 
 
 @contextmanager
-def kafka_pod(cluster: Cluster, image: str) -> Iterator[KafkaInCluster]:
-    """The broker behind the Service `kafka` in the namespace `kafka`, ready for clients; it goes with the block."""
+def kafka_pod(cluster: Cluster, image: str, node: str | None = None) -> Iterator[KafkaInCluster]:
+    """The broker behind the Service `kafka` in the namespace `kafka`, ready for clients; it goes with the block.
+
+    `node` is where it is to be; None: anywhere.
+    """
     port = free_port()
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s", f"--namespace={NAMESPACE}")
     try:
-        cluster.apply(*_objects(image, port))
+        cluster.apply(*_objects(image, port, node))
         ready = ("wait", "--for=condition=Ready", f"pod/{NAME}", f"--timeout={_READY}", f"--namespace={NAMESPACE}")
         cluster.kubectl(*ready, timeout=_READY_TIMEOUT)
         with temporary_folder("kafka") as folder:
@@ -81,7 +84,7 @@ def kafka_pod(cluster: Cluster, image: str) -> Iterator[KafkaInCluster]:
         cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
 
-def _objects(image: str, port: int) -> list[dict[str, object]]:
+def _objects(image: str, port: int, node: str | None) -> list[dict[str, object]]:
     metadata = {"name": NAME, "namespace": NAMESPACE}
     files = {_SETTINGS: as_properties_file(_properties(port)), "log4j2.properties": _LOGGING}
     mounts = [{"name": "tmp", "mountPath": "/tmp"}, {"name": "files", "mountPath": "/etc/kafka"}]
@@ -93,6 +96,7 @@ def _objects(image: str, port: int) -> list[dict[str, object]]:
         ["sh", "-c", _START],
         container={"volumeMounts": mounts, "readinessProbe": probe, "resources": {"requests": _REQUESTS}},
         volumes=[{"name": "tmp", "emptyDir": {}}, {"name": "files", "configMap": {"name": NAME}}],
+        **({} if node is None else {"nodeName": node}),
     )
     return [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": files},

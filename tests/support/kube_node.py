@@ -1,45 +1,38 @@
-"""A cluster of one real node: containerd, kubelet, kube-proxy, scheduler, controllers and DNS."""
+"""A cluster of real nodes: a control plane with scheduler, controllers and DNS, and kubelets with their containerd."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
-from kept_logs import logs_of
 from kube_api_server import answers, api_server, controller_manager
 from kube_binaries import CNI_FOLDER, CNI_PACKAGE, install, program
 from kube_cluster import Cluster
 from kube_images import image_archive, image_name, pause_archive
-from kube_isolation import Isolated, isolated
-from kube_node_config import (
-    cni_conflist,
-    containerd_toml,
-    corefile,
-    kubelet_config,
-    storage_class,
-    volume,
-    volume_folder,
-)
-from kube_process import running, temporary_folder
+from kube_isolation import connect
+from kube_machine import Machine, as_node, machine
+from kube_node_config import corefile, storage_class
+from kube_process import running
 
-NODE = "streams-node"
 PROGRAMS = (
     *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "coredns"),
     *("kubectl", "containerd", "ctr", "runc", "iptables", "conntrack", "ip", "unshare", "nsenter", "setpriv"),
     *("buildah", "debootstrap", "gcc", "openssl"),
 )
-"""What the node and its images are made with."""
+"""What nodes and their images are made with."""
 
 VOLUMES = 64
-"""How many claims the tests of a run can make; a volume serves once."""
-_HEALTH = {"scheduler": 10259, "proxy": 10256, "dns": 8181}
-_IMPORT_TIMEOUT = 300.0
+"""How many claims the tests of a run can make on a node; a volume serves once."""
+_NAME = "streams-node"
+_SCHEDULER_PORT, _DNS_PORT = 10259, 8181
+_FOR_KUBELETS = ("--kubelet-preferred-address-types=InternalIP,Hostname",)
+# Of several nodes one may be lost: after 16 s without a word it is not Ready, and 10 s later its pods are deleted (50 s
+# and five minutes otherwise). A single one is only slow.
+_SOON_MISSED = ("--node-monitor-grace-period=16s",)
+_SOON_MOVED = tuple(f"--default-{what}-toleration-seconds=10" for what in ("not-ready", "unreachable"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +43,8 @@ class Node:
     load: Callable[[str], str]
     """Given a target of the Dockerfile: builds it if need be, and returns the name for pods' `image`, which go with
     `imagePullPolicy: IfNotPresent`."""
+    machines: Sequence[Machine] = ()
+    """Its machines, the one with the control plane first; none of a cluster that was not made here."""
 
 
 @contextmanager
@@ -58,106 +53,62 @@ def one_node() -> Iterator[Node]:
 
     Raises EnvironmentException when a program is missing or does not come up.
     """
+    with several_nodes(1) as node:
+        yield node
+
+
+@contextmanager
+def several_nodes(count: int) -> Iterator[Node]:
+    """As `one_node`, with so many: a link between each two, and lost ones are missed within half a minute."""
     if not (CNI_FOLDER / "bridge").is_file():
         install(CNI_PACKAGE)
     pause = pause_archive()
-    with temporary_folder("node") as folder, ExitStack() as stack:
-        place = stack.enter_context(isolated(folder))
-        cluster = stack.enter_context(api_server(_FOR_KUBELETS, place.node, place.prefix))
-        place.run("mkdir", "-p", *(volume_folder(each) for each in range(VOLUMES)))
-        cluster.apply(storage_class(), *(volume(each, NODE) for each in range(VOLUMES)))
-        stack.enter_context(_containerd(folder, place))
-        _import(place, pause)
-        stack.enter_context(controller_manager(cluster, ("*",), place.node, place.prefix))
-        for start in (_scheduler, _kubelet, _proxy, _dns):
-            stack.enter_context(start(folder, place, cluster))
-        stack.enter_context(logs_of(lambda: {"pods.log": place.run("sh", "-c", _PODS_LOGS)}))
-        yield Node(dataclasses.replace(cluster, has_controllers=True), functools.cache(partial(_load, place)))
+    with ExitStack() as stack:
+        names = [_NAME, *(f"{_NAME}-{number}" for number in range(1, count))]
+        machines = [stack.enter_context(machine(name)) for name in names]
+        connect([each.place for each in machines])
+        first = machines[0]
+        several = count > 1
+        cluster = stack.enter_context(
+            api_server([*_FOR_KUBELETS, *(_SOON_MOVED if several else ())], first.place.node, first.place.prefix)
+        )
+        cluster.apply(storage_class())
+        soon = _SOON_MISSED if several else ()
+        stack.enter_context(controller_manager(cluster, ("*",), first.place.node, first.place.prefix, soon))
+        stack.enter_context(_scheduler(first, cluster))
+        for number, each in enumerate(machines):
+            volumes = range(number * VOLUMES, (number + 1) * VOLUMES)
+            stack.enter_context(as_node(each, cluster, pause, first.place.node, volumes, several))
+        stack.enter_context(_dns(first, cluster))
+        yield Node(replace(cluster, has_controllers=True), functools.cache(partial(_load, machines)), machines)
 
 
-def _load(place: Isolated, target: str) -> str:
-    _import(place, image_archive(target))
+def _load(machines: Sequence[Machine], target: str) -> str:
+    for each in machines:
+        each.load(image_archive(target))
     return image_name(target)
 
 
-def _import(place: Isolated, archive: Path) -> None:
-    place.run("ctr", "--namespace=k8s.io", "images", "import", archive, timeout=_IMPORT_TIMEOUT)
-
-
-# The end of each container's log, of those that are gone too as long as the kubelet keeps them.
-_PODS_LOGS = 'for log in /var/log/pods/*/*/*.log; do echo "== $log"; tail -n 200 "$log"; done'
-_FOR_KUBELETS = ("--kubelet-preferred-address-types=InternalIP,Hostname",)
-
-
 @contextmanager
-def _containerd(folder: Path, place: Isolated) -> Iterator[None]:
-    config = folder / "containerd.toml"
-    config.write_text(containerd_toml())
-    network = folder / "10-pods.conflist"
-    network.write_text(cni_conflist(place.pods))
-    place.run("mkdir", "/run/cni")
-    place.run("cp", network, "/run/cni/")
-
-    def ready() -> bool:
-        try:
-            place.run("ctr", "version")
-        except subprocess.CalledProcessError:
-            return False
-        return True
-
-    with running([*place.prefix, program("containerd"), "--config", config], folder, ready, "containerd"):
-        yield
-
-
-@contextmanager
-def _scheduler(folder: Path, place: Isolated, cluster: Cluster) -> Iterator[None]:
-    port = _HEALTH["scheduler"]
+def _scheduler(first: Machine, cluster: Cluster) -> Iterator[None]:
     flags = [
         *(f"--kubeconfig={cluster.kubeconfig}", "--leader-elect=false"),
-        *(f"--bind-address={place.node}", f"--secure-port={port}"),
+        *(f"--bind-address={first.place.node}", f"--secure-port={_SCHEDULER_PORT}"),
     ]
-    with _up(folder, place, "kube-scheduler", flags, f"https://{place.node}:{port}/healthz"):
+    with _up(first, "kube-scheduler", flags, f"https://{first.place.node}:{_SCHEDULER_PORT}/healthz"):
         yield
 
 
 @contextmanager
-def _kubelet(folder: Path, place: Isolated, cluster: Cluster) -> Iterator[None]:
-    config = folder / "kubelet.json"
-    config.write_text(kubelet_config(place.node, place.cgroup))
-    command = [
-        *(*place.prefix, program("kubelet"), f"--config={config}", f"--kubeconfig={cluster.kubeconfig}"),
-        *(f"--node-ip={place.node}", f"--hostname-override={NODE}"),
-    ]
-
-    def ready() -> bool:
-        node = cluster.get("node", NODE)
-        conditions = node["status"].get("conditions", []) if node else []
-        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-    with running(command, folder, ready, "kubelet"):
+def _dns(first: Machine, cluster: Cluster) -> Iterator[None]:
+    config = first.folder / "Corefile"
+    config.write_text(corefile(first.place.node, str(cluster.kubeconfig), _DNS_PORT))
+    with _up(first, "coredns", [f"-conf={config}"], f"http://{first.place.node}:{_DNS_PORT}/health"):
         yield
 
 
 @contextmanager
-def _proxy(folder: Path, place: Isolated, cluster: Cluster) -> Iterator[None]:
-    port = _HEALTH["proxy"]
-    flags = [
-        *(f"--kubeconfig={cluster.kubeconfig}", f"--hostname-override={NODE}", f"--cluster-cidr={place.pods}"),
-        *("--proxy-mode=iptables", "--conntrack-max-per-core=0", f"--healthz-bind-address={place.node}:{port}"),
-    ]
-    with _up(folder, place, "kube-proxy", flags, f"http://{place.node}:{port}/healthz"):
-        yield
-
-
-@contextmanager
-def _dns(folder: Path, place: Isolated, cluster: Cluster) -> Iterator[None]:
-    port, config = _HEALTH["dns"], folder / "Corefile"
-    config.write_text(corefile(place.node, str(cluster.kubeconfig), port))
-    with _up(folder, place, "coredns", [f"-conf={config}"], f"http://{place.node}:{port}/health"):
-        yield
-
-
-@contextmanager
-def _up(folder: Path, place: Isolated, name: str, flags: Sequence[str], health: str) -> Iterator[None]:
-    with running([*place.prefix, program(name), *flags], folder, lambda: answers(health), name):
+def _up(first: Machine, name: str, flags: Sequence[str], health: str) -> Iterator[None]:
+    command = [*first.place.prefix, program(name), *flags]
+    with running(command, first.folder, lambda: answers(health), name):
         yield

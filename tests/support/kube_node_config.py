@@ -40,8 +40,11 @@ def cni_conflist(pods: str) -> str:
     return json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, portmap]}, indent=1)
 
 
-def kubelet_config(address: str, cgroup: str) -> str:
-    """The kubelet, on any machine: with swap, with control groups of version 1, with little disk left."""
+def kubelet_config(address: str, cgroup: str, dns: str, tells_often: bool) -> str:
+    """The kubelet, on any machine: with swap, with control groups of version 1, with little disk left.
+
+    `dns` is the address that pods ask for names. `tells_often`: the cluster soon misses it when it is lost.
+    """
     return json.dumps(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -59,7 +62,8 @@ def kubelet_config(address: str, cgroup: str) -> str:
             "enforceNodeAllocatable": [],
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,
-            "clusterDNS": [address],
+            "clusterDNS": [dns],
+            **({"nodeStatusUpdateFrequency": "4s", "nodeLeaseDurationSeconds": 12} if tells_often else {}),
             "clusterDomain": DOMAIN,
             # This machine's search domains are no business of the pods.
             "resolvConf": "",
