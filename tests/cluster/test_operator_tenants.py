@@ -17,7 +17,7 @@ CHANGES = 5
 
 
 def test_six_bad_tenants_keep_nobody_s_changes_from_being_carried_out(stage: Stage, tmp_path: Path):
-    prefix = f"{stage.namespace[-20:]}-"
+    prefix = f"t{stage.namespace[-8:]}-"
     homes = [namespace_of(kind, prefix) for kind in KINDS]
     stage.cluster.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}} for home in homes))
     stage.apply(replicas=2)
