@@ -110,6 +110,7 @@ class Rollouts:
 
     def _begin(self, key: Key, degraded: bool) -> None:
         self._waiting.pop(key, None)
+        self._arrived.discard(key)
         self._under_way[key] = degraded
 
     def _wait(self, key: Key) -> None:

@@ -241,6 +241,16 @@ def test_what_was_degraded_at_its_turn_stops_others_only_if_it_degrades_again() 
         assert rollouts.stopped is stopped
 
 
+def test_one_that_gives_up_an_image_of_its_own_keeps_its_turn_no_longer_than_others() -> None:
+    rollouts = Rollouts(NEW, 1, lambda: 2, lambda _: None)
+    turn(rollouts, TWO, IMAGE, IMAGE)
+    own = resource({"image": "own:1"})
+    assert rollouts.image(ONE, own, application_of(own), pods("own:1", "own:1")) == (NEW, None)
+    for images in (("own:1", "own:1"), ("own:1", NEW), (NEW, NEW)):
+        assert turn(rollouts, ONE, *images) == NEW
+    assert turn(rollouts, TWO, IMAGE, IMAGE) == NEW
+
+
 def test_pods_whose_image_is_not_on_record_wait_for_nothing() -> None:
     rollouts = Rollouts(NEW, 1, lambda: 2, lambda _: None)
     assert turn(rollouts, ONE, "", "") == NEW
