@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from streams_runtime.api.paths import under
+from streams_runtime.api.paths import path
 from streams_runtime.errors import Mistake
 
 LONGEST = 1 << 20
@@ -38,21 +38,21 @@ def excess(document: object) -> str | None:
     return None
 
 
-def oversized(value: object, path: str) -> Iterator[Mistake]:
-    """The fields at and below a path that hold more than the definition of the resource allows.
+def oversized(value: object, *place: object) -> Iterator[Mistake]:
+    """The fields at and below a place (the tokens of a path) that hold more than the resource's definition allows.
 
     `value` is not too large as a whole: see `excess`.
     """
     if isinstance(value, str) and len(value) > LONGEST_FIELD:
-        yield Mistake(path, f"has {len(value)} characters", f"use at most {LONGEST_FIELD}")
+        yield Mistake(path(*place), f"has {len(value)} characters", f"use at most {LONGEST_FIELD}")
     if isinstance(value, Mapping | list | tuple) and len(value) > MOST_ENTRIES:
-        yield Mistake(path, f"has {len(value)} entries", f"use at most {MOST_ENTRIES}")
+        yield Mistake(path(*place), f"has {len(value)} entries", f"use at most {MOST_ENTRIES}")
     if isinstance(value, Mapping):
         for name, each in value.items():
-            yield from oversized(each, under(path, name))
+            yield from oversized(each, *place, name)
     elif isinstance(value, list | tuple):
         for index, each in enumerate(value):
-            yield from oversized(each, under(path, index))
+            yield from oversized(each, *place, index)
 
 
 def _inside(value: Any) -> Iterable[Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -65,7 +64,7 @@ class KeptAdmins:
         self._make = make
         self._clock = clock
         self._lock = threading.Lock()
-        self._idle: OrderedDict[int, _Kept] = OrderedDict()  # by id; the longest idle first
+        self._idle: dict[int, _Kept] = {}  # by id; the longest idle first
         self._in_use: dict[int, tuple[_Identity, float]] = {}  # by id: of whom, and when it was made
 
     def take(self, properties: Mapping[str, str], timeout: float) -> Admin:
