@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -28,9 +28,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
-from bad_tenants import KINDS, Tenant, bad_tenants, namespace_of
+from bad_tenants import KINDS, Kind, Tenant, bad_tenants, make_homes
 from kube_reads import connection
-from operator_kit import resource
 from waiting import eventually
 
 from streams_runtime.errors import EnvironmentException
@@ -41,7 +40,7 @@ _AT_IT = 5.0  # seconds for which a bad tenant is at it before anybody measures
 _LOOK = 0.01  # seconds between two looks at a status
 _APART = 0.5  # seconds between two changes
 _PREFIX = "bad-"
-Kinds = Sequence[Callable[[Tenant], AbstractContextManager[None]]]
+Kinds = Sequence[Kind]
 _BESIDE: Mapping[str, Kinds] = {
     "nobody": (),
     **{kind.__name__.replace("_", " "): (kind,) for kind in KINDS},
@@ -65,7 +64,7 @@ def main(changes: Changes = 20, beside: Beside = "", json: Json = None) -> None:
             try:
                 say(f"beside {name}")
                 with scene(Path(folder), _GOOD) as stage, _tenants(stage, kinds) as good:
-                    figures[name] = [good.change(number) for number in range(changes)]
+                    figures[name] = [good.measured(number) for number in range(changes)]
             except (EnvironmentException, AssertionError, httpx.HTTPError) as error:
                 fail("failed", error, _FAILED)
     table = Table(title=f"seconds until the operator has answered a change in status, {changes} changes each")
@@ -79,58 +78,43 @@ def main(changes: Changes = 20, beside: Beside = "", json: Json = None) -> None:
         json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
 
 
-class Good:
+class Good(Tenant):
     """The good tenant, with a few applications that run."""
 
-    def __init__(self, http: httpx.Client) -> None:
-        self._http = http
-
-    def make(self, bootstrap: str) -> None:
-        """All of its applications, until they run."""
+    def begin(self) -> None:
+        """Make all of them, and wait until they run."""
+        self.make(*(self.application(_name(number)) for number in range(_GOOD)))
         for number in range(_GOOD):
-            namespace, name = place(number)
-            answer = self._http.post(_path(number).rpartition("/")[0], json=resource(namespace, bootstrap, name))
-            answer.raise_for_status()
-        for number in range(_GOOD):
-            eventually(lambda at=number: self._get(at).get("status", {}).get("state") == "RUNNING", "it runs")
+            eventually(lambda at=number: self._status(at).get("state") == "RUNNING", "it runs")
 
-    def change(self, number: int) -> float:
+    def measured(self, number: int) -> float:
         """Change one of them; the seconds until its status is about that."""
         time.sleep(_APART)
         began, at = time.monotonic(), number % _GOOD
-        change = {"spec": {"replicas": 1 + (number // _GOOD + 1) % 2}}
-        headers = {"Content-Type": "application/merge-patch+json"}
-        answer = self._http.patch(_path(at), json=change, headers=headers)
-        answer.raise_for_status()
-        wanted = answer.json()["metadata"]["generation"]
-        eventually(lambda: self._get(at)["status"]["observedGeneration"] == wanted, "status tells of it", every=_LOOK)
+        wanted = self.change(_name(at), replicas=1 + (number // _GOOD + 1) % 2)
+        eventually(lambda: self._status(at)["observedGeneration"] == wanted, "status tells of it", every=_LOOK)
         return time.monotonic() - began
 
-    def _get(self, number: int) -> Any:
-        answer = self._http.get(_path(number))
-        answer.raise_for_status()
-        return answer.json()
+    def _status(self, number: int) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.get(_name(number)).get("status", {})
+        return found
 
 
 @contextmanager
 def _tenants(stage: Scene, kinds: Kinds) -> Iterator[Good]:
     """One operator, the good tenant's applications, and then the bad tenants."""
-    homes = [namespace_of(kind, _PREFIX) for kind in kinds]
-    if homes:
-        metadata = [{"name": home} for home in homes]
-        stage.cluster.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": each} for each in metadata))
+    make_homes(stage.cluster, _PREFIX, *kinds)
     with stage.operators(1) as (process,), connection(stage.cluster.endpoint, stage.cluster.token) as http:
         eventually(lambda: process.ready() and "_leader 1.0" in process.metrics(), "the operator leads")
-        good = Good(http)
-        good.make(stage.bootstrap)
+        good = Good(http, place(0)[0], stage.bootstrap)
+        good.begin()
         with bad_tenants(stage.cluster, _PREFIX, stage.bootstrap, *kinds):
             time.sleep(_AT_IT)
             yield good
 
 
-def _path(number: int) -> str:
-    namespace, name = place(number)
-    return f"/apis/streamsoperator.io/v1alpha1/namespaces/{namespace}/streamsapplications/{name}"
+def _name(number: int) -> str:
+    return place(number)[1]
 
 
 if __name__ == "__main__":

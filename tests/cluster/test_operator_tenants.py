@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bad_tenants import KINDS, bad_tenants, namespace_of
+from bad_tenants import KINDS, bad_tenants, make_homes
 from kube_leftovers import clear
 from operator_kit import operator
 from operator_stage import Stage
@@ -18,8 +18,7 @@ CHANGES = 5
 
 def test_six_bad_tenants_keep_nobody_s_changes_from_being_carried_out(stage: Stage, tmp_path: Path):
     prefix = f"t{stage.namespace[-8:]}-"
-    homes = [namespace_of(kind, prefix) for kind in KINDS]
-    stage.cluster.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}} for home in homes))
+    homes = make_homes(stage.cluster, prefix, *KINDS)
     stage.apply(replicas=2)
     with operator(stage.cluster, ",".join([stage.namespace, *homes]), tmp_path, lease_namespace=stage.namespace):
         stage.reaches("RUNNING", "2/2")
@@ -29,7 +28,7 @@ def test_six_bad_tenants_keep_nobody_s_changes_from_being_carried_out(stage: Sta
                 stage.apply(replicas=replicas)
                 eventually(lambda wanted=replicas: len(stage.pods()) == wanted, f"there are {replicas} pods")
             stage.reaches("RUNNING", "1/1")
-            dead = namespace_of(KINDS[0], prefix)
+            dead = homes[0]
 
             def told() -> bool:
                 found = stage.cluster.get("streamsapp", "app-0", namespace=dead)["status"]["conditions"]

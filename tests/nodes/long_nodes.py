@@ -15,7 +15,7 @@ from clients import make_topics, read
 from e2e_kit import OPERATOR_NAMESPACE, PATIENCE, Application, operator_in_cluster
 from e2e_orders import orders, totals
 from kube_kafka import KafkaInCluster, kafka_pod
-from kube_leftovers import clear
+from kube_leftovers import inhabited
 from kube_machine import Machine, is_ready
 from kube_node import Node, several_nodes
 from kube_sources import docker_and_kind, given
@@ -63,17 +63,15 @@ def nodes() -> Iterator[Nodes]:
 @pytest.fixture
 def app(nodes: Nodes, namespace: str) -> Iterator[Application]:
     """An application of two pods that runs and has counted an order of each user."""
-    nodes.kubectl("create", "namespace", namespace)
-    nodes.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s", f"--namespace={namespace}")
-    nodes.kafka.alias(namespace)
-    make_topics(nodes.kafka.outside, **{f"{namespace}-orders": 2, f"{namespace}-totals": 2})
-    found = Application(nodes.node, namespace, "app")
-    found.apply(document=totals("app", namespace, **SPEC))
-    found.reaches("RUNNING", "2/2")
-    order_and_expect(nodes, found, 1)
-    yield found
-    print(found.words())  # shown when the test fails
-    clear(nodes.node.cluster, namespace)
+    with inhabited(nodes.node.cluster, namespace):
+        nodes.kafka.alias(namespace)
+        make_topics(nodes.kafka.outside, **{f"{namespace}-orders": 2, f"{namespace}-totals": 2})
+        found = Application(nodes.node, namespace, "app")
+        found.apply(document=totals("app", namespace, **SPEC))
+        found.reaches("RUNNING", "2/2")
+        order_and_expect(nodes, found, 1)
+        yield found
+        print(found.words())  # shown when the test fails
 
 
 def order_and_expect(nodes: Nodes, app: Application, times: int) -> None:

@@ -24,7 +24,7 @@ _LARGE = 900_000  # bytes of a specification
 class Tenant:
     """A namespace, and the requests of who lives there; `many`: applications that it makes where it makes many."""
 
-    def __init__(self, http: httpx.Client, namespace: str, bootstrap: str, many: int) -> None:
+    def __init__(self, http: httpx.Client, namespace: str, bootstrap: str, many: int = 0) -> None:
         self._http, self.namespace, self.bootstrap, self.many = http, namespace, bootstrap, many
 
     def make(self, *documents: Mapping[str, Any], path: str = _APPLICATIONS) -> None:
@@ -36,13 +36,23 @@ class Tenant:
         """A small one."""
         return resource(self.namespace, self.bootstrap, name, **spec)
 
-    def change(self, name: str, **spec: Any) -> None:
-        """Change an application's specification."""
-        self._http.patch(
-            f"{_APPLICATIONS.format(self.namespace)}/{name}",
-            json={"spec": spec},
-            headers={"Content-Type": "application/merge-patch+json"},
-        ).raise_for_status()
+    def change(self, name: str, **spec: Any) -> int:
+        """Change an application's specification; its generation since."""
+        answer = self._http.patch(
+            self._path(name), json={"spec": spec}, headers={"Content-Type": "application/merge-patch+json"}
+        )
+        return int(answer.raise_for_status().json()["metadata"]["generation"])
+
+    def get(self, name: str) -> Mapping[str, Any]:
+        """An application as it is now."""
+        found: Mapping[str, Any] = self._http.get(self._path(name)).raise_for_status().json()
+        return found
+
+    def _path(self, name: str) -> str:
+        return f"{_APPLICATIONS.format(self.namespace)}/{name}"
+
+
+Kind = Callable[[Tenant], AbstractContextManager[None]]
 
 
 @contextmanager
@@ -115,7 +125,7 @@ def many_applications(tenant: Tenant) -> Iterator[None]:
     yield
 
 
-KINDS: tuple[Callable[[Tenant], AbstractContextManager[None]], ...] = (
+KINDS: tuple[Kind, ...] = (
     dead_brokers,
     silent_brokers,
     large_specification,
@@ -125,9 +135,17 @@ KINDS: tuple[Callable[[Tenant], AbstractContextManager[None]], ...] = (
 )
 
 
-def namespace_of(kind: Callable[[Tenant], AbstractContextManager[None]], prefix: str) -> str:
+def namespace_of(kind: Kind, prefix: str) -> str:
     """Where a bad tenant lives."""
     return f"{prefix}{kind.__name__.replace('_', '-')}"
+
+
+def make_homes(cluster: Cluster, prefix: str, *kinds: Kind) -> list[str]:
+    """Make the namespaces of bad tenants; their names."""
+    homes = [namespace_of(kind, prefix) for kind in kinds]
+    if homes:
+        cluster.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}} for home in homes))
+    return homes
 
 
 @contextmanager
@@ -135,7 +153,7 @@ def bad_tenants(
     cluster: Cluster,
     prefix: str,
     bootstrap: str,
-    *kinds: Callable[[Tenant], AbstractContextManager[None]],
+    *kinds: Kind,
     many: int = 200,
 ) -> Iterator[None]:
     """These live beside everybody else, each in a namespace of its own, which is there."""

@@ -17,7 +17,7 @@ from kube_faults import FaultyApi
 from kube_faults import faulty_api as open_faulty_api
 from kube_images import TARGETS, image_archive
 from kube_kafka import KafkaInCluster, kafka_pod
-from kube_leftovers import clear
+from kube_leftovers import clear, inhabited
 from kube_node import PROGRAMS as NODE_PROGRAMS
 from kube_node import Node
 from kube_sources import any_api_server, any_node, docker_and_kind, given
@@ -123,11 +123,8 @@ def kafka_in_cluster(node: Node, runtime_image: str) -> Iterator[KafkaInCluster]
 @pytest.fixture
 def node_namespace(node: Node, namespace: str) -> Iterator[str]:
     """A namespace on the node that no other test has; it goes with all that is in it."""
-    node.cluster.kubectl("create", "namespace", namespace)
-    wait = ("wait", "--for=create", "serviceaccount/default", "--timeout=30s", f"--namespace={namespace}")
-    node.cluster.kubectl(*wait)
-    yield namespace
-    clear(node.cluster, namespace)
+    with inhabited(node.cluster, namespace):
+        yield namespace
 
 
 @pytest.fixture(scope="session")

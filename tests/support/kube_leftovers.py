@@ -1,8 +1,10 @@
-"""Emptying a namespace after a test, also where no controller does it."""
+"""A namespace for a test, and emptying it afterwards, also where no controller does it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from kube_cluster import Cluster
 
@@ -23,6 +25,16 @@ _KINDS = (
 )
 _OURS = "streamsapplications.streamsoperator.io"
 _NO_FINALIZERS = json.dumps({"metadata": {"finalizers": None}})
+
+
+@contextmanager
+def inhabited(cluster: Cluster, namespace: str) -> Iterator[None]:
+    """A new namespace in which pods can be made; it goes with all that is in it."""
+    cluster.kubectl("create", "namespace", namespace)
+    wait = ("wait", "--for=create", "serviceaccount/default", "--timeout=30s", f"--namespace={namespace}")
+    cluster.kubectl(*wait)
+    yield
+    clear(cluster, namespace)
 
 
 def clear(cluster: Cluster, namespace: str) -> None:
