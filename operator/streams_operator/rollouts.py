@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from streams_operator.model import Awaited, Json, PodSeen
-from streams_operator.plan import serving
+from streams_operator.plan import Past, serving
 from streams_operator.wake import Key
 from streams_runtime.api import StreamsApplication
 
@@ -171,10 +171,7 @@ def image_of(pods: Sequence[PodSeen]) -> str:
 
 def is_degraded(resource: Json) -> bool:
     """Whether its status says so. Whoever owns the resource may have written anything there."""
-    status = resource.get("status")
-    conditions = status.get("conditions") if isinstance(status, dict) else None
-    found = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
-    return any(each.get("type") == "Degraded" and each.get("status") == "True" for each in found)
+    return Past.of(resource).condition("Degraded")[0] == "True"
 
 
 def _follows(resource: Json, application: StreamsApplication) -> bool:

@@ -9,6 +9,7 @@ from streams_operator.plan.decide import plan
 from streams_operator.plan.differs import differs
 from streams_operator.plan.in_force import in_force
 from streams_operator.plan.mounted import Ref, followed
+from streams_operator.plan.past import Past
 from streams_operator.plan.standing import serving
 
-__all__ = ["Ref", "differs", "followed", "in_force", "plan", "serving"]
+__all__ = ["Past", "Ref", "differs", "followed", "in_force", "plan", "serving"]
