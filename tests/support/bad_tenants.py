@@ -6,6 +6,7 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -19,6 +20,14 @@ _APPLICATIONS = "/apis/streamsoperator.io/v1alpha1/namespaces/{}/streamsapplicat
 _CLUSTERS = 8  # applications whose brokers are away
 _OBJECTS = 1500
 _LARGE = 900_000  # bytes of a specification
+_PATIENCE = 90.0  # seconds for a request; the API server itself gives up after 60
+_BUSY = {
+    HTTPStatus.CONFLICT,  # also the answer to a merge patch that others' writes have overtaken five times
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+}
 
 
 class Tenant:
@@ -159,19 +168,29 @@ def bad_tenants(
     """These live beside everybody else, each in a namespace of its own, which is there."""
     with ExitStack() as stack:
         for kind in kinds:
-            http = stack.enter_context(connection(cluster.endpoint, cluster.token))
+            http = stack.enter_context(connection(cluster.endpoint, cluster.token, _PATIENCE))
             stack.enter_context(kind(Tenant(http, namespace_of(kind, prefix), bootstrap, many)))
         yield
 
 
 @contextmanager
 def _again_and_again(deed: Callable[[int], None], pause: float) -> Iterator[None]:
+    """What an API server that has too much to do, or a write of somebody else, keeps from being done is left undone."""
     ended = threading.Event()
+    done = 0
 
     def go_on() -> None:
+        nonlocal done
         turn = 0
         while not ended.wait(pause):
-            deed(turn)
+            try:
+                deed(turn)
+                done += 1
+            except httpx.TimeoutException:
+                pass
+            except httpx.HTTPStatusError as e:
+                if e.response.status_code not in _BUSY:
+                    raise
             turn += 1
 
     thread = threading.Thread(target=go_on, daemon=True)
@@ -179,6 +198,7 @@ def _again_and_again(deed: Callable[[int], None], pause: float) -> Iterator[None
     try:
         yield
         assert thread.is_alive(), "the changes have failed"
+        assert done, "nothing was changed"
     finally:
         ended.set()
         thread.join(30)

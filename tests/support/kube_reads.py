@@ -46,10 +46,10 @@ _APART = 0.05
 _TIMEOUT = 20.0
 
 
-def connection(endpoint: Mapping[str, Any], token: str) -> httpx.Client:
+def connection(endpoint: Mapping[str, Any], token: str, timeout: float = _TIMEOUT) -> httpx.Client:
     """Requests to an API server (the `cluster` part of a kubeconfig) in the name of a token's owner. Close it."""
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=str(endpoint["server"]), verify=trust(endpoint), headers=headers, timeout=_TIMEOUT)
+    return httpx.Client(base_url=str(endpoint["server"]), verify=trust(endpoint), headers=headers, timeout=timeout)
 
 
 def trust(endpoint: Mapping[str, Any]) -> ssl.SSLContext:
