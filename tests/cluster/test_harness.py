@@ -91,7 +91,7 @@ def test_what_a_test_leaves_is_removed_with_its_finalizers(pytester: pytest.Pyte
             return "left-behind"
         """
     )
-    pytester.runpytest_inprocess("-p", "kube_fixtures", "-p", "no:hypothesispytest").assert_outcomes(passed=1)
+    pytester.runpytest_inprocess("-p", "kube_fixtures").assert_outcomes(passed=1)
     assert api_server.get("configmap", "held", namespace="left-behind") is None
 
 

@@ -48,7 +48,6 @@ def test_each_lane_has_one_worker_and_they_begin_in_their_order(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
     pytester.makepyfile(test_inner=TESTS)
     ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "3", "--dist", "loadscope", "-v")
     ran.assert_outcomes(passed=4)
@@ -65,7 +64,6 @@ def test_a_single_worker_takes_the_lanes_in_their_order(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
     pytester.makepyfile(test_inner=TESTS)
     ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "1", "--dist", "loadscope", "-v")
     ran.assert_outcomes(passed=4)
@@ -75,7 +73,7 @@ def test_a_single_worker_takes_the_lanes_in_their_order(
 
 def test_without_lanes_the_order_stays(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_inner=TESTS)
-    ran = pytester.runpytest_inprocess("-p", "lanes", "-p", "no:hypothesispytest", "-v")
+    ran = pytester.runpytest_inprocess("-p", "lanes", "-v")
     ran.assert_outcomes(passed=4)
     tests = [line.split()[0].partition("::")[2] for line in ran.outlines if " PASSED " in line]
     assert tests == ["test_rest", "test_pods", "test_pipeline", "test_marked"]

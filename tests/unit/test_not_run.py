@@ -16,7 +16,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
             monkeypatch.setenv("CI", ci)
         pytester.makeini("[pytest]\nmarkers =\n  integration: x\n  cluster: x\n")
         pytester.makepyfile(test_inner=source)
-        return pytester.runpytest_inprocess("-p", "not_run", "-p", "no:hypothesispytest")
+        return pytester.runpytest_inprocess("-p", "not_run")
 
     return run_it
 

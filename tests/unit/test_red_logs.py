@@ -52,10 +52,9 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_a_failed_test_has_logged_is_kept_shown_and_said_to_be_there(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, kept: Path, workers: list[str]
 ) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
     monkeypatch.setenv("PYTHONPATH", str(Path(red_logs.__file__).parent))
     pytester.makepyfile(test_inner=TESTS)
-    ran = pytester.runpytest_inprocess("-p", "red_logs", "-p", "no:hypothesispytest", *workers)
+    ran = pytester.runpytest_inprocess("-p", "red_logs", *workers)
     ran.assert_outcomes(passed=1, failed=2, errors=1)
     files = {str(file.relative_to(kept)): file for file in kept.rglob("*") if file.is_file()}
     assert sorted(file.partition("/")[0] for file in files) == [

@@ -43,7 +43,7 @@ def report(when: str, seconds: float, nodeid: str = "tests/unit/test_x.py::test_
 
 def run(pytester: pytest.Pytester, *options: str) -> str:
     pytester.makepyfile(test_inner=TWO)
-    ran = pytester.runpytest_inprocess("-p", "run_times", "-p", "no:hypothesispytest", *options)
+    ran = pytester.runpytest_inprocess("-p", "run_times", *options)
     ran.assert_outcomes(passed=2)
     return str(ran.stdout)
 
@@ -76,7 +76,6 @@ def test_a_run_tells_lanes_tests_files_and_fixtures(pytester: pytest.Pytester, m
 
 def test_workers_tell_the_controller(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMSAPP_TEST_TIMES", "1")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second in each worker
     monkeypatch.setenv("PYTHONPATH", str(Path(run_times.__file__).parent))
     said = run(pytester, "-p", "xdist", "-n", "1")
     assert rows(said, "lane")["rest (gw0)"][2] == "2"
