@@ -21,7 +21,7 @@ endif
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-idle again mutations soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-idle coverage again mutations soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -33,6 +33,7 @@ help:
 	@echo "make test-nodes   three nodes: drained, cut off and lost, with applications on them (root, Linux; half an hour)"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
+	@echo "make coverage     lines and branches that the tests pass through, processes and workers of Spark included; TEST= some of them"
 	@echo "make again        TEST= as often as TIMES= says on a loaded machine, and how often it failed"
 	@echo "make mutations    deliberate defects, each of which a test has to catch; NAMES= tries some of them"
 	@echo "make faults       requests, brokers and instances that fail: each in every way, and HOURS= of histories from SEED= on"
@@ -108,6 +109,15 @@ test-nodes: install
 test-idle: install
 	@STREAMSAPP_TEST_IDLE=1 $(PYTHON) -m pytest tests/cluster/test_operator_idle.py
 
+# Workers of Spark save what they have passed through after each task (tests/support/coverage_daemon.py).
+coverage: export COVERAGE_FILE := $(CURDIR)/.coverage/data
+coverage: export PYTHONPATH := $(CURDIR)/tests/support
+coverage: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -Dspark.python.daemon.module=coverage_daemon
+coverage: install
+	@rm -rf .coverage; mkdir .coverage
+	@failed=; $(VENV)/bin/coverage run -m pytest -n 3 --dist loadscope $(TEST) || failed=1; \
+	$(VENV)/bin/coverage combine --quiet; $(VENV)/bin/coverage report --skip-covered; [ -z "$$failed" ]
+
 # TEST: what pytest takes. Beside it busy loops compute on all cores.
 TIMES := 20
 again: install
@@ -173,5 +183,5 @@ lock: $(LOCK_STAMP)
 	@CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/bin/pip-compile --quiet --all-extras --output-file $(LOCK) pyproject.toml
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
+	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
 	find operator runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +
