@@ -25,11 +25,18 @@ from streams_runtime.errors import EnvironmentException
 
 KUBECONFIG_VARIABLE = "STREAMSAPP_TEST_KUBECONFIG"
 """Names the kubeconfig of an existing cluster whose administrator the tests may be."""
+CONTEXT_VARIABLE = "STREAMSAPP_TEST_CONTEXT"
+"""Names a context of that file; its current one if absent."""
 
 _DOCKER_TIMEOUT = 20.0
 _KIND_TIMEOUT = 600.0
 _BUILD_TIMEOUT = 1800.0
 _TIMEOUT = 60.0
+_KIND = {
+    "kind": "Cluster",
+    "apiVersion": "kind.x-k8s.io/v1alpha4",
+    "nodes": [{"role": role} for role in ("control-plane", "worker", "worker", "worker")],
+}
 _ADMIN = "streams-operator-tests"
 _ADMIN_NAMESPACE = "kube-system"
 
@@ -66,10 +73,10 @@ def any_api_server() -> Iterator[Cluster]:
 def any_node() -> Iterator[Node]:
     """As `any_api_server`, with pods that run."""
     if kubeconfig := given():
-        with existing_cluster(kubeconfig) as cluster:
+        with existing_cluster(kubeconfig, os.environ.get(CONTEXT_VARIABLE, "")) as cluster:
             yield Node(cluster, _given_image)
     elif docker_and_kind():
-        with _kind_cluster() as node:
+        with kind_cluster() as node:
             yield node
     else:
         with one_node() as node:
@@ -87,14 +94,17 @@ def _given_image(target: str) -> str:
 
 
 @contextmanager
-def _kind_cluster() -> Iterator[Node]:
-    """A cluster made by kind; it goes at the end of the block."""
+def kind_cluster() -> Iterator[Node]:
+    """A cluster made by kind, with three workers; it goes at the end of the block."""
     name = f"streams-{uuid.uuid4().hex[:8]}"
     with temporary_folder("kind") as folder:
         kubeconfig = folder / "kind.kubeconfig"
         create = ["kind", "create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig), "--wait", "120s"]
         try:
-            subprocess.run(create, check=True, timeout=_KIND_TIMEOUT)
+            # JSON is YAML.
+            subprocess.run(
+                [*create, "--config", "-"], input=json.dumps(_KIND), text=True, check=True, timeout=_KIND_TIMEOUT
+            )
             with existing_cluster(kubeconfig) as cluster:
                 yield Node(cluster, functools.cache(partial(_load_into_kind, name)))
         finally:
@@ -110,11 +120,16 @@ def _load_into_kind(name: str, target: str) -> str:
 
 
 @contextmanager
-def existing_cluster(kubeconfig: Path) -> Iterator[Cluster]:
-    """A cluster by its administrator's kubeconfig; inside the block a service account stands for them."""
+def existing_cluster(kubeconfig: Path, context: str = "") -> Iterator[Cluster]:
+    """A cluster by its administrator's kubeconfig, and a context of it if not the current one.
+
+    Inside the block a service account stands for them. An AssertionError has kubectl's words, also for a context that
+    is not in the file.
+    """
 
     def kubectl(*args: str, input: str | None = None) -> str:
-        command = [program("kubectl"), f"--kubeconfig={kubeconfig}", *args]
+        where = [f"--kubeconfig={kubeconfig}", *([f"--context={context}"] if context else [])]
+        command = [program("kubectl"), *where, *args]
         done = subprocess.run(command, input=input, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
         if done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(args)}, with {kubeconfig}: {done.stderr.strip()}")
