@@ -18,7 +18,7 @@ from streams_operator.wake import Key
 _LOGGER = logging.getLogger("streams_operator.watched")
 
 _LOOK = 20.0  # seconds between two comparisons
-_MANY = 1000  # objects; of more the lists would take a noticeable share of a processor
+_MANY = 500  # objects; comparing more of them as often would take more than a hundredth of a processor
 _FIRST_LOOK = 1.0  # the same at the start; doubled each time until everything has come for the first time
 _STALLED = 5.0  # seconds without any news after which a first list is not still on its way
 _PATIENCE = 30.0  # seconds for which one and the same change is unknown to the watch: it is dead, and begun anew
@@ -38,7 +38,7 @@ def owner(kind: Kind, metadata: Json) -> Key | None:
 class Watched:
     """Versions of resources and pods as the watches brought them. Belongs to the event loop's thread.
 
-    Costs two lists of metadata, page by page, every 20 s (a minute for 3,000 objects) and writes nothing. A change that
+    Costs two lists of metadata, page by page, every 20 s (two minutes for 3,000 objects) and writes nothing. A change that
     a watch has missed wakes its application all the same; a watch that goes on missing is begun anew, and then makes
     `alive` False.
     """
@@ -93,8 +93,9 @@ class Watched:
 
     @property
     def interval(self) -> float:
-        """Seconds between two comparisons: longer where there are more than a thousand objects to compare."""
-        return max(self._look, self._look * sum(map(len, self._versions.values())) / _MANY)
+        """Seconds until the next comparison: longer for many objects, unless the last one has missed something."""
+        many = 0 if self._missed else sum(map(len, self._versions.values()))
+        return max(self._look, self._look * many / _MANY)
 
     @property
     def alive(self) -> bool:

@@ -312,9 +312,17 @@ def test_a_missed_change_wakes_its_application_then_renews_the_watches_then_fail
 
 def test_many_objects_are_compared_less_often(watching):
     assert watching.watched.interval == 20.0
-    for number in range(3000):
-        watching.watched.tell(POD, metadata(f"p{number}", "1", f"app-{number}"), KEY, gone=False)
-    assert watching.watched.interval == 60.0
+    watching.server.listed[POD.name] = [metadata(f"p{number}", "1", f"app-{number}") for number in range(3000)]
+    for each in watching.server.listed[POD.name]:
+        watching.watched.tell(POD, each, KEY, gone=False)
+    watching.compare()
+    assert watching.watched.interval == 120.0
+    watching.server.listed[POD.name][0] = metadata("p0", "2", "app-0")
+    watching.compare()
+    assert watching.watched.interval == 20.0, "what was missed is looked for again soon"
+    watching.watched.tell(POD, metadata("p0", "2", "app-0"), KEY, gone=False)
+    watching.compare()
+    assert watching.watched.interval == 120.0
 
 
 def test_a_first_list_that_is_still_coming_is_not_missed(watching):
