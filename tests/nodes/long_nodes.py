@@ -86,24 +86,18 @@ def order_and_expect(nodes: Nodes, app: Application, times: int) -> None:
     eventually(told, f"each total is {times}", PATIENCE)
 
 
-def places(app: Application) -> dict[str, str]:
-    """The node of each pod."""
-    pods = json.loads(app.kubectl("get", "pods", "--output=json"))["items"]
-    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
-
-
 def test_pods_are_spread_and_a_drained_node_is_left_one_after_the_other(nodes: Nodes, app: Application) -> None:
     one, other = nodes.workers
-    assert set(places(app).values()) == {one.name, other.name}
+    assert set(app.places().values()) == {one.name, other.name}
     nodes.kubectl("drain", one.name, "--force", "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=300s")
     app.reaches("RUNNING", "2/2")
-    assert set(places(app).values()) == {other.name}
+    assert set(app.places().values()) == {other.name}
     order_and_expect(nodes, app, 2)
     nodes.kubectl("uncordon", one.name)
 
 
 def test_a_rolling_change_goes_on_when_the_operator_is_lost_in_the_midst_of_it(nodes: Nodes, app: Application) -> None:
-    before = {name: app.uid(name) for name in places(app)}
+    before = {name: app.uid(name) for name in app.places()}
     app.merge(restartNonce=1)
     eventually(lambda: app.uid("app-1") not in (None, before["app-1"]), "the last pod is replaced", PATIENCE)
     where = f"--namespace={OPERATOR_NAMESPACE}"
@@ -118,7 +112,7 @@ def test_pods_of_a_node_that_is_cut_off_are_made_elsewhere_and_double_nothing_wh
     nodes: Nodes, app: Application
 ) -> None:
     one, other = nodes.workers
-    lost = {name for name, place in places(app).items() if place == one.name}
+    lost = {name for name, place in app.places().items() if place == one.name}
     assert lost
     before = {name: app.uid(name) for name in lost}
     one.place.cut()
@@ -128,7 +122,7 @@ def test_pods_of_a_node_that_is_cut_off_are_made_elsewhere_and_double_nothing_wh
         assert one.name in app.condition("Degraded")[2]
         eventually(lambda: all(app.uid(name) not in (None, before[name]) for name in lost), "made anew", PATIENCE)
         app.reaches("RUNNING", "2/2")
-        assert set(places(app).values()) == {other.name}
+        assert set(app.places().values()) == {other.name}
         order_and_expect(nodes, app, 2)
     finally:
         one.place.mend()
@@ -141,8 +135,8 @@ def test_pods_of_a_node_that_is_cut_off_are_made_elsewhere_and_double_nothing_wh
 def test_pods_of_a_node_without_power_are_made_elsewhere(nodes: Nodes, app: Application) -> None:
     """The last test: the machine is not switched on again."""
     one, other = nodes.workers
-    assert set(places(app).values()) == {one.name, other.name}
+    assert set(app.places().values()) == {one.name, other.name}
     other.place.lose_power()
-    eventually(lambda: set(places(app).values()) == {one.name}, "all are on the node that is left", PATIENCE)
+    eventually(lambda: set(app.places().values()) == {one.name}, "all are on the node that is left", PATIENCE)
     app.reaches("RUNNING", "2/2")
     order_and_expect(nodes, app, 2)

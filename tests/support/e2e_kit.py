@@ -103,6 +103,11 @@ class Application:
         found = self.pod(name)
         return None if found is None else str(found["metadata"]["uid"])
 
+    def places(self) -> dict[str, str]:
+        """The node of each pod; empty for one that has none yet."""
+        pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
+        return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+
     def reaches(self, state: str, ready: str, seconds: float = PATIENCE) -> Any:
         """Wait for the resource's state, and return its status."""
         try:

@@ -83,6 +83,20 @@ def several_nodes(count: int) -> Iterator[Node]:
         yield Node(replace(cluster, has_controllers=True), functools.cache(partial(_load, machines)), machines)
 
 
+@contextmanager
+def one_more(node: Node, name: str, target: str) -> Iterator[Machine]:
+    """Another machine, which has an image of the Dockerfile and no volumes, joins a cluster for the block."""
+    first = node.machines[0]
+    with machine(name) as more:
+        connect([first.place, more.place])
+        try:
+            with as_node(more, node.cluster, pause_archive(), first.place.node, range(0), False):
+                more.load(image_archive(target))
+                yield more
+        finally:
+            node.cluster.kubectl("delete", "node", name, "--ignore-not-found")
+
+
 def _load(machines: Sequence[Machine], target: str) -> str:
     for each in machines:
         each.load(image_archive(target))
