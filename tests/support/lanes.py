@@ -1,4 +1,4 @@
-"""Pytest plugin: five lanes for `--dist loadscope`, by what a test waits for, each for one worker.
+"""Pytest plugin: seven lanes for `--dist loadscope`, by what a test waits for, each for one worker.
 
 Each lane has what its tests share once: a node, a Spark session, a broker. As many lanes are under way as there are
 workers; each takes the next one when it is through.
@@ -14,27 +14,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_sources import docker_and_kind, given
 from xdist.scheduler import LoadScopeScheduling
 
-CLIENTS, PODS, SPARK, ORACLE, REST = "clients", "pods", "spark", "oracle", "rest"
-LANES = (SPARK, PODS, REST, CLIENTS, ORACLE)
+CLIENTS, NODE, SERVER, SPARK, ORACLE, BROKER, REST = "clients", "node", "server", "spark", "oracle", "broker", "rest"
+LANES = (BROKER, SPARK, SERVER, NODE, ORACLE, REST, CLIENTS)
 """In this order they are taken: those that take longest first, so that workers are through at about the same time."""
 
 _KAFKA_STREAMS = "driver"  # its own TopologyTestDriver
-_OF_PODS = frozenset({"api_server", "node", "shared_clusters", "cluster"})
 _FILE = "lanes_file"
 
 
-def lane_of(fixtures: Collection[str], markers: Collection[str]) -> str:
-    """The lane of a test that asks for these fixtures, by itself or through others, and has these markers."""
+def lane_of(fixtures: Collection[str], markers: Collection[str], one_cluster: bool = False) -> str:
+    """The lane of a test that asks for these fixtures, by itself or through others, and has these markers.
+
+    `one_cluster`: all that need Kubernetes share one, which is not made here.
+    """
     if "spark" in fixtures or "spark" in markers:
         return CLIENTS if "broker" in fixtures else ORACLE if _KAFKA_STREAMS in fixtures else SPARK
-    return REST if _OF_PODS.isdisjoint(fixtures) else PODS
+    if "node" in fixtures or "e2e" in markers:
+        return SERVER if one_cluster else NODE
+    if "api_server" in fixtures or "cluster" in markers:
+        return SERVER
+    return BROKER if "integration" in markers else REST
 
 
 def lane_of_item(item: pytest.Item) -> str:
     """The same of a test that was collected."""
-    return lane_of(getattr(item, "fixturenames", ()), {each.name for each in item.iter_markers()})
+    one_cluster = given() is not None or docker_and_kind()
+    return lane_of(getattr(item, "fixturenames", ()), {each.name for each in item.iter_markers()}, one_cluster)
 
 
 class Lanes(LoadScopeScheduling):
@@ -42,6 +50,7 @@ class Lanes(LoadScopeScheduling):
 
     def __init__(self, config: pytest.Config, log: Any, file: Path) -> None:
         """`file` is what the workers have written when the first test is given away."""
+        config.option.loadscopereorder = False  # by how many tests a lane has
         super().__init__(config, log)
         self._file = file
         self._lanes: dict[str, str] = {}

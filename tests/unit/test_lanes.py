@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lanes
 import pytest
-from lanes import CLIENTS, ORACLE, PODS, REST, SPARK, lane_of
+from lanes import BROKER, CLIENTS, NODE, ORACLE, REST, SERVER, SPARK, lane_of
 
 TESTS = """
 import pytest
@@ -19,6 +19,8 @@ def pipeline(spark): return 2
 def api_server(): return 3
 
 def test_rest(): pass
+def test_more(): pass
+def test_most(): pass
 def test_pods(api_server): pass
 def test_pipeline(pipeline): pass
 @pytest.mark.spark
@@ -34,14 +36,24 @@ def test_marked(): pass
         ([], ["spark"], SPARK),
         (["spark", "driver"], [], ORACLE),
         (["driver"], [], REST),
-        (["broker", "api_server"], ["cluster"], PODS),
-        (["node"], ["e2e"], PODS),
-        (["broker"], ["integration"], REST),
+        (["broker", "api_server"], ["cluster"], SERVER),
+        (["api_server"], [], SERVER),
+        ([], ["cluster"], SERVER),
+        (["node"], ["e2e"], NODE),
+        (["node", "api_server"], [], NODE),
+        ([], ["e2e"], NODE),
+        (["broker"], ["integration"], BROKER),
+        ([], ["integration"], BROKER),
+        (["broker"], [], REST),
         ([], [], REST),
     ],
 )
 def test_the_lane_of_a_test(fixtures: list[str], markers: list[str], lane: str) -> None:
     assert lane_of(fixtures, markers) == lane
+
+
+def test_tests_of_one_cluster_share_a_lane() -> None:
+    assert lane_of(["node"], ["e2e"], one_cluster=True) == lane_of(["api_server"], ["cluster"], one_cluster=True)
 
 
 def test_each_lane_has_one_worker_and_they_begin_in_their_order(
@@ -50,13 +62,14 @@ def test_each_lane_has_one_worker_and_they_begin_in_their_order(
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
     pytester.makepyfile(test_inner=TESTS)
     ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "3", "--dist", "loadscope", "-v")
-    ran.assert_outcomes(passed=4)
+    ran.assert_outcomes(passed=6)
     workers = {}
     for line in ran.outlines:
         if " PASSED " in line:
             worker, *_, test = line.split()
             workers[test.partition("::")[2]] = worker
     assert workers.pop("test_pipeline") == workers["test_marked"]
+    assert workers.pop("test_more") == workers.pop("test_most") == workers["test_rest"]
     assert len(set(workers.values())) == 3
 
 
@@ -66,14 +79,14 @@ def test_a_single_worker_takes_the_lanes_in_their_order(
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
     pytester.makepyfile(test_inner=TESTS)
     ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "1", "--dist", "loadscope", "-v")
-    ran.assert_outcomes(passed=4)
+    ran.assert_outcomes(passed=6)
     tests = [line.split()[-1].partition("::")[2] for line in ran.outlines if " PASSED " in line]
-    assert tests == ["test_pipeline", "test_marked", "test_pods", "test_rest"]
+    assert tests == ["test_pipeline", "test_marked", "test_pods", "test_rest", "test_more", "test_most"]
 
 
 def test_without_lanes_the_order_stays(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_inner=TESTS)
     ran = pytester.runpytest_inprocess("-p", "lanes", "-v")
-    ran.assert_outcomes(passed=4)
+    ran.assert_outcomes(passed=6)
     tests = [line.split()[0].partition("::")[2] for line in ran.outlines if " PASSED " in line]
-    assert tests == ["test_rest", "test_pods", "test_pipeline", "test_marked"]
+    assert tests == ["test_rest", "test_more", "test_most", "test_pods", "test_pipeline", "test_marked"]
