@@ -18,7 +18,7 @@ USERS = 500
 SPEC = {
     "processing": {"guarantee": "exactly_once_v2"},
     "template": {"terminationGracePeriodSeconds": 5},
-    "nodeLoss": {"forceDeleteAfter": "5s"},
+    "nodeLoss": {"forceDeleteAfter": "1m"},
 }
 
 

@@ -27,7 +27,7 @@ USERS = 500
 SPEC = {
     "processing": {"guarantee": "exactly_once_v2"},
     "template": {"terminationGracePeriodSeconds": 20},
-    "nodeLoss": {"forceDeleteAfter": "10s"},
+    "nodeLoss": {"forceDeleteAfter": "1m"},
 }
 
 

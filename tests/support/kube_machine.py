@@ -52,8 +52,9 @@ def as_node(
     """
     place = machine.place
     with ExitStack() as stack:
-        place.run("mkdir", "-p", *(volume_folder(each) for each in volumes))
-        cluster.apply(*(volume(each, machine.name) for each in volumes))
+        if volumes:
+            place.run("mkdir", "-p", *map(volume_folder, volumes))
+            cluster.apply(*(volume(each, machine.name) for each in volumes))
         stack.enter_context(_containerd(machine))
         machine.load(pause)
         stack.enter_context(_kubelet(machine, cluster, kubelet_config(place.node, place.cgroup, dns, tells_often)))
