@@ -109,13 +109,15 @@ class Application:
         return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
 
     def reaches(self, state: str, ready: str, seconds: float = PATIENCE) -> Any:
-        """Wait for the resource's state, and return its status."""
+        """Wait for the resource's state, and return its status; not for that of one that is invalid."""
+
+        def there() -> bool:
+            found = self.status()
+            assert found.get("state") in (state, None) or found["state"] != "INVALID", self.condition("Ready")
+            return (found.get("state"), found.get("ready")) == (state, ready)
+
         try:
-            eventually(
-                lambda: (self.status().get("state"), self.status().get("ready")) == (state, ready),
-                f"{self.name} is {state} {ready}",
-                seconds,
-            )
+            eventually(there, f"{self.name} is {state} {ready}", seconds)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{json.dumps(self.status(), indent=1)}\n{self.words()}") from None
         return self.status()
