@@ -30,7 +30,7 @@ help:
 	@echo "make test-parts   single parts with real servers, processes and disks; neither a broker nor Spark"
 	@echo "make test-quick   before each commit: lint, unit and parts, and one test each of Spark and a broker"
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
-	@echo "make test-nodes   three nodes: drained, cut off and lost, with applications on them (root, Linux; half an hour)"
+	@echo "make test-nodes   three nodes: drained, cut off and lost, with applications on them (root, Linux; a quarter of an hour)"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
 	@echo "make coverage     lines and branches that the tests pass through, processes and workers of Spark included; TEST= some of them"
