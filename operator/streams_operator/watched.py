@@ -38,9 +38,9 @@ def owner(kind: Kind, metadata: Json) -> Key | None:
 class Watched:
     """Versions of resources and pods as the watches brought them. Belongs to the event loop's thread.
 
-    Costs two lists of metadata, page by page, every 20 s (two minutes for 3,000 objects) and writes nothing. A change that
-    a watch has missed wakes its application all the same; a watch that goes on missing is begun anew, and then makes
-    `alive` False.
+    Costs two lists of metadata, page by page, every 20 s (two minutes for 3,000 objects) and writes nothing. A change
+    that a watch has missed wakes its application all the same; a watch that goes on missing is begun anew, and then
+    makes `alive` False.
     """
 
     def __init__(
