@@ -82,9 +82,9 @@ jvm: $(PROJECT_STAMP)
 demo: install
 	@$(PYTHON) examples/demo.py
 
-# Seven lanes (tests/support/lanes.py), four at a time: on two cores these wait for each other about as much as for what they test.
+# Seven lanes (tests/support/lanes.py), three at a time: four keep two cores no busier, and each other waiting.
 test: install
-	@$(PYTHON) -m pytest -n 4 --dist loadscope
+	@$(PYTHON) -m pytest -n 3 --dist loadscope
 
 # Generated tests try a few examples here, and all of them in `make test`. Each process collects its own files only, which
 # xdist's workers can't: that is half of the time.
@@ -118,7 +118,7 @@ coverage: export PYTHONPATH := $(CURDIR)/tests/support
 coverage: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -Dspark.python.daemon.module=coverage_daemon
 coverage: install
 	@rm -rf .coverage; mkdir .coverage
-	@failed=; $(VENV)/bin/coverage run -m pytest -n 4 --dist loadscope $(TEST) || failed=1; \
+	@failed=; $(VENV)/bin/coverage run -m pytest -n 3 --dist loadscope $(TEST) || failed=1; \
 	$(VENV)/bin/coverage combine --quiet; $(VENV)/bin/coverage report --skip-covered; [ -z "$$failed" ]
 
 # TEST: what pytest takes. Beside it busy loops compute on all cores.

@@ -11,17 +11,25 @@ import red_logs
 from kept_logs import logs_of, logs_since
 
 TESTS = """
+import os
+import time
 import pytest
 
-def log(folder, text):
+def log(folder, text, *times):
     (folder / "broker").mkdir()
     (folder / "broker" / "server.log").write_text(text)
+    if times:
+        os.utime(folder / "broker" / "server.log", times)
+
+# Before the others: what they write in the same tick of the clock is taken for its.
+def test_without_logs(): assert False
 
 def test_green(tmp_path):
-    log(tmp_path, "of the green one")
+    log(tmp_path, "of the green one", 1.0, 1.0)
 
 def test_red(tmp_path):
-    log(tmp_path, "of the red one\\n" * 100 + "the last line")
+    # As behind the clock as a file's time may be.
+    log(tmp_path, "of the red one\\n" * 100 + "the last line", *[time.clock_gettime(5)] * 2)
     (tmp_path / "empty.log").touch()
     (tmp_path / "data.bin").write_text("no log")
     assert False
@@ -32,7 +40,6 @@ def broken(tmp_path):
     raise OSError
 
 def test_whose_setup_fails(broken): pass
-def test_without_logs(): assert False
 """
 
 
