@@ -86,12 +86,9 @@ demo: install
 test: install
 	@$(PYTHON) -m pytest -n 3 --dist loadscope
 
-# Generated tests try a few examples here, and all of them in `make test`. Each process collects its own files only, which
-# xdist's workers can't: that is half of the time.
-CORES := $(shell nproc)
+# Generated tests try a few examples here, and all of them in `make test`.
 test-unit: $(PROJECT_STAMP)
-	@files="$$(ls -S tests/unit/test_*.py | awk -v n=$(CORES) '{ print NR % n, $$0 }' | sort -n | cut -d ' ' -f 2)"; \
-	STREAMSAPP_TEST_EXAMPLES=5 xargs -P $(CORES) -n $$(( ($$(wc -w <<< "$$files") + $(CORES) - 1) / $(CORES) )) $(PYTHON) -m pytest -q <<< "$$files"
+	@STREAMSAPP_TEST_EXAMPLES=5 $(PYTHON) -m pytest -n auto --dist loadfile tests/unit
 
 test-parts: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest -n auto --dist loadfile tests/parts
