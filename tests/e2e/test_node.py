@@ -16,7 +16,7 @@ from kube_kafka import KafkaInCluster
 from kube_node import Node, one_node
 from kube_node_config import PAUSE_IMAGE
 from kube_pods import finished, pod
-from kube_sources import docker_and_kind, given
+from kube_sources import made_elsewhere
 from kube_traces import held_by_another_process, namespace_of, namespaces_with, processes, processes_with, running_in
 from waiting import eventually
 
@@ -155,7 +155,7 @@ print(len(topics["{node_namespace}"].partitions))
 
 
 # A cluster that is given, or kind's, is not for this project to clean up.
-if not given() and not docker_and_kind():
+if not made_elsewhere():
 
     def test_a_node_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         # Other runs on this machine come and go too: what is this node's is known by its folder and its namespace.

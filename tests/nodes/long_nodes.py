@@ -6,19 +6,18 @@ pods of applications; the two others are drained, cut off and lost. Under exactl
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from clients import make_topics, read
+from clients import make_topics
 from e2e_kit import OPERATOR_NAMESPACE, PATIENCE, Application, operator_in_cluster
-from e2e_orders import orders, totals
+from e2e_orders import expect, orders, totals
 from kube_kafka import KafkaInCluster, kafka_pod
 from kube_leftovers import inhabited
 from kube_machine import Machine, is_ready
 from kube_node import Node, several_nodes
-from kube_sources import docker_and_kind, given
+from kube_sources import made_elsewhere
 from waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]
@@ -50,7 +49,7 @@ class Nodes:
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
-    if given() or docker_and_kind():
+    if made_elsewhere():
         pytest.skip("the machines of this cluster are not ours to switch off")
     with several_nodes(3) as node:
         operator, runtime = node.load("operator"), node.load("runtime")
@@ -77,13 +76,7 @@ def app(nodes: Nodes, namespace: str) -> Iterator[Application]:
 def order_and_expect(nodes: Nodes, app: Application, times: int) -> None:
     """One more order of each user, after which there are so many."""
     orders(nodes.kafka.outside, app.namespace, USERS, 1)
-    wanted = {f"u{number}": {"total": times} for number in range(USERS)}
-
-    def told() -> bool:
-        found = read(nodes.kafka.outside, f"{app.namespace}-totals", committed=True)
-        return {each.key().decode(): json.loads(each.value()) for each in found} == wanted
-
-    eventually(told, f"each total is {times}", PATIENCE)
+    expect(nodes.kafka.outside, app.namespace, USERS, times)
 
 
 def test_pods_are_spread_and_a_drained_node_is_left_one_after_the_other(nodes: Nodes, app: Application) -> None:

@@ -112,11 +112,11 @@ def _watermarks(consumer: Consumer, partition: ConfluentTopicPartition) -> tuple
     return found[0]
 
 
-def last_values(bootstrap: str, topic: str) -> dict[str, Any]:
-    """The last JSON value of each key of a topic."""
+def last_values(bootstrap: str, topic: str, committed: bool = False) -> dict[str, Any]:
+    """The last JSON value of each key of a topic, or the last one that is committed."""
     return {
         message.key().decode(): None if message.value() is None else json.loads(message.value())
-        for message in read(bootstrap, topic)
+        for message in read(bootstrap, topic, committed)
     }
 
 

@@ -19,7 +19,7 @@ from kube_binaries import program
 from kube_cluster import Cluster
 from kube_node import Node
 from kube_process import accepts, free_port, running
-from kube_sources import docker_and_kind, given
+from kube_sources import made_elsewhere
 from waiting import eventually
 
 RELEASE = "streams"
@@ -170,7 +170,7 @@ def states_of(application: Application, pod: str, folder: Path) -> Iterator[Call
 
 def kill_process(application: Application, pod: str) -> None:
     """SIGKILL to the pod's first process, as the kernel does it when memory runs out."""
-    if given() or docker_and_kind():
+    if made_elsewhere():
         pytest.skip("the processes of this cluster's pods are not on this machine")
     wanted = {f"POD_NAME={pod}".encode(), f"POD_NAMESPACE={application.namespace}".encode()}
     for folder in Path("/proc").glob("[0-9]*"):

@@ -40,4 +40,5 @@ def orders(address: str, namespace: str, users: int, amount: int) -> None:
 
 def expect(address: str, namespace: str, users: int, total: int) -> None:
     wanted = {f"u{number}": {"total": total} for number in range(users)}
-    eventually(lambda: last_values(address, f"{namespace}-totals") == wanted, f"each total is {total}", PATIENCE)
+    topic = f"{namespace}-totals"
+    eventually(lambda: last_values(address, topic, committed=True) == wanted, f"each total is {total}", PATIENCE)

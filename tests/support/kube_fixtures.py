@@ -20,7 +20,7 @@ from kube_kafka import KafkaInCluster, kafka_pod
 from kube_leftovers import clear, inhabited
 from kube_node import PROGRAMS as NODE_PROGRAMS
 from kube_node import Node
-from kube_sources import any_api_server, any_node, docker_and_kind, given
+from kube_sources import any_api_server, any_node, made_elsewhere
 from waiting import eventually
 
 from streams_runtime.errors import EnvironmentException
@@ -41,7 +41,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     Images take minutes: they are made beside the tests that come before.
     """
     wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if session.config.option.collectonly or given() or docker_and_kind():
+    if session.config.option.collectonly or made_elsewhere():
         return
     programs = {*(API_PROGRAMS if "api_server" in wanted else ()), *(NODE_PROGRAMS if "node" in wanted else ())}
     if lacking(*programs):
@@ -84,7 +84,7 @@ class SharedClusters:
     @cached_property
     def api_server(self) -> Cluster:
         """An API server. One of its own even when there is a node of its own: other tests' pods do not run there."""
-        if given() or docker_and_kind():
+        if made_elsewhere():
             return self.node.cluster
         return self._stack.enter_context(any_api_server())
 

@@ -58,10 +58,17 @@ def docker_and_kind() -> bool:
     return run.returncode == 0
 
 
+def made_elsewhere() -> bool:
+    """Whether the run's cluster is one that was given or that kind makes: all tests share it, and its machines are not
+    processes of this run.
+    """
+    return given() is not None or docker_and_kind()
+
+
 @contextmanager
 def any_api_server() -> Iterator[Cluster]:
     """The first of the three that can be had, for as long as the block lasts."""
-    if given() or docker_and_kind():
+    if made_elsewhere():
         with any_node() as node:
             yield node.cluster
     else:

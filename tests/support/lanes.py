@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_sources import docker_and_kind, given
+from kube_sources import made_elsewhere
 from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS, NODE, SERVER, SPARK, ORACLE, BROKER, REST = "clients", "node", "server", "spark", "oracle", "broker", "rest"
@@ -43,8 +43,7 @@ def lane_of(fixtures: Collection[str], markers: Collection[str], one_cluster: bo
 
 def lane_of_item(item: pytest.Item) -> str:
     """The same of a test that was collected."""
-    one_cluster = given() is not None or docker_and_kind()
-    return lane_of(getattr(item, "fixturenames", ()), {each.name for each in item.iter_markers()}, one_cluster)
+    return lane_of(getattr(item, "fixturenames", ()), {each.name for each in item.iter_markers()}, made_elsewhere())
 
 
 class Lanes(LoadScopeScheduling):

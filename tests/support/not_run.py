@@ -53,17 +53,17 @@ def _no_oracle() -> str | None:
 def _no_api_server() -> str | None:
     from kube_api_server import PROGRAMS
     from kube_binaries import lacking
-    from kube_sources import docker_and_kind, given
+    from kube_sources import made_elsewhere
 
-    return None if given() or docker_and_kind() else lacking(*PROGRAMS)
+    return None if made_elsewhere() else lacking(*PROGRAMS)
 
 
 def _no_node() -> str | None:
     from kube_binaries import lacking
     from kube_node import PROGRAMS
-    from kube_sources import docker_and_kind, given
+    from kube_sources import made_elsewhere
 
-    if given() or docker_and_kind():
+    if made_elsewhere():
         return None
     if sys.platform != "linux" or os.geteuid() != 0:
         return "a node of one's own needs root on Linux; Docker with kind, or a kubeconfig, would do as well"
