@@ -84,7 +84,7 @@ RUN --mount=type=bind,target=/context \
  && chmod -R a+rX /opt/streams/cache
 COPY --from=project /opt/streams /opt/streams
 # Looks at what is there, and fetches what is missing.
-RUN umask 022 && python -m streams_runtime.jvm.setup && python -m streams_runtime.cli.class_data
+RUN umask 022 && python -m streams_runtime.jvm.machine_setup && python -m streams_runtime.cli.class_archives
 USER 10001:10001
 WORKDIR /tmp
-CMD ["python", "-m", "streams_runtime.cli.pod"]
+CMD ["python", "-m", "streams_runtime.cli.process.pod"]

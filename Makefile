@@ -45,7 +45,7 @@ help:
 	@echo "make bench-tenants   what a team's change waits for while other teams misbehave: CHANGES="
 	@echo "make profile      where an instance's time goes: WORKLOAD=catch-up (or restore); a flame graph, Spark's stage times"
 	@echo "make install      set-up only: .venv, Java, jars"
-	@echo "make crd          write the resource's definition from the models of api/"
+	@echo "make crd          write the resource's definition and its reference from the models of api/"
 	@echo "make lock         pin the dependencies of pyproject.toml anew"
 	@echo "make clean        remove .venv and what tools left (the jars' cache folder stays)"
 
@@ -76,8 +76,8 @@ $(PROJECT_STAMP): $(LOCK_STAMP)
 
 # Looks each time, since the cache folder and Java are outside of this one; fetches only what is missing.
 jvm: $(PROJECT_STAMP)
-	@$(PYTHON) -m streams_runtime.jvm.setup
-	@$(PYTHON) -m streams_runtime.cli.class_data
+	@$(PYTHON) -m streams_runtime.jvm.machine_setup
+	@$(PYTHON) -m streams_runtime.cli.class_archives
 
 demo: install
 	@$(PYTHON) examples/demo.py
@@ -175,9 +175,11 @@ profile: install
 	@$(PYTHON) tests/benchmarks/profiled.py $(WORKLOAD)
 
 crd: $(PROJECT_STAMP)
-	@$(PYTHON) -m streams_runtime.api.crd > crds/streamsapplications.yaml.new
+	@$(PYTHON) -m streams_runtime.api.crd.definition > crds/streamsapplications.yaml.new
 	@mv crds/streamsapplications.yaml.new crds/streamsapplications.yaml
 	@cp crds/streamsapplications.yaml charts/streams-operator/files/
+	@$(PYTHON) -m streams_runtime.api.crd.reference > crds/README.md.new
+	@mv crds/README.md.new crds/README.md
 
 lock: $(LOCK_STAMP)
 	@CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/bin/pip-compile --quiet --all-extras --output-file $(LOCK) pyproject.toml

@@ -29,9 +29,9 @@ from demo_parts.twice import Batch, batches
 from rich.console import Console
 
 from streams_runtime.cli.local.leftovers import sweep
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.kafka.types import TopicSpec
 
 APPLICATION = Path(__file__).with_name("flights.yaml")

@@ -73,7 +73,7 @@ def broker() -> Iterator[SharedBroker]:
     if address := os.environ.get(BOOTSTRAP_VARIABLE):
         yield SharedBroker(address)
         return
-    from streams_runtime.kafka.broker import EmbeddedBroker
+    from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 
     with (
         tempfile.TemporaryDirectory(prefix="streamsapp-test-broker-") as folder,
@@ -93,7 +93,7 @@ def namespace(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the run, on two cores of this machine."""
-    from streams_runtime.pipeline.session import open_session
+    from streams_runtime.pipeline.spark.spark_session import open_session
 
     session = open_session("tests", master="local[2]")
     yield session

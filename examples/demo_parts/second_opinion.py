@@ -13,7 +13,7 @@ import pyarrow as pa
 from demo_parts.figures import Figures
 from demo_parts.topics import Record
 
-from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.kafka.producer.partitioner import partition_for
 
 _FIGURES = (
     "count(*), count(dep_delay), count(arr_delay), sum(dep_delay), sum(arr_delay),"

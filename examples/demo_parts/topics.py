@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from demo_parts.commands import DemoFailed
 
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.types import TopicPartition
 
 Record = tuple[int, int, bytes, bytes]

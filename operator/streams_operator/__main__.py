@@ -9,9 +9,9 @@ import sys
 
 from kubernetes.aio.config import ConfigException
 
-from streams_operator.log import configure_logging
-from streams_operator.main import operate
-from streams_operator.settings import SettingError, read_settings
+from streams_operator.operator_logging import configure_logging
+from streams_operator.operator_process import operate
+from streams_operator.operator_settings import SettingError, read_settings
 
 _USAGE = 64
 

@@ -16,7 +16,7 @@ Check = Callable[[], str | None]
 def probes(alive: Sequence[Check], ready: Sequence[Check]) -> web.Application:
     """`/healthz` and `/readyz`: 200, or 503 with what is wrong, a line each.
 
-    That they are answered at all shows that the loop turns.
+    An answer shows that the event loop runs.
     """
     app = web.Application()
     app.router.add_get("/healthz", _answer(alive))

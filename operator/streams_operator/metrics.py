@@ -1,4 +1,4 @@
-"""What Prometheus is told: rounds, the queue, applications by state, pods by state, explicit inits, the leader."""
+"""What Prometheus reads: rounds, the queue, applications by state, pods by state, explicit inits, the leader."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from streams_operator.model import Json, PodSeen
-from streams_operator.wake import Key
+from streams_operator.model import Json, Key, PodState
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -74,18 +73,18 @@ class Metrics:
         """An explicit init() has come to its end."""
         self._inits.labels(result).inc()
 
-    def application(self, key: Key, status: Json | None, pods: Sequence[PodSeen], lag: int | None) -> None:
-        """An application as it was last looked at; `lag` is exact, unlike the one in its status."""
+    def application(self, key: Key, status: Json | None, pods: Sequence[PodState], lag: int | None) -> None:
+        """An application as the last round found it; `lag` is exact, unlike the one in its status."""
         states = Count(pod.state or "UNKNOWN" for pod in pods)
-        self._applications.seen[key] = _Shown.of(status or {}, states, lag)
+        self._applications.shown[key] = _Shown.of(status or {}, states, lag)
 
     def forget(self, key: Key) -> None:
         """The resource has gone."""
-        self._applications.seen.pop(key, None)
+        self._applications.shown.pop(key, None)
 
     def clear(self) -> None:
         """Say nothing about applications, when another replica does."""
-        self._applications.seen.clear()
+        self._applications.shown.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ class _Applications(Collector):
     """Made anew at each scrape, so that nothing of an application that has gone stays behind."""
 
     def __init__(self) -> None:
-        self.seen: dict[Key, _Shown] = {}
+        self.shown: dict[Key, _Shown] = {}
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of all applications."""
@@ -137,7 +136,7 @@ class _Applications(Collector):
             "1 for each condition that is True, with its reason.",
             labels=[*names, "condition", "reason"],
         )
-        for key, shown in list(self.seen.items()):
+        for key, shown in list(self.shown.items()):
             for name, reason in shown.conditions:
                 condition.add_metric([*key, name, reason], 1)
             if shown.state:

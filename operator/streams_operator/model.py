@@ -7,19 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from streams_runtime.api import StreamsApplication
-from streams_runtime.api.template_spec import ResourcesSpec
+from streams_runtime.api import Reading, StreamsApplication
+from streams_runtime.api.spec.template_spec import ResourcesSpec
 from streams_runtime.errors import Mistake
-from streams_runtime.topology.change import Change
+from streams_runtime.topology.changes.change import Change
 
 Json = Mapping[str, Any]
 """A Kubernetes object, or a part of one."""
 
+Ref = tuple[str, str]
+"""Kind and name of an object in the application's namespace."""
+
+
+class Key(NamedTuple):
+    """A resource, by namespace and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
-class PodSeen:
+class PodState:
     """One pod with the application's label. Times are seconds since 1970.
 
     `state` is the client's state by the pod's Running condition, None before it has said anything; `error` is
@@ -40,7 +53,7 @@ class PodSeen:
     records_left: int = 0
     restartable: bool = True
     shutdown_requested: bool = False  # its client asks for the shutdown of the whole application
-    told: bool = False  # ANNOTATION_SHUTDOWN: its client is to end because another one asked for it
+    shutdown_signaled: bool = False  # ANNOTATION_SHUTDOWN: its client is to end, as another one asked
     error: tuple[str, str] | None = None
     exit_code: int | None = None  # of the ended container; None while it runs, or when the node was lost
     ended_at: float | None = None
@@ -69,10 +82,10 @@ class InstanceAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsSeen:
+class TopicsState:
     """The internal topics on the brokers, against what the application needs.
 
-    `failure` is (reason, message) of what keeps them from being ready or from being looked at: the exception's
+    `failure` is (reason, message) of what keeps them from being ready or from being checked: the exception's
     class without `Exception` (MissingInternalTopics, MisconfiguredInternalTopics, MissingSourceTopics,
     BrokerNotAvailable, …).
     """
@@ -109,8 +122,8 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
-    """The default image that an application has not had its turn for; `stopped`: nobody's turn comes as things are."""
+class AwaitedImage:
+    """The default image that an application waits for; `stopped`: it goes to no further application as things are."""
 
     image: str
     at_a_time: int
@@ -118,7 +131,7 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class RollbackTarget:
     """From the version in force to the last one that was stable, whose digest is `version`.
 
     `obstacle` is why it can't be made again; empty: it can. `changed` are internal topics and topics of sinks that only
@@ -131,30 +144,61 @@ class WayBack:
 
 
 @dataclass(frozen=True, slots=True)
+class ObservedResource:
+    """What the API server has of one application: the resource, read as a model, with its pods and other objects.
+
+    `pods` are in the order of their names; `objects` are by (kind, name).
+    """
+
+    resource: Json
+    reading: Reading
+    pods: tuple[PodState, ...] = ()
+    objects: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionInForce:
+    """The version that pods are to be of, as `plan.in_force` decides.
+
+    `refused` is what speaks against the resource's own topology; empty: it is in force, unless `rolled_back`.
+    `application` is None exactly when `mistakes` is not empty. `rollback_target` is None where there is nowhere to go
+    back to, or spec.rollback does not ask for it.
+    """
+
+    application: StreamsApplication | None
+    mistakes: tuple[Mistake, ...] = ()
+    refused: tuple[Change, ...] = ()
+    rolled_back: bool = False
+    rollback_target: RollbackTarget | None = None
+    document: bytes = b""  # the application as its pods read it, where the decision needed it; else empty
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """Everything that a decision about one resource rests on.
 
     `application` is the one in force: with `refused` not the resource's but the deployed one, as far as pods read it
     (`plan.in_force`). It is None exactly when `mistakes` is not empty. `objects` holds the other objects with the
-    application's label by (kind, name). `topics` is None until somebody has looked at the brokers.
+    application's label by (kind, name). `topics` is None until the brokers were checked.
     """
 
     resource: Json
     application: StreamsApplication | None
     mistakes: tuple[Mistake, ...]
     now: float
-    pods: tuple[PodSeen, ...] = ()
+    pods: tuple[PodState, ...] = ()
     objects: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     accounts: Mapping[str, InstanceAccount] = field(default_factory=dict)
     refused: tuple[Change, ...] = ()  # what keeps the resource's topology from being in force
     rolled_back: bool = False  # the version in force is the one that status.rolledBack says was gone back to
-    way_back: WayBack | None = None  # None: it is the last stable one itself, or nobody wants to go back
+    rollback_target: RollbackTarget | None = None  # None: it is the last stable one itself, or nobody wants to go back
     inputs: Mapping[str, str] = field(default_factory=dict)  # of spec.restartOnChange: digests by `Kind/name`
-    topics: TopicsSeen | None = None
+    topics: TopicsState | None = None
     init: InitResult | None = None  # of a nonce that status does not have yet
     topics_deleted: bool = False  # deletionPolicy has been carried out, or has failed for good
     defaults: Defaults = field(default_factory=lambda: Defaults(""))  # its image may be an earlier one: see `awaited`
-    awaited: Awaited | None = None  # None: it has the default image, or one of its own
+    awaited: AwaitedImage | None = None  # None: it has the default image, or one of its own
+    document: bytes = b""  # of `application`, as its pods read it; empty: not made yet
     refusals: Mapping[str, str] = field(default_factory=dict)  # by pod name: why the API server did not make it
 
 
@@ -169,19 +213,19 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """Put ANNOTATION_SHUTDOWN with `words` on one pod, only if it still has this uid."""
+class ShutdownSignal:
+    """Put ANNOTATION_SHUTDOWN with `text` on one pod, only if it still has this uid."""
 
     pod: str
     uid: str
-    words: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaWork:
     """What is to be done at the brokers before the next decision. It runs in a thread, with a deadline.
 
-    check: look only. setup: create what is missing (automatic). init: one explicit init() for `nonce`.
+    check: read only. setup: create what is missing (automatic). init: one explicit init() for `nonce`.
     delete: remove the internal topics.
     """
 
@@ -190,7 +234,7 @@ class KafkaWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class Event:
     """A Kubernetes event."""
 
     type: Literal["Normal", "Warning"]
@@ -202,16 +246,16 @@ class Happening:
 class Plan:
     """What to do now, in this order: status first, so that what was decided is on record before it is done.
 
-    `status` None: leave it. `finalizer`: whether the resource should have FINALIZER. `again_in`: seconds until the
-    resource is to be looked at again without any event; None: on an event only.
+    `status` None: leave it. `finalizer`: whether the resource should have FINALIZER. `requeue_after`: seconds until the
+    resource is reconciled again without any event; None: on an event only.
     """
 
     status: Json | None = None
     finalizer: bool = True
     apply: Sequence[Json] = ()
-    tell: Sequence[Telling] = ()
+    signals: Sequence[ShutdownSignal] = ()
     remove: Sequence[Removal] = ()
     kafka: KafkaWork | None = None
-    events: Sequence[Happening] = ()
-    again_in: float | None = None
+    events: Sequence[Event] = ()
+    requeue_after: float | None = None
     lag: int | None = None  # exact, for metrics; the status shows it more coarsely

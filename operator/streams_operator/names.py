@@ -9,7 +9,7 @@ PLURAL = "streamsapplications"
 
 LABEL_APPLICATION = "streamsoperator.io/application"
 LABEL_EXECUTORS = "streamsoperator.io/executors-of"
-"""Of pods that Spark's executors are: the runtime sets it (pipeline.executor_template)."""
+"""Of pods that Spark's executors are: the runtime sets it (pipeline.spark.executor_template)."""
 LABEL_NAMESPACE = "kubernetes.io/metadata.name"
 """Of each namespace: its name. Kubernetes sets it."""
 LABEL_ORDINAL = "streamsoperator.io/ordinal"
@@ -31,7 +31,7 @@ ANNOTATION_INPUTS = "streamsoperator.io/inputs"
 ANNOTATION_SHUTDOWN = "streamsoperator.io/shutdown-application"
 """On a pod: that its client is to end in ERROR because another one asked for the shutdown of the application. JSON with
 `instance`, `class` and `message` of who asked; any other text is a person's reason. The kubelet shows it to the pod as
-the file TOLD_MOUNT/TOLD_FILE.
+the file SHUTDOWN_MOUNT/SHUTDOWN_FILE.
 """
 
 FINALIZER = "streamsoperator.io/close-in-order"
@@ -59,8 +59,8 @@ STATE_MOUNT = "/var/lib/streams"
 QUERY_ACCESS_MOUNT = "/etc/streams/queries/access"
 QUERY_TOKEN_FILE = "token"
 QUERY_TLS_MOUNT = "/etc/streams/queries/tls"
-TOLD_MOUNT = "/etc/streams/told"
-TOLD_FILE = "shutdown-application"
+SHUTDOWN_MOUNT = "/etc/streams/told"
+SHUTDOWN_FILE = "shutdown-application"
 
 
 def pod(application: str, ordinal: int) -> str:

@@ -1,4 +1,4 @@
-"""Which namespaces a replica looks after, when several divide them."""
+"""Which namespaces a replica reconciles, when several divide them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Shard:
     """The share `number`, from 0 on, of the `of` into which all namespaces are divided by a hash of their names.
 
-    A namespace is in exactly one of them, and the same for every replica and version: its applications share brokers'
-    places, and nobody has to be asked whose it is.
+    A namespace is in exactly one of them, and the same for every replica and version: its applications share the
+    brokers' slots, and nobody has to be asked whose it is.
     """
 
     number: int = 0

@@ -12,8 +12,8 @@ import orjson
 from aiohttp import web
 
 from streams_operator.model import Defaults
-from streams_operator.plan.acceptance import cluster_mistakes
-from streams_operator.readings import Readings, read_resource
+from streams_operator.plan.version.acceptance import cluster_mistakes
+from streams_operator.reconcile.readings import Readings, read_resource
 from streams_runtime.api import KIND
 
 _LOGGER = logging.getLogger("streams_operator.webhook")

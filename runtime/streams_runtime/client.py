@@ -8,40 +8,40 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.engine import EngineRoom
 from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, StreamsException
 from streams_runtime.global_thread import GlobalStreamThread
 from streams_runtime.inspection import ClientInspection
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.group_consumer import Membership
-from streams_runtime.kafka.properties import client_properties, java_properties
-from streams_runtime.lifecycle.life import Life, Works
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties, java_properties
+from streams_runtime.kafka.consumer.group_consumer import Membership
+from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle, Works
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
-from streams_runtime.pipeline.executor_pods import OwnPod
 from streams_runtime.pipeline.pushdown.foreseen import is_added_up
-from streams_runtime.query.access import OPEN, QueryGuard, check_guard
-from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, open_store
-from streams_runtime.query.server import QueryServer
-from streams_runtime.restore.listener import StandbyUpdateListener, StateRestoreListener
-from streams_runtime.restore.progress import ProgressListener
+from streams_runtime.pipeline.spark.executor_pods import OwnPod
+from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_size import AGGREGATED_KEYS
+from streams_runtime.processing.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
+from streams_runtime.query.server.access import OPEN, QueryGuard, check_guard
+from streams_runtime.query.server.query_server import QueryServer
+from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
+from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
+from streams_runtime.restore.restore_progress import ProgressListener
 from streams_runtime.restore.standby_progress import StandbyProgress
-from streams_runtime.restore.updater import StateUpdater
-from streams_runtime.restore.updaters import Updaters
+from streams_runtime.restore.state_updater import StateUpdater
+from streams_runtime.restore.state_updaters import Updaters
 from streams_runtime.settings import InstanceSettings
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.spark_runtime import SparkRuntime
 from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.task_folders import StateCleaner
 from streams_runtime.states import ClientState, GlobalThreadState, StateListener
-from streams_runtime.tasks.batch_size import AGGREGATED_KEYS
-from streams_runtime.tasks.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
-from streams_runtime.tasks.processor import Counters
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.threads import StreamThread
-from streams_runtime.topics.external import sink_topics, source_topics
-from streams_runtime.topics.manager import InternalTopicManager
-from streams_runtime.topics.policy import NONE_IF_INCOMPLETE, InitParameters, automatic, explicit, manual
-from streams_runtime.topics.watch import TopicWatch
-from streams_runtime.topology.build import build_topology
+from streams_runtime.topics.external_topics import sink_topics, source_topics
+from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters, automatic, explicit, manual
+from streams_runtime.topics.topic_manager import InternalTopicManager
+from streams_runtime.topics.topic_watch import TopicWatch
+from streams_runtime.topology.declared.build_topology import build_topology
 
 _LOGGER = logging.getLogger("streams_runtime.client")
 _OF_GLOBAL_THREAD = 0  # among the counters, which stream threads have from 1 on
@@ -50,10 +50,10 @@ _ENDING = frozenset({ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR})
 
 
 class StreamsClient:
-    """One instance of an application: its threads, stores, query server and Spark session.
+    """One instance of an application, as KafkaStreams is: its threads, stores, query server and Spark session.
 
-    `start` and `close` return; the states (states.CLIENT) tell the rest. A client that ends in ERROR keeps its
-    exception in `error`, and nobody may start it again before a person has looked at it (KIP-696).
+    `start` returns at once, and `state` (KIP-696) says what becomes of the client. A client that ends in ERROR keeps
+    the exception in `error`. Nothing starts it again: mend the cause, then make a new one.
     """
 
     def __init__(
@@ -65,11 +65,13 @@ class StreamsClient:
         standby_listener: StandbyUpdateListener | None = None,
         own_pod: OwnPod | None = None,
     ) -> None:
-        """Builds the plan; connects to nothing. `queries` stands before the query server, as spec.queries asks for;
-        `own_pod` reads the pod that this process is in, which executors that are pods are made of.
+        """Build the plan; connect to nothing. `settings` say who this instance is and where it listens.
+
+        `queries` stands before the query server, as spec.queries asks for. `own_pod` reads the pod that this process
+        runs in; only executors that are pods need it. The listeners hear of restorations and of standbys.
 
         Raises:
-            ConfigException: a setting that can't be used; the message names the field.
+            ConfigException: a setting can't be used; the message names it. Correct it, then make another client.
         """
         kafka, processing = application.spec.kafka, application.spec.processing
         self.application = application
@@ -95,7 +97,7 @@ class StreamsClient:
         self._counters: dict[int, Counters] = {}
         self._topics = InternalTopicManager(self.admin)
         java = java_properties(settings.bootstrap_servers, kafka.config, once)
-        self.engine = EngineRoom(application, self.topology, self.client_properties, java, own_pod)
+        self.engine = SparkRuntime(application, self.topology, self.client_properties, java, own_pod)
         standby_progress = StandbyProgress(standby_listener)
         self._updaters = Updaters(
             self.client_properties,
@@ -127,79 +129,86 @@ class StreamsClient:
             free=self._free,
             beyond_repair=lambda: self.engine.beyond_repair,
         )
-        self._life: Life[StreamThread] = Life(settings.instance, works, declared(processing.on_uncaught_exception))
-        self._life.machine.add_listener(self._note_transition)
+        self._lifecycle: ClientLifecycle[StreamThread] = ClientLifecycle(
+            settings.instance, works, declared(processing.on_uncaught_exception)
+        )
+        self._lifecycle.machine.add_listener(self._note_transition)
         self.global_thread: GlobalStreamThread | None = self._make_global_thread(poll)
         """Keeps the global tables; None without any."""
 
     @property
     def state(self) -> ClientState:
-        """The client's state."""
-        return self._life.state
+        """The client's state (KafkaStreams#state, KIP-696). Raises nothing."""
+        return self._lifecycle.state
 
     @property
     def error(self) -> BaseException | None:
-        """What the client ends, or has ended, in ERROR by."""
-        return self._life.error
+        """The exception by which the client ends, or has ended, in ERROR; None in every other case."""
+        return self._lifecycle.error
 
     @property
     def shutdown_requested(self) -> bool:
-        """Whether it asks all other clients of the application to end in ERROR too: whoever hosts it carries that."""
-        return self._life.shutdown_requested
+        """Whether `error` asks all clients of the application to end in ERROR (SHUTDOWN_APPLICATION, KIP-671).
+
+        Whoever hosts the client tells the others, which end by `shut_down_with_application`.
+        """
+        return self._lifecycle.shutdown_requested
 
     @property
     def instance(self) -> str:
-        """The client's static name in the group."""
+        """The client's static name, InstanceSettings.instance. Its threads are the group's members NAME-1, NAME-2, …"""
         return self._settings.instance
 
     @property
     def threads(self) -> Sequence[StreamThread]:
-        """The stream threads."""
-        return self._life.threads
+        """The stream threads by number. A dead one stays until its number is given away or `remove_thread` takes it."""
+        return self._lifecycle.threads
 
     @property
     def counters(self) -> Sequence[Counters]:
-        """What the threads have counted, those that are gone included."""
+        """What each thread has counted since the client was made, threads that are gone included."""
         return tuple(self._counters.values())
 
     @property
     def transitions(self) -> Sequence[tuple[ClientState, float]]:
-        """The states that the client has been in, each with when it came there (seconds since 1970)."""
+        """The states that the client has been in, oldest first, each with its time in seconds since 1970."""
         return tuple(self._transitions)
 
     def set_state_listener(self, listener: StateListener[ClientState]) -> None:
-        """Call `listener(new, old)` after every move, in order; it replaces the one before. It must not block for long.
+        """Call `listener(new, old)` after every move between states, in order (KafkaStreams#setStateListener).
 
-        What it raises is logged, and nothing else comes of it.
+        It replaces an earlier listener and must not block for long. An exception that it raises is logged and changes
+        nothing.
 
         Raises:
-            IllegalStateException: the client is no longer CREATED.
+            IllegalStateException: the client is not CREATED any more; set the listener before `start`.
         """
-        self._life.set_state_listener(listener)
+        self._lifecycle.set_state_listener(listener)
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
-        """Let `handler(exception)` say what an exception that ends a stream thread comes to (KIP-671).
+        """Let `handler(exception)` say what to end when an exception ends a stream thread (KIP-671).
 
-        It stands in place of spec.processing.onUncaughtException, and is called on the thread that ends. Exceptions
-        come as themselves: MissingSourceTopicException and MissingInternalTopicException can be told apart. One that
-        raises, or returns no UncaughtExceptionResponse, ends the client in ERROR; both failures are told.
+        It replaces spec.processing.onUncaughtException and runs on the thread that ends. Exceptions come as themselves,
+        so MissingSourceTopicException and MissingInternalTopicException can be told apart. A handler that raises, or
+        returns no UncaughtExceptionResponse, ends the client in ERROR; the log has both failures.
 
         Raises:
-            IllegalStateException: the client is no longer CREATED.
+            IllegalStateException: the client is not CREATED any more; set the handler before `start`.
         """
-        self._life.set_handler(handler)
+        self._lifecycle.set_handler(handler)
 
     def init(self, parameters: InitParameters = NONE_IF_INCOMPLETE) -> None:
-        """Set up the application's topics on the brokers before `start` (KIP-698); one client of them all is enough.
+        """Set up the application's internal topics before `start` (KIP-698). One client of the application is enough.
 
-        Makes every check that a rebalance makes. No internal topic there: all are made. All there: nothing is done.
-        Some there: those are made whose kind `parameters` enable, if that is all of the missing ones. All or nothing;
-        may be repeated, and several clients may call it at once. With automatic set-up it is allowed, not needed.
+        It makes every check that a rebalance makes. Without any internal topic it creates all of them; with all of them
+        it does nothing. Where some are missing it creates them if `parameters` enable the kind of each. It creates all
+        or nothing, may be repeated, and several clients may call it at once. Automatic set-up allows it and does not
+        need it.
 
         Raises:
-            IllegalStateException: the client is no longer CREATED.
-            MissingInternalTopicException: some are missing that may not be made; the message lists them.
-            MisconfiguredInternalTopicException: internal topics are there and do not fit; correct them.
+            IllegalStateException: the client is not CREATED any more; call it before `start`.
+            MissingInternalTopicException: some are missing that may not be created; the message lists them.
+            MisconfiguredInternalTopicException: internal topics have settings that do not fit; correct them.
             MissingSourceTopicException, TopologyException: users' topics are missing or do not fit together.
             BrokerNotAvailableException: call again.
             ConfigException: the brokers refuse the settings of the new topics, the login, or a right.
@@ -212,31 +221,32 @@ class StreamsClient:
         self._topics.set_up(self.topology, self.application.spec, explicit(parameters))
 
     def start(self) -> None:
-        """Start everything and return; wait for RUNNING with `wait_for`.
+        """Start threads, stores, queries and Spark, and return; `wait_for` waits for RUNNING (KafkaStreams#start).
 
-        What fails from here on, the state folder's lock included, ends in ERROR with its exception in `error`.
+        What fails from here on, the state folder's lock included, ends the client in ERROR with the exception in
+        `error`.
 
         Raises:
-            IllegalStateException: the client was started or closed before.
+            IllegalStateException: the client was started or closed already; make a new one.
         """
-        self._life.start()
+        self._lifecycle.start()
 
     def close(self, timeout: float | None = None) -> bool:
-        """Close in order: threads, stores, Spark, queries; NOT_RUNNING then. May be called twice, from any thread.
+        """End threads, stores, Spark and queries in order; the client is NOT_RUNNING then (KafkaStreams#close).
 
-        In PENDING_ERROR and ERROR it does nothing but warn (KIP-696). Returns whether the client has ended within
-        `timeout` seconds; closing goes on if it has not. Called from a listener or a handler, which closing may have to
-        wait for, it does not wait: it returns at once.
+        Returns whether it has ended within `timeout` seconds (None: no limit); closing goes on if it has not. It may be
+        called twice and from any thread. From a listener or a handler it returns without waiting. In PENDING_ERROR and
+        ERROR it only warns (KIP-696), and returns whether the client is in ERROR. Raises nothing.
         """
-        return self._life.close(timeout)
+        return self._lifecycle.close(timeout)
 
     def clean_up(self) -> None:
-        """Delete the local stores of the application: they are restored from their changelogs (KafkaStreams#cleanUp).
+        """Delete the application's local stores; the next start restores them from Kafka (KafkaStreams#cleanUp).
 
         Raises:
             IllegalStateException: the client is neither CREATED nor ended; close it first.
-            LockException: another live process has the state folder.
-            ProcessorStateException: something can't be deleted; what is left is still whole.
+            LockException: another live process has the state folder; stop that one.
+            ProcessorStateException: a folder can't be deleted; mend the disk or the rights, then call again.
         """
         if self.state not in _AT_REST:
             raise IllegalStateException(f"{self.instance} is {self.state}: close it before clean_up()")
@@ -246,22 +256,24 @@ class StreamsClient:
                     directory.remove(each)
 
     def add_thread(self) -> str | None:
-        """Start one stream thread more, under the lowest free number (KIP-663); the group gives it tasks.
+        """Start one more stream thread under the lowest free number (KafkaStreams#addStreamThread, KIP-663).
 
-        Returns its name; None, with a warning, when the client is neither RUNNING nor REBALANCING.
+        Returns the thread's name; the group gives it tasks. Returns None, with a warning in the log, when the client is
+        neither RUNNING nor REBALANCING.
         """
-        return self._life.add_thread()
+        return self._lifecycle.add_thread()
 
     def remove_thread(self, timeout: float | None = None) -> str | None:
-        """End one stream thread in order (KIP-663): the first, or the next one when that calls. The last one may go.
+        """End one stream thread in order (KafkaStreams#removeStreamThread, KIP-663).
 
-        Without threads the client stays in its state and processes nothing, until `add_thread`. Returns the thread's
-        name; None, with a warning, when the client is neither RUNNING nor REBALANCING, or has no thread.
+        It ends the first thread, or the next one when that is the caller. The last one may go: the client then keeps
+        its state and processes nothing until `add_thread`. Returns the thread's name; None, with a warning in the log,
+        when the client is neither RUNNING nor REBALANCING, or has no thread.
 
         Raises:
-            TimeoutException: it has not ended within `timeout` seconds (None: wait); it goes on ending.
+            TimeoutException: the thread has not ended within `timeout` seconds (None: no limit). It goes on ending.
         """
-        thread = self._life.remove_thread(timeout)
+        thread = self._lifecycle.remove_thread(timeout)
         if thread is None or thread.is_current:
             return None if thread is None else thread.name
         try:
@@ -271,31 +283,38 @@ class StreamsClient:
         return thread.name
 
     def shut_down_with_application(self, request: ShutdownRequestedException) -> bool:
-        """End in ERROR because another instance asked for that (SHUTDOWN_APPLICATION): for whoever hosts this client.
+        """End in ERROR because another instance asked all of them to (SHUTDOWN_APPLICATION, KIP-671). Hosts call it.
 
-        False when it is ending already.
+        Returns False when the client is ending already, or has ended.
 
         Raises:
-            IllegalStateException: the client is CREATED; tell it after `start`.
+            IllegalStateException: the client is CREATED; call it after `start`.
         """
-        return self._life.shut_down_with_application(request)
+        return self._lifecycle.shut_down_with_application(request)
 
     def wait_for(self, *states: ClientState, timeout: float | None = None) -> bool:
-        """Block until the client is in one of `states`, or has ended; whether it is in one of them."""
-        return self._life.wait_for(*states, timeout=timeout)
+        """Block until the client is in one of `states`, or has ended; return whether it is in one of them.
+
+        After `timeout` seconds (None: no limit) it returns as well. Raises nothing.
+        """
+        return self._lifecycle.wait_for(*states, timeout=timeout)
 
     def wait_for_end(self, timeout: float | None = None) -> bool:
-        """Block until the client is NOT_RUNNING or ERROR; False when `timeout` seconds pass first."""
-        return self._life.wait_for_end(timeout)
+        """Block until the client is NOT_RUNNING or ERROR, and return True; False when `timeout` seconds pass first."""
+        return self._lifecycle.wait_for_end(timeout)
 
     def store(self, name: str | StoreQueryParameters, type: str | None = None) -> ReadOnlyStore:
-        """A read-only handle over the local partitions of a store (KIP-216), of the type that was asked for.
+        """Return a read-only handle over a store's local partitions (KafkaStreams#store, KIP-216).
 
-        `store(StoreQueryParameters(...))`; the old form `store(name, type)` warns.
+        Call it as `store(StoreQueryParameters(...))`; the form `store(name, type)` raises a DeprecationWarning.
 
         Raises:
-            StreamsNotStartedException, StreamsRebalancingException, StateStoreMigratedException: retry.
-            StateStoreNotAvailableException, UnknownStateStoreException, InvalidStateStorePartitionException: do not.
+            StreamsNotStartedException: the client is CREATED; retry once it is RUNNING.
+            StreamsRebalancingException: it is REBALANCING, or a partition is still being restored; retry.
+            StateStoreMigratedException: the store closed meanwhile; call again.
+            StateStoreNotAvailableException: the client is closing, closed or in ERROR; ask another instance.
+            UnknownStateStoreException: the topology has no such store; fix the name.
+            InvalidStateStorePartitionException: the partition, or every one, is elsewhere; ask that instance.
             StoreTypeMismatch: ask for the type that the store has.
         """
         if isinstance(name, StoreQueryParameters):
@@ -306,7 +325,10 @@ class StreamsClient:
         )
 
     def describe(self) -> Mapping[str, object]:
-        """What `/state` answers."""
+        """The client's account, as `/state` answers it: states, threads, tasks, restorations, lag, counters, error.
+
+        It may ask the brokers for the ends of the input topics; without an answer it gives the last ones that it knows.
+        """
         return self._inspection.describe()
 
     # What threads share (threads.Application).
@@ -322,7 +344,12 @@ class StreamsClient:
         return {} if self.global_thread is None else self.global_thread.stores
 
     def make_topics_ready(self) -> Mapping[str, int]:
-        """A rebalance's checks; with automatic set-up makes missing internal topics. Returns all partition counts."""
+        """Check the topics as a rebalance does; with automatic set-up create the internal ones that are missing.
+
+        Returns the number of partitions of every topic. Stream threads call it.
+
+        Raises what InternalTopicManager.set_up raises.
+        """
         again = bool(self.partition_counts)
         policy = manual if self.application.spec.internal_topics.setup == "manual" else automatic
         done = self._topics.set_up(self.topology, self.application.spec, policy)
@@ -377,9 +404,9 @@ class StreamsClient:
             return None
         name = f"{self.instance}-GlobalStreamThread"
         counters = self._counters.setdefault(_OF_GLOBAL_THREAD, Counters())
-        uncaught = self._life.uncaught_in_global_thread
+        uncaught = self._lifecycle.uncaught_in_global_thread
         thread = GlobalStreamThread(name, self, uncaught, self._progress, counters, poll_seconds)
-        thread.machine.add_listener(lambda new, _old: self._life.global_thread_moved(name, new))
+        thread.machine.add_listener(lambda new, _old: self._lifecycle.global_thread_moved(name, new))
         return thread
 
     def _make_thread(self, number: int) -> StreamThread:
@@ -387,8 +414,8 @@ class StreamsClient:
         client_id = f"{self.instance}|{self._address}|{number}"
         membership = Membership(self.application.application_id, f"{self.instance}-{number}", client_id)
         counters = self._counters.setdefault(number, Counters())
-        thread = StreamThread(name, self, membership, self._life.uncaught, counters)
-        thread.machine.add_listener(lambda new, _old: self._life.thread_moved(thread, new))
+        thread = StreamThread(name, self, membership, self._lifecycle.uncaught, counters)
+        thread.machine.add_listener(lambda new, _old: self._lifecycle.thread_moved(thread, new))
         return thread
 
     def _hurry(self) -> None:

@@ -45,11 +45,17 @@ from dataclasses import dataclass
 
 
 class StreamsException(Exception):
-    """Base of everything that this project raises on purpose; its text is fit to be shown to a user."""
+    """Base of everything that this project raises on purpose.
+
+    Its text says what was found and what to do next, and may be shown to a user.
+    """
 
 
 class ConfigException(StreamsException):
-    """A setting has a value that can't be used. Fix the setting that the message names."""
+    """A setting has a value that can't be used.
+
+    Fix the one that the message names; the same call fails again until then.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,10 @@ class Mistake:
 
 
 class InvalidApplicationException(ConfigException):
-    """A StreamsApplication can't be accepted. `mistakes` holds all of them, in the order of the file."""
+    """A StreamsApplication can't be accepted.
+
+    `mistakes` holds all mistakes in the order of the file: fix them together.
+    """
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
@@ -76,51 +85,67 @@ class InvalidApplicationException(ConfigException):
 
 
 class NotSupportedException(ConfigException):
-    """Something that the resource may say one day but that this version does not do."""
+    """The resource asks for something that this version does not do. The message names the nearest way."""
 
 
 class TopologyException(StreamsException):
-    """The topology and the topics that it reads do not fit together (co-partitioning, unknown partition counts)."""
+    """The topology and the topics that it reads do not fit together, as in co-partitioning. Fix one of the two."""
 
 
 class EnvironmentException(StreamsException):
-    """The machine lacks something (Java, jars, a free port). The message says what to install or to free."""
+    """The machine lacks something: Java, jars, a free port. The message says what to install or to free."""
 
 
 class BrokerNotAvailableException(StreamsException):
-    """No broker answered at the address in the message. The runtime retries; a caller may do the same."""
+    """No broker answered at the address in the message. A running client retries by itself; a caller calls again."""
 
 
 class SchemaRegistryNotAvailableException(BrokerNotAvailableException):
-    """The schema registry did not answer, or answered that it can't now. The runtime retries; nothing is lost."""
+    """The schema registry did not answer, or said that it can't at the moment.
+
+    A running client retries; nothing is lost.
+    """
 
 
 class SchemaRegistryException(StreamsException):
-    """The schema registry refuses: a login, a schema that is not there, or one that is not compatible."""
+    """The schema registry refuses: a login, a schema that it does not have, or one that is not compatible.
+
+    Do what the message says, then start again.
+    """
 
 
 class UnreleasedInstanceIdException(StreamsException):
-    """The group still holds this static member for an earlier process, until that member's session ends."""
+    """The group holds this static member for another process (KIP-345). End that one, or wait for its session's end."""
 
 
 class MissingSourceTopicException(StreamsException):
-    """A topic that the application reads is not on the brokers. Create it and start the application again."""
+    """A topic that the application reads is not on the brokers. Create it, then start the application again."""
 
 
 class MissingInternalTopicException(StreamsException):
-    """An internal topic is not on the brokers and this application may not create it (KIP-698)."""
+    """An internal topic is not on the brokers, and this application may not create it (KIP-698).
+
+    The message says how to set it up; find out first who deleted it.
+    """
 
 
 class MisconfiguredInternalTopicException(StreamsException):
-    """An internal topic exists with settings that would lose data. Correct it, then start the application again."""
+    """An internal topic has settings that would lose data. Correct them, then start the application again."""
 
 
 class UserCodeException(StreamsException):
-    """The user's own code failed over records. The message names it, what it raised, and the records; mend the code."""
+    """The user's own Python code failed over records.
+
+    The message names the code, its exception and the records; mend the code. Nothing of the batch was committed.
+    """
 
 
 class DeserializationException(StreamsException):
-    """A record can't be read with the format that the source declares. Holds where it is."""
+    """A record can't be read in the format that its source declares; `topic`, `partition`, `offset` and `reason` say
+    which.
+
+    Repair the producer, or let spec.processing.onDeserializationError skip such records or give them a topic.
+    """
 
     def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
         self.topic = topic
@@ -134,40 +159,48 @@ class DeserializationException(StreamsException):
 
 
 class ProducerException(StreamsException):
-    """The broker refused records of a batch. Nothing of the batch was committed; it is read again after a restart."""
+    """A batch could not be written: the broker refuses it, or the client stopped before.
+
+    It is not committed, and the next start reads it again.
+    """
 
 
 class TaskMigratedException(StreamsException):
-    """Exactly once: the thread may have lost its tasks to others, so its batch is not committed, or not for certain.
+    """Under exactly once the thread may have lost its tasks, so its batch is not committed, or not for certain.
 
-    Nothing is lost or doubled: the thread closes its tasks, revives them from their changelogs, and goes on where the
-    group is.
+    Callers do nothing: the thread closes its tasks, revives them from their changelogs and goes on where the group is,
+    so that nothing is lost or doubled.
     """
 
 
 class ProducerFencedException(TaskMigratedException):
-    """The brokers take no more transactions from this producer: another one has its transactional id, or the present
-    transaction took longer than `transaction.timeout.ms`. The thread makes a new producer.
+    """The brokers take no more transactions from this producer: another one has its transactional id, or the
+    transaction took longer than `transaction.timeout.ms`.
+
+    The thread makes a new producer.
     """
 
 
 class LockException(StreamsException):
-    """The state folder belongs to another live process, named in the message."""
+    """The state folder belongs to another live process, named in the message. Stop that one, or use another folder."""
 
 
 class ProcessorStateException(StreamsException):
-    """A store can't be read or written (disk full, not writable). Offsets and data still agree."""
+    """A store can't be read or written, as on a full disk. Offsets and data still agree: do what the message says."""
 
 
 class TaskCorruptedException(ProcessorStateException):
-    """Files of a store are damaged. The runtime sets them aside and restores the store from its changelog."""
+    """Files of a store are damaged.
+
+    Callers do nothing: they are set aside and the store is restored from its changelog.
+    """
 
 
 class ShutdownRequestedException(StreamsException):
-    """Another instance answered an exception of its own with SHUTDOWN_APPLICATION, which ends all of them.
+    """Another instance answered an exception with SHUTDOWN_APPLICATION (KIP-671), which ends all of them.
 
-    `instance` is who asked (empty: a person), `kind` and `reason` the class and the text of its exception. Mend what
-    that one says, then start the application again.
+    `instance` is who asked (empty: a person), `kind` and `reason` the class and text of its exception. Remove that
+    cause, then start the application again.
     """
 
     def __init__(self, instance: str, kind: str, reason: str) -> None:
@@ -182,51 +215,51 @@ class ShutdownRequestedException(StreamsException):
 
 
 class TimeoutException(StreamsException, TimeoutError):
-    """Something was asked for and did not come to its end in time. It goes on meanwhile."""
+    """Something did not end in the time that the caller gave. It goes on: wait longer, or look at what holds it up."""
 
 
 class IllegalStateException(StreamsException):
-    """The call, or the move between states, is not allowed in the present state."""
+    """The present state does not allow the call, or the move between states. Correct the order of the calls."""
 
 
 class StoreTypeMismatch(StreamsException, TypeError):
-    """The store exists with another type than the one that was asked for."""
+    """The store has another type than the one that was asked for. Ask for the type that the message names."""
 
 
 class InvalidStateStoreException(StreamsException):
-    """Base of the six query exceptions of KIP-216; never raised itself."""
+    """Base of the query exceptions of KIP-216; never raised itself."""
 
 
 class RetryableStateStoreException(InvalidStateStoreException):
-    """The query may succeed later."""
+    """The query may succeed later: retry as the subclass says."""
 
 
 class FatalStateStoreException(InvalidStateStoreException):
-    """The query will not succeed here, however often it is repeated."""
+    """The query will not succeed here, however often it is repeated: do what the subclass says."""
 
 
 class StreamsNotStartedException(RetryableStateStoreException):
-    """The client is CREATED. Retry once it is RUNNING."""
+    """The client is CREATED (KIP-216). Retry once it is RUNNING."""
 
 
 class StreamsRebalancingException(RetryableStateStoreException):
-    """The client is REBALANCING. Retry with the same handle."""
+    """The client is REBALANCING, or a partition is still being restored (KIP-216). Retry with the same handle."""
 
 
 class StateStoreMigratedException(RetryableStateStoreException):
-    """The handle's store has left this instance. Discard the handle and look the store up again."""
+    """The handle's store has left this instance (KIP-216). Discard the handle and look the store up again."""
 
 
 class StateStoreNotAvailableException(FatalStateStoreException):
-    """The store is closed because the client is closing, closed or in ERROR. Do not retry here."""
+    """The store is closed because the client is closing, closed or in ERROR (KIP-216). Ask another instance."""
 
 
 class UnknownStateStoreException(FatalStateStoreException):
-    """The topology has no store of this name."""
+    """The topology has no store of this name (KIP-216). Fix the name; the message lists those that exist."""
 
 
 class InvalidStateStorePartitionException(FatalStateStoreException):
-    """This instance does not have the partition, or the key's partition. Ask the instance that has it."""
+    """This instance does not have the partition, or the key's partition (KIP-216). Ask the instance that has it."""
 
 
 def told(error: BaseException) -> str:

@@ -9,30 +9,30 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.engine import Compiled, EngineRoom, error_policy
 from streams_runtime.errors import BrokerNotAvailableException, SchemaRegistryNotAvailableException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
-from streams_runtime.kafka.group_consumer import Fetched
-from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.consumer.group_consumer import Fetched
+from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.failures import is_spark_failure, translated
-from streams_runtime.pipeline.source import BatchInput
+from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.spark.query_failures import is_spark_failure, translated
+from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
+from streams_runtime.processing.intake import batch_of
 from streams_runtime.restore.global_topics import GlobalTopics
-from streams_runtime.restore.listener import StateRestoreListener
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.restore.restore_listener import StateRestoreListener
+from streams_runtime.spark_runtime import Compiled, SparkRuntime, error_policy
 from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import GLOBAL_THREAD, GlobalThreadState, StateMachine
-from streams_runtime.tasks.global_tables import GlobalUpdate, open_global_store
-from streams_runtime.tasks.intake import batch_of
-from streams_runtime.tasks.processor import Counters
-from streams_runtime.tasks.stores import close_stores, set_damaged_aside
-from streams_runtime.topics.external import check_external_topics, source_topics
+from streams_runtime.tasks.task_stores import close_stores, set_damaged_aside
+from streams_runtime.topics.external_topics import check_external_topics, source_topics
 from streams_runtime.topology.plan import SubTopology, Topology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker, or a registry, that is away is asked again
-_ENGINE_LOOK = 0.1  # seconds between two looks at Spark while it starts
+_SPARK_LOOK = 0.1  # seconds between two looks at Spark while it starts
 _NOTHING = BatchInput((), RAW_SCHEMA.empty_table())
 _GRACE = 10.0  # seconds that a running batch has to end at a close
 
@@ -46,7 +46,7 @@ class Application(Protocol):
     directory: StateDirectory
     client_properties: Mapping[str, str]
     exactly_once: bool
-    engine: EngineRoom
+    engine: SparkRuntime
 
 
 class GlobalStreamThread:
@@ -191,7 +191,7 @@ class GlobalStreamThread:
         while (ready := application.engine.ready()) is None:
             if self._stopping.is_set():
                 return None
-            application.engine.wait(_ENGINE_LOOK)
+            application.engine.wait(_SPARK_LOOK)
         application.engine.tag_jobs(self.name)
         return {sub.source_topics[0]: self._update(ready, sub) for sub in application.topology.global_tables}
 

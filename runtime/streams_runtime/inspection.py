@@ -12,34 +12,34 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from streams_runtime.api.formats import REGISTERED
-from streams_runtime.engine import EngineRoom
+from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException, told
 from streams_runtime.global_thread import GlobalStreamThread
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.query.liveness import Pulse, Stuck, stuck_threads
-from streams_runtime.query.local import view_of
-from streams_runtime.query.views import AnyView, Owner, StoreCodec
-from streams_runtime.restore.progress import ProgressListener, in_all
+from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.peek_log import rows_of
+from streams_runtime.query.server.liveness import Pulse, Stuck, stuck_threads
+from streams_runtime.query.stores.local_partitions import view_of
+from streams_runtime.query.stores.views import AnyView, Owner, StoreCodec
+from streams_runtime.restore.restore_progress import ProgressListener, in_all
 from streams_runtime.restore.standby_progress import StandbyProgress
 from streams_runtime.settings import Peers, no_peers
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.spark_runtime import SparkRuntime
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.serdes import key_serde, value_serde
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import ClientState, TaskState
-from streams_runtime.tasks.accounts import active_row, standby_row
-from streams_runtime.tasks.peeks import rows_of
-from streams_runtime.tasks.processor import Counters
 from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.task import Task
+from streams_runtime.tasks.task_accounts import active_row, standby_row
 from streams_runtime.threads import StreamThread
-from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.nodes import TableSourceNode
+from streams_runtime.topology.nodes.all_nodes import TableSourceNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.plan import TaskId, Topology
-from streams_runtime.topology.table_nodes import ToTableNode
 
 _BELIEVED_SECONDS = 1.0  # how long an answer of the brokers is believed
 T = TypeVar("T")
@@ -92,13 +92,16 @@ class Inspected(Protocol):
 
 
 class ClientInspection:
-    """The client's side of the query layer (query.views.Queryable). Safe to use from any thread, in any state."""
+    """The client's side of the query layer (query.stores.views.Queryable).
+
+    Safe to use from any thread, in any state.
+    """
 
     def __init__(
         self,
         client: Inspected,
         topology: Topology,
-        engine: EngineRoom,
+        engine: SparkRuntime,
         admin: Admin,
         progress: ProgressListener,
         standby_progress: StandbyProgress,

@@ -23,11 +23,12 @@ def no_peers(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InstanceSettings:
-    """Settings of one streams client.
+    """Settings of one streams client that are not in the resource: who it is, where it listens, where its state lies.
 
-    `instance` is its static name in the group (the pod's name); `host` and `port` where it listens for queries
-    (port 0: a free one); `advertised` the host:port that other instances and users reach it by, if that differs.
-    `peers` knows the other instances; what it does not vouch for counts as an owner of no partition.
+    `instance` is its static name in the group (the pod's name), of letters, digits, `.`, `_` and `-`, at most 249.
+    `host` and `port` are where it listens for queries (port 0: a free one); `advertised` is the host:port that other
+    instances and users reach it by, if that differs. `peers` knows the other instances: one that it does not vouch for
+    counts as an owner of no partition.
     """
 
     instance: str

@@ -1,7 +1,8 @@
 """States of clients, threads and tasks: one named table each, and the one guarded mutator that moves along it.
 
 The tables are those of KIP-696 and of Kafka Streams' StreamThread and Task. Nothing else in the project sets a
-state. `python -m streams_runtime.states` prints the tables as mermaid diagrams; the README carries them.
+state. `python -m streams_runtime.states` prints the tables as mermaid diagrams;
+runtime/streams_runtime/lifecycle/README.md carries them.
 """
 
 from __future__ import annotations
@@ -269,7 +270,7 @@ class StateMachine(Generic[S]):
 
 
 def diagrams() -> str:
-    """All tables as fenced mermaid blocks, for the README."""
+    """All tables as fenced mermaid blocks, for the README of lifecycle."""
     drawn = (
         (CLIENT.name, CLIENT.mermaid()),
         (THREAD.name, THREAD.mermaid()),

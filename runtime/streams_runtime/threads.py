@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Protocol
 
-from streams_runtime.engine import EngineRoom
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     ProcessorStateException,
@@ -20,35 +19,36 @@ from streams_runtime.errors import (
     TaskMigratedException,
     UnreleasedInstanceIdException,
 )
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
-from streams_runtime.kafka.invalid_offset import InvalidOffsetException
-from streams_runtime.kafka.range_reader import read_whole
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.consumer.range_reader import read_whole
+from streams_runtime.kafka.consumer.unheard_assignment import AssignmentDoubt
 from streams_runtime.kafka.types import GroupMember, TopicPartition
-from streams_runtime.kafka.unheard import AssignmentDoubt
-from streams_runtime.restore.updater import StateUpdater
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.processing.alignment import inputs_of
+from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_queue import Batches
+from streams_runtime.processing.intake import Intake, IntakeLimits
+from streams_runtime.processing.purge import Purge
+from streams_runtime.processing.stop_signal import StopSign
+from streams_runtime.processing.thread_producer import Output
+from streams_runtime.restore.state_updater import StateUpdater
+from streams_runtime.spark_runtime import SparkRuntime
 from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import THREAD, StateMachine, ThreadState
-from streams_runtime.tasks.alignment import inputs_of
-from streams_runtime.tasks.batches import Batches
-from streams_runtime.tasks.intake import Intake, IntakeLimits
-from streams_runtime.tasks.manager import TaskManager
-from streams_runtime.tasks.output import Output
-from streams_runtime.tasks.processor import Counters
-from streams_runtime.tasks.purge import Purge
 from streams_runtime.tasks.standbys import StandbyTasks
-from streams_runtime.tasks.stop_sign import StopSign
-from streams_runtime.topics.watch import TopicWatch
-from streams_runtime.topology.partitions import internal_topic_names
+from streams_runtime.tasks.task_manager import TaskManager
+from streams_runtime.topics.topic_watch import TopicWatch
+from streams_runtime.topology.partition_counts import internal_topic_names
 from streams_runtime.topology.plan import Topology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker that is away is asked again
 _GROUP_SECONDS = 3.0  # that a look at the group has, after which the thread goes on
 _SILENCE = 1.0  # seconds without an assignment after which the group is asked, and between two questions
-_ENGINE_PATIENCE = 2.0  # seconds without an assignment after which Spark starts, though a bulk load may be to come
-_ENGINE_LOOK = 0.1  # seconds between two looks at the group while Spark starts
+_SPARK_PATIENCE = 2.0  # seconds without an assignment after which Spark starts, though a bulk load may be to come
+_SPARK_LOOK = 0.1  # seconds between two looks at the group while Spark starts
 
 
 class Application(Protocol):
@@ -62,7 +62,7 @@ class Application(Protocol):
     limits: IntakeLimits
     exactly_once: bool
 
-    engine: EngineRoom
+    engine: SparkRuntime
     standbys: StandbyTasks | None
 
     @property
@@ -257,7 +257,7 @@ class StreamThread:
                 self._output.make_ready()
                 self._batches = batches = self._batches or self._ready_batches(intake, consumer)
                 if batches is None:
-                    self._wait_for_engine(consumer)
+                    self._wait_for_spark(consumer)
                     self._keep_up_with_assignment(intake)
                 else:
                     batch = intake.next()
@@ -377,7 +377,7 @@ class StreamThread:
     def _wait_for_global_tables(self) -> None:
         """As in Kafka Streams, no partition is taken from others before what it is joined with is here."""
         while not self._stopping.is_set() and not self._application.global_tables_are_complete:
-            self._stopping.wait(_ENGINE_LOOK)
+            self._stopping.wait(_SPARK_LOOK)
 
     def _ready_batches(self, intake: Intake, consumer: GroupConsumer) -> Batches | None:
         """What batches are worked on with; None while Spark is not there yet."""
@@ -398,13 +398,13 @@ class StreamThread:
             self._stopping,
         )
 
-    def _wait_for_engine(self, consumer: GroupConsumer) -> None:
+    def _wait_for_spark(self, consumer: GroupConsumer) -> None:
         """Before and while Spark starts, the thread joins the group and restores already."""
-        self._start_engine()
+        self._start_spark()
         consumer.poll()
-        self._application.engine.wait(_ENGINE_LOOK)
+        self._application.engine.wait(_SPARK_LOOK)
 
-    def _start_engine(self) -> None:
+    def _start_spark(self) -> None:
         """Start Spark beside a short restoration, but after a bulk load, which needs all cores for a few seconds.
 
         Before the assignment, where no such load is to be expected: no store, or some that are here from before. And
@@ -415,7 +415,7 @@ class StreamThread:
             ready = not self._updater.loading
         else:
             waited = time.monotonic() - self._began_at
-            ready = waited > _ENGINE_PATIENCE or not self._may_load_in_bulk
+            ready = waited > _SPARK_PATIENCE or not self._may_load_in_bulk
         if ready:
             self._application.engine.start()
 

@@ -97,6 +97,6 @@ def _nearest(missing: str) -> str:
 
 def _suggestion(name: str, known: list[str]) -> str:
     # The models take a second to import, which Spark's Python workers would all pay for.
-    from streams_runtime.api.mistakes import suggestion
+    from streams_runtime.api.reading.mistakes import suggestion
 
     return suggestion(name, known)

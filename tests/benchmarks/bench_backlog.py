@@ -59,7 +59,7 @@ class Backlog:
         return Outcome({**figures, **memory_figures(memory, case.partitions)}, details)
 
     def _finished(self, launch: Launch, clients: Sequence[Client]) -> tuple[float, float]:
-        """The moment at which all was done, and the seconds it took; the same two moments for each side: README."""
+        """The moment at which all was done, and the seconds it took; the same moments for each side."""
         limit = self.ground.case.limit_s
         if isinstance(clients[0], OursClient):
 

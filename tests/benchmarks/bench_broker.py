@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 
 ANSWER_TIMEOUT_S = 10.0
 HEAP = "1g"

@@ -16,8 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     OffsetSpec,
 )
 
-from streams_runtime.kafka.answers import ASK_AGAIN, PASSING
-from streams_runtime.kafka.connection import backoff
+from streams_runtime.kafka.admin.admin_futures import ASK_AGAIN, PASSING
+from streams_runtime.retry_backoff import backoff
 
 REQUEST_TIMEOUT_S = 30.0
 READ_TIMEOUT_S = 60.0
@@ -159,8 +159,8 @@ class CommitWatch:
         `alive` is called between looks and raises when there is nothing to wait for any more. Raises
         TimeoutError with the offsets after `limit_s`.
         """
-        # Not the AdminClient: it may end the process while the group is new (kafka.group_offsets). Nor GroupOffsets: it
-        # reads the metadata too, which after Kafka Streams may be no text.
+        # Not the AdminClient: it may end the process while the group is new (kafka.admin.group_offsets). Nor
+        # GroupOffsets: it reads the metadata too, which after Kafka Streams may be no text.
         consumer = Consumer(
             {
                 "bootstrap.servers": self.cluster.bootstrap_servers,

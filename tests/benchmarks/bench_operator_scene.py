@@ -28,7 +28,7 @@ from kube_fixtures import CRD
 from operator_kit import OperatorProcess, resource
 from waiting import eventually
 
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 
 _OPERATORS = "streams-operator"
 _USER = f"system:serviceaccount:{_OPERATORS}:{_OPERATORS}"

@@ -115,7 +115,7 @@ def command(
     file = place.folder / f"app-{number}.yaml"
     file.write_text(yaml.safe_dump(app, sort_keys=False))
     endpoint.unlink(missing_ok=True)
-    made = [sys.executable, "-m", "streams_runtime.cli.instance", str(file)]
+    made = [sys.executable, "-m", "streams_runtime.cli.process.instance", str(file)]
     made += ["--bootstrap-servers", place.bootstrap_servers, "--instance-id", f"bench-{number}"]
     made += ["--state-dir", str(place.state), "--listen", "127.0.0.1:0"]
     return [*made, "--endpoint-file", str(endpoint)]

@@ -16,11 +16,20 @@ from bench_process import Child
 from bench_quix import quixstreams_folder
 from bench_side import Launch, PrintingClient, Seen, Side
 
-from streams_runtime.jvm.jars import cache_folder, spark_jars
+from streams_runtime.jvm.jars import JarSet, cache_folder, cached
 from streams_runtime.jvm.java import find_java
 
 HEAP = "1g"
 """Java heap of Kafka Streams and of Structured Streaming; RocksDB's memory is outside it."""
+
+
+CONNECTOR = JarSet(
+    "structured-streaming",
+    ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0", "org.apache.kafka:kafka-clients:3.9.1"),
+    # Spark has these itself.
+    exclusions=("org.scala-lang:scala-library", "org.apache.spark:spark-tags_2.13"),
+)
+"""Spark's Kafka connector, with which Structured Streaming reads and writes."""
 
 
 @dataclass(slots=True)
@@ -148,7 +157,7 @@ def _quixstreams() -> Side:
 
 
 def _structured_streaming() -> Side:
-    jars = ",".join(map(str, spark_jars()))
+    jars = ",".join(map(str, cached(CONNECTOR, cache_folder())))
     options = ("--jars", jars, "--java", str(find_java()), "--heap", HEAP)
     return Scripted(HERE / "peers" / "structured-streaming" / "peer.py", options, commits=False)
 

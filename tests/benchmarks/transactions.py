@@ -23,12 +23,12 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support")]
 
 from confluent_kafka import Consumer  # noqa: E402 - tests' helpers are no packages
 
-from streams_runtime.kafka import transactions  # noqa: E402
-from streams_runtime.kafka.admin import Admin  # noqa: E402
-from streams_runtime.kafka.broker import EmbeddedBroker  # noqa: E402
-from streams_runtime.kafka.foreign import QuietLog  # noqa: E402
-from streams_runtime.kafka.properties import client_properties  # noqa: E402
-from streams_runtime.kafka.transactions import TransactionalProducer  # noqa: E402
+from streams_runtime.kafka.admin.kafka_admin import Admin  # noqa: E402
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker  # noqa: E402
+from streams_runtime.kafka.client.client_properties import client_properties  # noqa: E402
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog  # noqa: E402
+from streams_runtime.kafka.producer import transactions  # noqa: E402
+from streams_runtime.kafka.producer.transactions import TransactionalProducer  # noqa: E402
 from streams_runtime.kafka.types import TopicPartition, TopicSpec  # noqa: E402
 
 TOPIC = "out"

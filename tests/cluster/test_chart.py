@@ -20,9 +20,9 @@ from kube_binaries import program
 from kube_cluster import Cluster
 from waiting import eventually
 
-from streams_operator.plan.objects.access import role
+from streams_operator.operator_settings import read_settings
 from streams_operator.plan.objects.identity import Identity
-from streams_operator.settings import read_settings
+from streams_operator.plan.objects.pod_access import role
 from streams_operator.shards import Shard
 
 pytestmark = pytest.mark.cluster

@@ -15,7 +15,7 @@ from kube_cluster import Cluster
 from waiting import eventually
 
 from streams_runtime.api import load_application, parse_application
-from streams_runtime.api.limits import LONGEST_FIELD, MOST_ENTRIES
+from streams_runtime.api.spec.limits import LONGEST_FIELD, MOST_ENTRIES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 

@@ -22,7 +22,7 @@ from operator_stage import Stage
 from waiting import eventually
 
 from streams_operator import names
-from streams_runtime.pipeline.executor_template import LABEL
+from streams_runtime.pipeline.spark.executor_template import LABEL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.usefixtures("crd")]
 
@@ -80,7 +80,7 @@ def pod_process(stage: Stage, name: str, folder: Path) -> Iterator[subprocess.Po
     (folder / "termination-log").touch()
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "streams_runtime.cli.pod"], env=environment, stdout=log, stderr=log
+            [sys.executable, "-m", "streams_runtime.cli.process.pod"], env=environment, stdout=log, stderr=log
         )
         try:
             yield process

@@ -13,7 +13,7 @@ from operator_kit import OperatorProcess, operator
 from operator_stage import Stage
 from waiting import eventually
 
-from streams_operator.kinds import WATCHED
+from streams_operator.kube.kinds import WATCHED
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 

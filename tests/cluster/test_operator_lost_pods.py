@@ -10,10 +10,10 @@ from operator_kit import OperatorProcess
 from operator_stage import Stage
 from waiting import eventually
 
-from streams_operator.api import NotThere, connect
-from streams_operator.kinds import POD
-from streams_operator.plan.standing import STUCK_AFTER, stuck
-from streams_operator.pods import pod_seen
+from streams_operator.kube.api import NotThere, connect
+from streams_operator.kube.kinds import POD
+from streams_operator.kube.pod_state import pod_state
+from streams_operator.plan.pods.standing import STUCK_AFTER, stuck
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 
@@ -82,7 +82,7 @@ def test_a_pod_whose_node_is_lost_can_be_seen_to_be_stuck_and_goes_by_force(stag
         requests.post(path, json=binding).raise_for_status()
     stage.cluster.kubectl("delete", "pod", "app-0", f"--namespace={stage.namespace}", "--wait=false")
     eventually(lambda: "deletionTimestamp" in stage.kubelet.pods()["app-0"]["metadata"], "it is being deleted")
-    seen = pod_seen(stage.kubelet.pods()["app-0"], "app")
+    seen = pod_state(stage.kubelet.pods()["app-0"], "app")
     assert seen.gone_by is not None
     assert (seen.node, seen.forced) == ("n7", False)
     assert not stuck(seen, seen.gone_by + STUCK_AFTER - 1)

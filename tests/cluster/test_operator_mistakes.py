@@ -18,7 +18,7 @@ from operator_stage import Stage
 from refused_applications import REFUSED
 from waiting import eventually
 
-from streams_operator.kinds import APPLICATION
+from streams_operator.kube.kinds import APPLICATION
 from streams_operator.model import Defaults
 from streams_operator.webhook import verdict
 from streams_runtime.api import KIND, read_application

@@ -18,8 +18,8 @@ from operator_kit import OperatorProcess, operator
 from operator_stage import Stage
 from waiting import eventually
 
-from streams_operator.plan.objects.access import role
 from streams_operator.plan.objects.identity import Identity
+from streams_operator.plan.objects.pod_access import role
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd"), pytest.mark.timeout(300)]
 

@@ -11,7 +11,7 @@ from operator_stage import Stage
 from waiting import eventually
 
 from streams_operator import names
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 

@@ -17,10 +17,10 @@ from kube_cluster import Cluster
 from waiting import eventually
 
 from streams_operator.names import access
-from streams_operator.plan.objects.access import role, role_binding
 from streams_operator.plan.objects.identity import Identity
-from streams_runtime.kubernetes.api import Answer, ApiAccess, PodIdentity, PodStatusApi
-from streams_runtime.kubernetes.conditions import ClientView, Failure, Transitions, conditions
+from streams_operator.plan.objects.pod_access import role, role_binding
+from streams_runtime.kubernetes.pod_conditions import ClientView, Failure, Transitions, conditions
+from streams_runtime.kubernetes.pod_status_api import Answer, ApiAccess, PodIdentity, PodStatusApi
 from streams_runtime.kubernetes.reporter import Reporter
 from streams_runtime.states import ClientState
 

@@ -17,12 +17,12 @@ from prometheus_client import CollectorRegistry
 from query_fakes import client_with
 from waiting import eventually
 
-from streams_runtime.api.queries_spec import KubernetesAccess, QueriesSpec, QueryAccess
-from streams_runtime.kubernetes.api import ApiAccess
+from streams_runtime.api.spec.queries_spec import KubernetesAccess, QueriesSpec, QueryAccess
+from streams_runtime.kubernetes.pod_status_api import ApiAccess
 from streams_runtime.kubernetes.query_guard import pod_guard
-from streams_runtime.query import reviews
-from streams_runtime.query.access import Gate
-from streams_runtime.query.app import create_app
+from streams_runtime.query.server import token_access
+from streams_runtime.query.server.access import Gate
+from streams_runtime.query.server.http_app import create_app
 
 pytestmark = pytest.mark.cluster
 
@@ -84,7 +84,7 @@ def token_of(cluster: Cluster, namespace: str, account: str, *options: str) -> s
 def asking(namespace: str, access: ApiAccess, **who: Any) -> Ask:
     """Asks a pod of `namespace` whose resource lets `who` in, with a token."""
     spec = QueriesSpec(access=QueryAccess(kubernetes=KubernetesAccess.model_validate(who)))
-    gate = pod_guard(spec, namespace, access).gate
+    gate = pod_guard(spec, namespace, access, Path("no-secrets")).gate
     assert gate is not None
 
     def ask(token: str) -> asgi.Answer:
@@ -107,7 +107,7 @@ def test_without_the_right_to_review_nobody_is_let_in_and_the_answer_names_the_r
 def test_tokens_count_by_account_group_and_audience(
     api_server: Cluster, kube_namespace: str, pod_access: ApiAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reviews, "BELIEVED_SECONDS", 0.0)
+    monkeypatch.setattr(token_access, "BELIEVED_SECONDS", 0.0)
     reports, other = (token_of(api_server, kube_namespace, name) for name in ("reports", "other"))
     ask = asking(kube_namespace, pod_access, serviceAccounts=["reports"])
     eventually(lambda: ask(reports).status == 200, "the binding counts")

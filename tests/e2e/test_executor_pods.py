@@ -11,7 +11,7 @@ from e2e_kit import PATIENCE, Application, kill_process
 from kube_kafka import KafkaInCluster
 from waiting import eventually
 
-from streams_runtime.pipeline.executor_template import LABEL
+from streams_runtime.pipeline.spark.executor_template import LABEL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 

@@ -17,7 +17,7 @@ from e2e_kit import PATIENCE, Application, forwarded
 from kube_kafka import KafkaInCluster
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicSpec
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]

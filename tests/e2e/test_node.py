@@ -20,7 +20,7 @@ from kube_sources import made_elsewhere
 from kube_traces import held_by_another_process, namespace_of, namespaces_with, processes, processes_with, running_in
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicSpec
 
 pytestmark = pytest.mark.e2e
@@ -125,7 +125,7 @@ def test_the_operators_image_starts_the_operator_which_says_what_it_lacks(
 
 def test_the_runtimes_image_needs_no_network_and_no_writable_root(node: Node, node_namespace: str, runtime_image: str):
     # The jars are looked for, found complete, and not fetched.
-    command = ["python", "-m", "streams_runtime.jvm.setup"]
+    command = ["python", "-m", "streams_runtime.jvm.machine_setup"]
     node.cluster.apply(pod("looks", node_namespace, runtime_image, command))
     lines = finished(node.cluster, "looks", node_namespace).splitlines()
     assert [re.match(r"\w+", line)[0] for line in lines] == ["java", "spark", "broker"]

@@ -14,7 +14,7 @@ from e2e_orders import expect, orders, totals
 from kube_kafka import KafkaInCluster
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]

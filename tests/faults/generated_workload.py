@@ -42,13 +42,13 @@ from topologies_generated import LETTERS, generated, portion
 from waiting import eventually
 from workload import NAME, History
 
-from streams_runtime.api.load import accepted
-from streams_runtime.builder.resolve import read_with_python
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.api.reading.load import accepted
+from streams_runtime.builder.resolve_python import read_with_python
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicSpec
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.partitions import partition_counts
+from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.partition_counts import partition_counts
 
 _APART = 40_000  # ms of the records' time between two histories
 _KEY_FORMATS = {"concat": "string", "v": "long", "named_struct": "json"}

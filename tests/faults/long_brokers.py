@@ -22,7 +22,7 @@ from orders_fed import PATIENCE, Feed, check_that_each_counted_once, committed, 
 from relays import Link
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 

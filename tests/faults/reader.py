@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 
-from streams_runtime.kafka.foreign import QuietLog
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
 
 LONGEST = 240.0
 """Seconds that are only ever waited for in full by a history that fails."""

@@ -21,11 +21,11 @@ from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.connection import FailedAttempt
-from streams_runtime.kafka.foreign import QuietLog
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.connection import FailedAttempt
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 
 pytestmark = pytest.mark.integration
@@ -214,8 +214,8 @@ def test_members_of_a_group_show_their_client_id_and_what_they_have(
 ASKING = """
 import sys, threading
 from streams_runtime.errors import StreamsException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
 
 COUNT = 12
 answered, ending, changed = [None] * COUNT, threading.Event(), threading.Condition()

@@ -13,12 +13,12 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 
 from streams_runtime.errors import ProducerException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.foreign import QuietLog
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
+from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 
 pytestmark = pytest.mark.integration

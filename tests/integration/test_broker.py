@@ -17,14 +17,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import alive, eventually
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 
 DEADLINE = 30.0
 PARENT = """
 import pathlib, sys, time
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 
 broker = EmbeddedBroker(pathlib.Path(sys.argv[1]))
 broker.start()

@@ -6,6 +6,7 @@ broker at all. librdkafka then forgets all that it knew, and now and then for go
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable
@@ -18,10 +19,11 @@ from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.foreign import QuietLog
-from streams_runtime.kafka.librdkafka import name_of, remind
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client import librdkafka
+from streams_runtime.kafka.client.librdkafka import remind
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
 from streams_runtime.kafka.types import TopicSpec
 
 pytestmark = pytest.mark.integration
@@ -75,6 +77,13 @@ def test_all_clients_find_a_broker_again_that_was_counted_as_gone(tmp_path: Path
             for each in asking:
                 each.close()
             admin.close()
+
+
+def name_of(client: object) -> str | None:
+    """What librdkafka calls the client whose handle `remind` would use; None: it has none."""
+    handle = librdkafka._handle_of(client)
+    name = librdkafka._function(librdkafka._short, "name", ctypes.c_char_p, ctypes.c_void_p)
+    return None if handle is None else str(name(handle).decode())
 
 
 @pytest.mark.parametrize("kind", [Consumer, Producer, AdminClient])

@@ -11,7 +11,7 @@ from clients import client, last_values, make_topics, run_until_done, send, unti
 from waiting import DEADLINE, eventually
 
 from streams_runtime.errors import UserCodeException
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 
 pytestmark = pytest.mark.integration

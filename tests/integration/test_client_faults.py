@@ -16,12 +16,12 @@ from kafka_proxy import Fault, KafkaProxy, Mode
 from waiting import eventually
 
 from streams_runtime.errors import ProcessorStateException
-from streams_runtime.kafka import unheard
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.consumer import unheard_assignment
+from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 
 pytestmark = pytest.mark.integration
@@ -82,7 +82,7 @@ def test_a_member_whose_answer_was_lost_gives_back_what_others_wait_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without that it would after five minutes: what an answer to a heartbeat says comes no second time."""
-    monkeypatch.setattr(unheard, "_APART", 3.0)
+    monkeypatch.setattr(unheard_assignment, "_APART", 3.0)
     with KafkaProxy() as proxy, EmbeddedBroker(tmp_path / "broker", advertised_port=proxy.port) as broker:
         proxy.upstream_port = broker.port
         address = f"127.0.0.1:{proxy.port}"
@@ -152,7 +152,7 @@ def test_a_full_disk_ends_in_error_and_a_larger_one_has_everything(broker: Any, 
     small = tmp_path / "small"
     small.mkdir()
     command = [
-        *(sys.executable, "-m", "streams_runtime.cli.instance", str(file)),
+        *(sys.executable, "-m", "streams_runtime.cli.process.instance", str(file)),
         *("--bootstrap-servers", address, "--instance-id", f"{namespace}-0", "--state-dir", str(small)),
         *("--termination-file", str(small / "termination.json")),
     ]

@@ -10,8 +10,8 @@ import pytest
 from clients import client, last_values, make_topics, run_until_done, send, until_done
 
 from streams_runtime.client import StreamsClient
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from clients import client, last_values, make_topics, run_until_done, send, until_done
 
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 

@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from waiting import eventually
 
 from streams_runtime.errors import DeserializationException, LockException, MissingSourceTopicException
-from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]

@@ -10,7 +10,7 @@ import pytest
 from clients import client, last_values, make_topics, read, run_until_done, send
 from waiting import DEADLINE, eventually
 
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]

@@ -12,7 +12,7 @@ import pytest
 from clients import client, make_topics, read, run_until_done, until_done
 from sessions_model import disordered
 
-from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 

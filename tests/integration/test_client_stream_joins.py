@@ -12,7 +12,7 @@ from clients import client, make_topics, read, run_until_done, send, until_done
 
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import UnknownStateStoreException
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from clients import client, make_topics, read, run_until_done, send, until_done
 
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 
 pytestmark = pytest.mark.integration
 

@@ -20,10 +20,10 @@ from streams_runtime.errors import (
     MissingSourceTopicException,
     ShutdownRequestedException,
 )
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionResponse
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState, ThreadState
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark"), pytest.mark.timeout(600)]

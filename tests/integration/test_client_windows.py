@@ -11,7 +11,7 @@ import pytest
 from clients import client, make_topics, read, run_until_done, send, until_done
 
 from streams_runtime.client import StreamsClient
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 
 pytestmark = pytest.mark.integration
 

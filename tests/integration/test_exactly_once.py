@@ -22,16 +22,16 @@ from open_transactions import transaction
 from orders import copies, expected_totals, make_order_topics, orders, topology, totals
 from waiting import DEADLINE, eventually
 
-from streams_runtime.api.names import transactional_id
+from streams_runtime.api.reading.legal_names import transactional_id
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidStateStoreException
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.kafka.transactions import TransactionalProducer
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.kafka.producer.transactions import TransactionalProducer
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.processing import purge
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
-from streams_runtime.tasks import purge
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 

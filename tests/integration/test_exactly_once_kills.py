@@ -23,7 +23,7 @@ from orders import USERS, copies, expected_totals, make_order_topics, orders, to
 from orders_fed import PATIENCE, Feed, check_that_each_counted_once, holds, is_done
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3 * 3600)]
 

@@ -15,7 +15,7 @@ from orders import make_order_topics, topology
 from orders_fed import PATIENCE, Feed, check_that_each_counted_once, is_running
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 

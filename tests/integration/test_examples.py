@@ -17,7 +17,7 @@ from clients import make_topics, read, run_until_done, send, until_done
 
 from streams_runtime.api import load_application, parse_application
 from streams_runtime.client import StreamsClient
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.settings import InstanceSettings
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]

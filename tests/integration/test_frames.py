@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from streams_runtime.pipeline.frames import frame_of
+from streams_runtime.pipeline.spark.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

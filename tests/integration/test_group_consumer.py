@@ -15,11 +15,11 @@ from clients import delete_records
 from confluent_kafka import Producer
 
 from streams_runtime.errors import UnreleasedInstanceIdException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 
 pytestmark = pytest.mark.integration
@@ -322,8 +322,8 @@ def test_the_name_of_a_living_member_is_refused_to_another_process(admin: Admin,
 
 MEMBER = """
 import sys, time
-from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.client.client_properties import client_properties
 address, group, topic = sys.argv[1:]
 found = []
 consumer = GroupConsumer(client_properties(address, {}), Membership(group, "one", "one|h:1|1"), found.append, print)

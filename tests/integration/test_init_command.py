@@ -16,8 +16,8 @@ from topic_apps import TopicApp, delete
 from typer.testing import CliRunner
 
 from streams_runtime.cli.main import app as streamsapp
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
 
 pytestmark = pytest.mark.integration
 

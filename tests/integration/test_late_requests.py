@@ -19,11 +19,11 @@ from kio.schema.errors import ErrorCode
 from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, TaskMigratedException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.foreign import QuietLog
-from streams_runtime.kafka.properties import client_properties
-from streams_runtime.kafka.transactions import TransactionalProducer
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
+from streams_runtime.kafka.producer.transactions import TransactionalProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 
 pytestmark = pytest.mark.integration

@@ -11,10 +11,10 @@ import pytest
 
 from streams_runtime.jvm.jars import broker_jars
 from streams_runtime.jvm.java import find_java
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.partitioner import murmur2, partition_for
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
+from streams_runtime.kafka.producer.partitioner import murmur2, partition_for
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 
 pytestmark = pytest.mark.integration

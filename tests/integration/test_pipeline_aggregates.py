@@ -12,7 +12,7 @@ from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
 
 from streams_runtime.errors import InvalidApplicationException
-from streams_runtime.state.aggregate_kinds import KINDS
+from streams_runtime.state.aggregates.aggregate_kinds import KINDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,11 +17,11 @@ from pipeline_kit import Pipeline, Record, batch, mistakes_of, sent, source, top
 from schema_registry import Registry
 
 from streams_runtime.errors import DeserializationException, SchemaRegistryException, StreamsException
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.avro_ids import prefix_of
-from streams_runtime.pipeline.source import BatchInput, OffsetRange
-from streams_runtime.tasks.unreadable import ErrorPolicy, dead_letters
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
+from streams_runtime.pipeline.formats.avro.avro_ids import prefix_of
+from streams_runtime.processing.unreadable_records import ErrorPolicy, dead_letters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,7 +173,7 @@ def test_types_go_through_and_kafkas_deserializer_reads_what_is_written(
 
 
 def test_the_columns_of_a_schema_are_what_spark_makes_of_it(spark: SparkSession, registry: Registry) -> None:
-    from streams_runtime.api.avro_schema import parse_avro
+    from streams_runtime.api.schemas.avro_schema import parse_avro
 
     schema = record(
         "A",

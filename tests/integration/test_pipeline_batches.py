@@ -16,8 +16,8 @@ from pipeline_kit import Pipeline, Record, batch, source, topology_of
 from shared_cases import EXAMPLES, shared, shared_batches
 from state_kit import key_value_store, memory_folder
 
+from streams_runtime.processors.aggregates.store_updates import table_updates
 from streams_runtime.state.store import KeyValueStore, Updates, unstamp
-from streams_runtime.tasks.updates import table_updates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +96,7 @@ def processed(
             records, broken = records + result.records, broken + result.broken
             for emission in result.emissions:
                 topics["stream"] += zip(emission.keys, emission.values, emission.timestamps, strict=True)
-            for at, keyed in enumerate(result.keyed):
+            for at, keyed in enumerate(result.store_batches):
                 if len(keyed.keys) == 0:
                     continue
                 store = stores[keyed.node.store]
@@ -105,7 +105,7 @@ def processed(
                     store[partition].write(updates, None)
                 # Rows go to the sink as they are, and through steps in the order of their times.
                 ordered = {"odds": new.rows, "big": new.rows.in_order_of_times()}
-                for emission in pipeline.runners[0].run_table(keyed.node, new.rows).emissions:  # type: ignore[arg-type]
+                for emission in pipeline.runners[0].run_table(keyed.node.name, new.rows).emissions:  # type: ignore[arg-type]
                     partitions_of = ordered[emission.topic].partitions.to_pylist()
                     topics[emission.topic] |= {
                         (p, k): v for p, k, v in zip(partitions_of, emission.keys, emission.values, strict=True)
@@ -234,7 +234,7 @@ def test_a_table_does_not_depend_on_batches_either(spark: SparkSession) -> None:
     for cuts in ([], [17], [3, 30, 31]):
         latest: dict[int, dict[bytes | None, tuple[bytes | None, int]]] = {0: {}, 1: {}}
         for part in split(log, cuts):
-            (keyed,) = table.run(*part).keyed
+            (keyed,) = table.run(*part).store_batches
             for partition, updates in table_updates(keyed).items():
                 assert isinstance(updates, Updates)
                 rows = zip(updates.keys, updates.values, updates.timestamps, strict=True)

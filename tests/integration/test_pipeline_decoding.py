@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pipeline_kit import Pipeline, Record, batch, sent, source, topology_of
 
+from streams_runtime.batch.accounts import Account, BrokenRecord
 from streams_runtime.errors import ConfigException, InvalidApplicationException
-from streams_runtime.pipeline.decode import Account, BrokenRecord
-from streams_runtime.tasks.updates import table_updates
+from streams_runtime.processors.aggregates.store_updates import table_updates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +94,7 @@ def test_broken_records_are_left_out_and_can_be_had_as_they_came(two_outlets: Pi
     )
     result = two_outlets.run(*records)
     assert sent(result.emissions, "out") == [(b"a", GOOD, 5)]
-    (keyed,) = result.keyed
+    (keyed,) = result.store_batches
     assert keyed.keys.to_pylist() == ["a"]
     rows = two_outlets.runners[0].broken("in", batch(*records)).to_pylist()
     assert all(row.pop("time") is None for row in rows)
@@ -132,7 +132,7 @@ def test_headers_and_the_other_metadata_can_be_asked_for_in_expressions(spark: S
     ]
     pipeline = Pipeline(spark, topology_of([source("bytes")], steps))
     result = pipeline.run(Record(b"k", b"", partition=3, offset=8, time=77, headers=[("a", b"b"), ("kind", b"new")]))
-    assert result.keyed[0].columns.to_pylist() == [{"kinds": "new", "ofs": "k|in|3|8|77"}]
+    assert result.store_batches[0].columns.to_pylist() == [{"kinds": "new", "ofs": "k|in|3|8|77"}]
 
 
 TIMES = [
@@ -186,7 +186,7 @@ def test_a_table_keeps_the_records_own_bytes_and_its_deletions(spark: SparkSessi
         Record(None, b'{"name":"nobody"}'),
     ]
     result = pipeline.run(*rows)
-    (keyed,) = result.keyed
+    (keyed,) = result.store_batches
     found = [
         (p, k, t, row["_value"])
         for p, k, t, row in zip(

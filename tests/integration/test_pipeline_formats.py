@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from json_texts import JSON_TEXTS
 from pipeline_kit import Pipeline, Record, batch, sent, source, topology_of
 
-from streams_runtime.pipeline.decode import Decoder
-from streams_runtime.pipeline.scan import FIELDS, READ
-from streams_runtime.pipeline.source import RecordReader
+from streams_runtime.pipeline.batch_input import RecordReader
+from streams_runtime.pipeline.formats.decode import Decoder
+from streams_runtime.pipeline.kafka_scan import FIELDS, READ
 from streams_runtime.state.serdes import SerdeException, key_serde
-from streams_runtime.topology.nodes import Format
+from streams_runtime.topology.nodes.all_nodes import Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

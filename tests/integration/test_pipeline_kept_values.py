@@ -19,7 +19,7 @@ from shared_cases import EXAMPLES, batches, shared
 
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key
-from streams_runtime.state.windows import SessionStore, WindowStore
+from streams_runtime.state.window_store import SessionStore, WindowStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,11 +16,11 @@ from proto_kit import HEAD, ORDER, deserialized, proto, proto_source, serialized
 from schema_registry import Registry
 
 from streams_runtime.errors import DeserializationException, SchemaRegistryException, StreamsException
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.proto_wire import framed
-from streams_runtime.pipeline.source import BatchInput, OffsetRange
-from streams_runtime.tasks.unreadable import ErrorPolicy, dead_letters
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
+from streams_runtime.pipeline.formats.protobuf.proto_wire import framed
+from streams_runtime.processing.unreadable_records import ErrorPolicy, dead_letters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

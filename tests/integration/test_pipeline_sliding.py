@@ -15,7 +15,7 @@ from pipeline_kit import Pipeline, Record, source, topology_of
 from shared_cases import EXAMPLES, shared, shared_batches
 
 from streams_runtime.state.window_keys import LATEST, split_window_key
-from streams_runtime.state.windows import WindowStore
+from streams_runtime.state.window_store import WindowStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

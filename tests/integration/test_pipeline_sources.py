@@ -15,22 +15,23 @@ from pipeline_kit import Pipeline, source, topology_of
 from pyspark.errors import PythonException
 from waiting import eventually
 
+from streams_runtime.batch.stage import StageOutput
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
-from streams_runtime.kafka import range_reader, records
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.columns import free
-from streams_runtime.kafka.group_consumer import Fetched, GroupConsumer, Membership
-from streams_runtime.kafka.invalid_offset import InvalidOffsetException
-from streams_runtime.kafka.librdkafka import message_headers
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties
-from streams_runtime.kafka.range_reader import RangeReader
-from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.client.librdkafka import message_headers
+from streams_runtime.kafka.consumer import held_records as records
+from streams_runtime.kafka.consumer import range_reader
+from streams_runtime.kafka.consumer.group_consumer import Fetched, GroupConsumer, Membership
+from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.consumer.message_columns import free
+from streams_runtime.kafka.consumer.range_reader import RangeReader
+from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.pipeline.failures import translated
-from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
-from streams_runtime.pipeline.stage import StageResult
-from streams_runtime.tasks.intake import batch_of
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.spark.query_failures import translated
+from streams_runtime.processing.intake import batch_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +89,7 @@ def fetched(admin: Admin, ranges: tuple[OffsetRange, ...]) -> BatchInput:
     return BatchInput(ranges, None if batch is None else batch.records)
 
 
-def by_partition(result: StageResult) -> Mapping[Any, list[Any]]:
+def by_partition(result: StageOutput) -> Mapping[Any, list[Any]]:
     """What was emitted, by the partition that it came from, in order; and what is for stores."""
     found: dict[Any, list[Any]] = {}
     for each in result.emissions:
@@ -96,7 +97,7 @@ def by_partition(result: StageResult) -> Mapping[Any, list[Any]]:
         for key, value, at, header in zip(each.keys, each.values, each.timestamps, headers, strict=True):
             partition = (value or b"|").partition(b"|")[0]
             found.setdefault(partition, []).append((key, value, at, header))
-    for keyed in result.keyed:
+    for keyed in result.store_batches:
         rows = zip(
             keyed.partitions.to_pylist(),
             keyed.keys.to_pylist(),

@@ -11,8 +11,8 @@ import pytest
 from pipeline_kit import Pipeline, Record, json, mistakes_of, sent, source, topology_of, values
 from state_kit import key_value_store, memory_folder
 
-from streams_runtime.pipeline.stage import StageResult
-from streams_runtime.topology.nodes import AggregateNode, Format
+from streams_runtime.batch.stage import StageOutput
+from streams_runtime.topology.nodes.all_nodes import AggregateNode, Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,7 +107,7 @@ def test_an_aggregate_gives_each_partition_and_key_once_with_the_latest_time(spa
         Record(b"k", None),
         Record(None, json(a=1)),
     )
-    (keyed,) = result.keyed
+    (keyed,) = result.store_batches
     rows = zip(
         keyed.partitions.to_pylist(),
         keyed.keys.to_pylist(),
@@ -134,9 +134,9 @@ def aggregated(spark: SparkSession, steps: list[dict[str, Any]], sinks: list[dic
     return Pipeline(spark, topology_of([source(schema=AB)], [totals, *steps], sinks))
 
 
-def behind(pipeline: Pipeline, folder: Path, *batches: list[Record]) -> StageResult:
+def behind(pipeline: Pipeline, folder: Path, *batches: list[Record]) -> StageOutput:
     """What the steps behind the aggregate give for the last of the batches."""
-    result = StageResult()
+    result = StageOutput()
     with ExitStack() as stack:
         stores = {number: stack.enter_context(key_value_store(folder, partition=number)) for number in range(2)}
         for records in batches:
@@ -144,9 +144,9 @@ def behind(pipeline: Pipeline, folder: Path, *batches: list[Record]) -> StageRes
             new = pipeline.merge(first, stores)
             for partition, updates in new.updates.items():
                 stores[partition].write(updates, None)
-            node = first.keyed[0].node
+            node = first.store_batches[0].node
             assert isinstance(node, AggregateNode)
-            result.emissions = pipeline.runners[0].run_table(node, new.rows).emissions
+            result.emissions = pipeline.runners[0].run_table(node.name, new.rows).emissions
     return result
 
 
@@ -240,13 +240,15 @@ def test_records_come_out_of_a_repartition_topic_as_they_went_in(spark: SparkSes
     again = Record(moved.keys[0], moved.values[0], moved.topic, time=moved.timestamps[0], headers=moved.headers[0])
     second = pipeline.run(again, sub=1)
     assert second.accounts["by-b-repartition-source"].broken == 0
-    (row,) = second.keyed[0].columns.to_pylist()
+    (row,) = second.store_batches[0].columns.to_pylist()
     direct = Pipeline(
         spark,
         topology_of([source(schema=schema)], [{"name": "t", "from": "in", "aggregate": text | meta, "store": "t"}]),
     )
     (expected,) = (
-        direct.run(Record(b"k", value, time=1_700_000_000_123, headers=[("h", b"1")])).keyed[0].columns.to_pylist()
+        direct.run(Record(b"k", value, time=1_700_000_000_123, headers=[("h", b"1")]))
+        .store_batches[0]
+        .columns.to_pylist()
     )
     assert row == expected
     assert row["n_"] == 1

@@ -10,7 +10,7 @@ import pytest
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, json, mistakes_of, sent, source, topology_of, values
 
-from streams_runtime.pipeline.peeks import Line
+from streams_runtime.batch.peeks import Line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,9 @@ from shared_cases import EXAMPLES, shared, shared_batches
 from windows_model import WindowsModel
 
 from streams_runtime.state.window_keys import LATEST, split_window_key
-from streams_runtime.state.windows import WindowStore
-from streams_runtime.testing.outbox import Sent
-from streams_runtime.topology.windows import TimeWindows
+from streams_runtime.state.window_store import WindowStore
+from streams_runtime.testing.mock_producer import Sent
+from streams_runtime.topology.nodes.window_kinds import TimeWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

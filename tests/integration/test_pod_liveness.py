@@ -11,9 +11,9 @@ import pytest
 from clients import client, make_topics
 from waiting import eventually
 
-from streams_runtime.query import liveness
+from streams_runtime.processing.intake import Intake
+from streams_runtime.query.server import liveness
 from streams_runtime.states import ClientState
-from streams_runtime.tasks.intake import Intake
 
 pytestmark = pytest.mark.integration
 

@@ -22,8 +22,8 @@ from clients import last_values, make_topics, send
 from pod_status_server import PodStatusServer, pod_status_server
 from waiting import eventually
 
-from streams_runtime.kafka.ports import free_ports
-from streams_runtime.query.client import QueryCredentials, StreamsQueryClient
+from streams_runtime.kafka.broker.ports import free_ports
+from streams_runtime.query.client.query_client import QueryCredentials, StreamsQueryClient
 
 pytestmark = pytest.mark.integration
 
@@ -106,7 +106,7 @@ def pod(
         (folder / "stderr").open("wb") as errors,  # what the JVM says, which can't be told to write JSON
     ):
         process = subprocess.Popen(
-            [sys.executable, "-m", "streams_runtime.cli.pod"],
+            [sys.executable, "-m", "streams_runtime.cli.process.pod"],
             env={
                 **os.environ,
                 "POD_NAME": f"{name}-0",

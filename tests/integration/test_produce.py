@@ -18,10 +18,10 @@ from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from typer.testing import CliRunner, Result
 
 from streams_runtime.cli import produce as command
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.foreign import QuietLog
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
+from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 
 pytestmark = pytest.mark.integration

@@ -9,10 +9,10 @@ from away import standing_still
 from clients import make_topics, send
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.tasks.purge import Purge
+from streams_runtime.processing.purge import Purge
 
 pytestmark = pytest.mark.integration
 

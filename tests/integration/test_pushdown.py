@@ -16,16 +16,16 @@ from pipeline_kit import Pipeline, Record, batch, json, source, topology_of
 from pyspark.errors import ArithmeticException
 from shared_cases import EXAMPLES, shared
 
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties
-from streams_runtime.kafka.record_table import LATEST_TIME
+from streams_runtime.batch.encode import encoded
+from streams_runtime.batch.stage import StageOutput
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.consumer.record_table import LATEST_TIME
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.pushdown.partial import Answer, Stage
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.pushdown.partial_columns import Answer, Stage
 from streams_runtime.pipeline.runner import SubTopologyRunner
-from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
-from streams_runtime.pipeline.stage import StageResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,9 +111,9 @@ def both(spark: SparkSession) -> Both:
     return found
 
 
-def told(result: StageResult) -> Any:
+def told(result: StageOutput) -> Any:
     """All that a stage has found, in an order of its own."""
-    (keyed,) = result.keyed
+    (keyed,) = result.store_batches
     table = keyed.table.drop_columns(["_key"])
     # As bytes: a text may be any.
     if keyed.within is not None:
@@ -226,7 +226,7 @@ def test_where_most_is_for_spark_to_read_it_reads_all_for_some_batches(spark: Sp
     runner = SubTopologyRunner(one.compiler, reader, one.topology.subtopologies[0])
     records = [Record(b"k", b'\n{"a": 1}')] * 20_001
     found = [runner.run(batch(*some)) for some in (records, *[records[:1]] * 10)]
-    assert [result.keyed[0].columns["n"].to_pylist() for result in found] == [[20_001], *[[1]] * 10]
+    assert [result.store_batches[0].columns["n"].to_pylist() for result in found] == [[20_001], *[[1]] * 10]
     assert [result.records for result in found] == [20_001, *[1] * 10]
     assert reader.times == 1
     runner.run(batch(*records[:1]))
@@ -291,7 +291,7 @@ def test_what_is_late_for_a_window_is_so_by_all_records_of_its_partition(
     expected = told(whole.run(BatchInput(ranges)))
     assert expected[-1] > 0
     assert told(over.run(BatchInput(ranges))) == expected
-    assert over._sparks_turns == 0  # it was not left to Spark after all
+    assert over._spark_batches == 0  # it was not left to Spark after all
 
 
 def test_windows_beside_records_that_only_spark_reads_are_spark_s(both: Both) -> None:

@@ -16,13 +16,13 @@ from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
 from shared_cases import EXAMPLES, shared, shared_batches
 
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.batch.stage import StageOutput
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.runner import SubTopologyRunner
-from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
-from streams_runtime.pipeline.stage import StageResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -252,9 +252,9 @@ def written(
     return tuple(OffsetRange(each, 0, ends[each]) for each in places)
 
 
-def handed_on(result: StageResult) -> tuple[list[Any], list[Any], dict[str, tuple[int, int]]]:
+def handed_on(result: StageOutput) -> tuple[list[Any], list[Any], dict[str, tuple[int, int]]]:
     """What the join and its table get, by its places, and the records of each source and the broken ones of them."""
-    (join,), (table,) = result.joins, result.keyed
+    (join,), (table,) = result.inputs, result.store_batches
     changes = table.columns.append_column("_partition", table.partitions).append_column("_key", table.keys)
     both = [each.select(sorted(each.column_names)).to_pylist() for each in (join.rows, changes)]
     for rows in both:

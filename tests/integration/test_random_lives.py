@@ -25,9 +25,9 @@ from waiting import eventually
 
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidStateStoreException
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.lifecycle.uncaught import REPLACEMENTS
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState, Move, StateMachine, ThreadState
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark"), pytest.mark.timeout(900)]

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from clients import delete_records, make_topics
 
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
-from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.restore import reader as reader_module
-from streams_runtime.restore.bulk import BulkLoader
-from streams_runtime.restore.listener import NullListener
-from streams_runtime.restore.reader import StoreChangelogReader
+from streams_runtime.restore import changelog_reader as reader_module
+from streams_runtime.restore.bulk.bulk_loader import BulkLoader
+from streams_runtime.restore.changelog_reader import StoreChangelogReader
+from streams_runtime.restore.restore_listener import NullListener
 from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.state.open_store import AnyStore, open_store
 from streams_runtime.state.store import Updates
-from streams_runtime.state.stores import AnyStore, open_store
 from streams_runtime.state.window_keys import LATEST, session_key, window_key
-from streams_runtime.state.windows import SegmentedStore
+from streams_runtime.state.window_store import SegmentedStore
 from streams_runtime.topology.plan import TaskId
 from streams_runtime.topology.store_specs import StoreSpec, Windowing
 

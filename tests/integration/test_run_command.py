@@ -20,9 +20,9 @@ import yaml
 from confluent_kafka import Consumer
 
 from streams_runtime.cli.local.leftovers import members
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.integration
 STARTS = """
 import sys
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.pipeline.session import open_session
+from streams_runtime.pipeline.spark.spark_session import open_session
 try:
     open_session("starts", "local[1]", {"spark.driver.extraJavaOptions": sys.argv[1]}).stop()
 except EnvironmentException as failure:

@@ -13,16 +13,16 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.restore import standby as standby_module
-from streams_runtime.restore.listener import SuspendReason
+from streams_runtime.restore import standby_reader as standby_module
+from streams_runtime.restore.restore_listener import SuspendReason
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.restore.standby import StandbyReader
 from streams_runtime.restore.standby_progress import StandbyProgress
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.restore.standby_reader import StandbyReader
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import Updates
 from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.topology.plan import SubTopology, TaskId

@@ -11,12 +11,12 @@ from clients import client, make_topics, send
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.query.handles import StoreQueryParameters
-from streams_runtime.restore.listener import SuspendReason
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
+from streams_runtime.restore.restore_listener import SuspendReason
 from streams_runtime.states import ClientState
 from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
 from streams_runtime.topology.plan import SubTopology, Topology

@@ -11,7 +11,7 @@ from clients import client, make_topics, run_until_done, send
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 
 pytestmark = pytest.mark.integration

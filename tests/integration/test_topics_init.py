@@ -26,13 +26,13 @@ from streams_runtime.errors import (
     MissingSourceTopicException,
     TopologyException,
 )
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicSpec
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState
-from streams_runtime.topics.application import ApplicationTopics
-from streams_runtime.topics.policy import InitParameters
+from streams_runtime.topics.application_topics import ApplicationTopics
+from streams_runtime.topics.setup_policy import InitParameters
 
 pytestmark = pytest.mark.integration
 

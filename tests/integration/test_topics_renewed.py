@@ -18,11 +18,11 @@ from topic_apps import delete
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicSpec
-from streams_runtime.query.handles import StoreQueryParameters
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]

@@ -15,11 +15,11 @@ from streams_runtime.errors import (
     MissingSourceTopicException,
     TopologyException,
 )
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.topics.manager import InternalTopicManager
-from streams_runtime.topology.build import build_topology
+from streams_runtime.topics.topic_manager import InternalTopicManager
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.plan import Topology
 
 pytestmark = pytest.mark.integration

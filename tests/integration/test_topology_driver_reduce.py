@@ -8,7 +8,7 @@ import pytest
 from topology_drivers import ORDERS, Made, document
 
 from streams_runtime.errors import InvalidApplicationException, StreamsException
-from streams_runtime.state.reducing import CHUNK_SIZE
+from streams_runtime.state.aggregates.reduce_state import CHUNK_SIZE
 from streams_runtime.testing import START, Record
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]

@@ -35,7 +35,7 @@ from streams_runtime.errors import (
     TopologyException,
     UnknownStateStoreException,
 )
-from streams_runtime.pipeline.session import is_running
+from streams_runtime.pipeline.spark.spark_session import is_running
 from streams_runtime.state.serdes import SerdeException
 from streams_runtime.testing import START, Record, TopologyTestDriver
 

@@ -13,8 +13,8 @@ from topology_drivers import BOUGHT, ORDERS, REPARTITIONED, TOTALS, USERS, Made,
 
 from streams_runtime.api import parse_application
 from streams_runtime.errors import IllegalStateException, UnknownStateStoreException
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query.handles import (
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.stores.key_value_handle import (
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
     ReadOnlyWindowStore,

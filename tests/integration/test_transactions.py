@@ -11,12 +11,12 @@ import pytest
 from clients import read
 
 from streams_runtime.errors import BrokerNotAvailableException, ProducerException, ProducerFencedException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
-from streams_runtime.kafka.properties import client_properties
-from streams_runtime.kafka.transaction_errors import StaleMemberException
-from streams_runtime.kafka.transactions import TransactionalProducer
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.producer.transaction_errors import StaleMemberException
+from streams_runtime.kafka.producer.transactions import TransactionalProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 
 pytestmark = pytest.mark.integration

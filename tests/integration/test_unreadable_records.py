@@ -16,12 +16,12 @@ from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of, values
 
 from streams_runtime.errors import DeserializationException
-from streams_runtime.kafka.record_table import LATEST_TIME
+from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.state.store import Updates
-from streams_runtime.state.unjoined import STREAM_TIME, joined_values, unjoined_key
+from streams_runtime.state.unjoined_records import STREAM_TIME, joined_values, unjoined_key
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.testing import START
-from streams_runtime.topology.stream_joins import Side
+from streams_runtime.topology.nodes.stream_join_node import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from waiting import DEADLINE
 
 from streams_runtime.builder import StreamsBuilder, json
 from streams_runtime.errors import InvalidApplicationException, StreamsException, told
-from streams_runtime.pipeline.functions import with_functions as register
+from streams_runtime.pipeline.spark.registered_functions import with_functions as register
 from streams_runtime.states import ClientState
 from streams_runtime.topology.plan import Function
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from streams_runtime.cli.topology import topology
+from streams_runtime.cli.topology.topology_command import topology
 from streams_runtime.cli.validate import validate
 from streams_runtime.errors import EnvironmentException
 
@@ -116,7 +116,7 @@ def test_without_java_the_other_mistakes_are_still_listed(invalid: Path, monkeyp
     def no_java() -> Path:
         raise EnvironmentException("no Java was found. Install one")
 
-    monkeypatch.setattr("streams_runtime.pipeline.expressions.find_java", no_java)
+    monkeypatch.setattr("streams_runtime.pipeline.spark.parsed_expressions.find_java", no_java)
     result = runner.invoke(app, ["validate", str(invalid)])
     assert result.exit_code == 2
     assert "steps[1].aggregate.total" in result.stdout

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from streams_runtime.api import SqlField, load_application, parse_application
-from streams_runtime.api.scalars import (
+from streams_runtime.api import Reading, SqlField, read_application
+from streams_runtime.api.sql.scalars import (
     AGGREGATE_FUNCTIONS,
     BATCH_DEPENDENT_FUNCTIONS,
     GENERATOR_FUNCTIONS,
     WINDOW_FUNCTIONS,
     scalar_problems,
 )
-from streams_runtime.errors import EnvironmentException
-from streams_runtime.pipeline.expressions import catalyst_package, check_sql, check_with_spark_parser
+from streams_runtime.errors import EnvironmentException, Mistake
+from streams_runtime.pipeline.spark.parsed_expressions import catalyst_package, check_sql
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -111,13 +111,19 @@ def catalyst() -> Iterator[Any]:
         yield package
 
 
+def parser_mistakes(reading: Reading) -> list[Mistake]:
+    """What Spark's parser has against an application without other mistakes."""
+    assert reading.mistakes == ()
+    return check_sql(reading.sql, reading.functions)
+
+
 def test_spark_takes_what_the_examples_say() -> None:
     for file in sorted(EXAMPLES.glob("*.yaml")):
-        assert check_with_spark_parser(load_application(file)) == []
+        assert parser_mistakes(read_application(file.read_text())) == []
 
 
 def test_a_mistake_that_only_spark_sees_has_its_field_and_position() -> None:
-    app = parse_application(
+    reading = read_application(
         {
             "apiVersion": "streamsoperator.io/v1alpha1",
             "kind": "StreamsApplication",
@@ -140,7 +146,7 @@ def test_a_mistake_that_only_spark_sees_has_its_field_and_position() -> None:
             },
         }
     )
-    found = {mistake.path: mistake for mistake in check_with_spark_parser(app)}
+    found = {mistake.path: mistake for mistake in parser_mistakes(reading)}
     assert set(found) == {
         "spec.topology.sources[0].value.schema",
         "spec.topology.steps[0].where",
@@ -226,12 +232,12 @@ def test_without_java_the_check_says_what_to_install(monkeypatch: pytest.MonkeyP
     def no_java() -> Path:
         raise EnvironmentException("no Java was found. Install one")
 
-    monkeypatch.setattr("streams_runtime.pipeline.expressions.find_java", no_java)
+    monkeypatch.setattr("streams_runtime.pipeline.spark.parsed_expressions.find_java", no_java)
     with pytest.raises(EnvironmentException, match="Install one"):
         refused("amount")
 
 
 def test_a_java_that_does_not_start_is_an_environment_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams_runtime.pipeline.expressions.find_java", lambda: Path("/bin/false"))
+    monkeypatch.setattr("streams_runtime.pipeline.spark.parsed_expressions.find_java", lambda: Path("/bin/false"))
     with pytest.raises(EnvironmentException, match="could not be started with /bin/false"):
         refused("amount")

@@ -19,9 +19,9 @@ from oracle_model import sums
 from oracle_stores import FORMATS, PARTITIONS, Stores
 from waiting import eventually
 
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.query.handles import StoreQueryParameters
-from streams_runtime.state.windows import SegmentedStore
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
+from streams_runtime.state.window_store import SegmentedStore
 from streams_runtime.topology.plan import Topology
 
 # The first run on a machine fetches Kafka Streams through Maven.

@@ -18,7 +18,7 @@ from pipeline_kit import Pipeline, Record, topology_of
 from sessions_model import Session, SessionsModel, disordered
 
 from streams_runtime.state.window_keys import split_session_key
-from streams_runtime.topology.windows import SessionWindows
+from streams_runtime.topology.nodes.window_kinds import SessionWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
 from shared_cases import EXAMPLES, shared
 
-from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

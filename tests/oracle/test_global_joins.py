@@ -22,9 +22,9 @@ from pipeline_kit import Pipeline, Record, source, topology_of
 from shared_cases import EXAMPLES, shared
 from state_kit import json_contents
 
-from streams_runtime.tasks.unreadable import ErrorPolicy
-from streams_runtime.testing.machine import Machine
-from streams_runtime.testing.outbox import Sent
+from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.testing.mock_producer import Sent
+from streams_runtime.testing.topology_runner import TopologyRunner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,7 @@ def ours(pipeline: Pipeline, cases: Sequence[Case]) -> tuple[list[Any], int]:
     ]
     with TemporaryDirectory() as folder:
         counts = {"in": len(cases), "users": len(cases), "out": 1}
-        machine = Machine(pipeline.topology, pipeline.compiled, ErrorPolicy("fail"), counts, Path(folder))
+        machine = TopologyRunner(pipeline.topology, pipeline.compiled, ErrorPolicy("fail"), counts, Path(folder))
         try:
             for records in together(rows, OF_ONE_TABLE):
                 for each in records:

@@ -11,7 +11,7 @@ import pytest
 from oracle_driver import Answer, KafkaStreams
 from topology_drivers import Made, document
 
-from streams_runtime.query.handles import Windowed
+from streams_runtime.query.stores.key_value_handle import Windowed
 from streams_runtime.testing import Record
 
 pytestmark = [

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.kafka.broker_cluster import EmbeddedCluster
-from streams_runtime.kafka.broker_config import (
+from streams_runtime.kafka.broker.broker_cluster import EmbeddedCluster
+from streams_runtime.kafka.broker.broker_config import (
     ClusterNode,
     Ports,
     as_properties_file,
@@ -19,11 +19,11 @@ from streams_runtime.kafka.broker_config import (
     logging_properties,
     server_properties,
 )
-from streams_runtime.kafka.broker_folder import BrokerFolder
+from streams_runtime.kafka.broker.broker_folder import BrokerFolder
 
 HOLDER = """
 import pathlib, sys
-from streams_runtime.kafka.broker_folder import BrokerFolder
+from streams_runtime.kafka.broker.broker_folder import BrokerFolder
 
 folder = BrokerFolder(pathlib.Path(sys.argv[1]))
 folder.acquire()

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from failed_producers import LINES, MOCK, fail_with_a_record_on_its_way
 
-from streams_runtime.kafka.doubts import Doubts
-from streams_runtime.kafka.foreign import QuietLog, error_of
-from streams_runtime.kafka.reports import Failures
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog, error_of
+from streams_runtime.kafka.producer.delivery_reports import Failures
+from streams_runtime.kafka.producer.uncertain_requests import Doubts
 
 CODE = KafkaError.INVALID_PRODUCER_EPOCH
 
@@ -21,7 +21,7 @@ CODE = KafkaError.INVALID_PRODUCER_EPOCH
 def test_lines_of_the_log_after_a_fatal_error_do_not_change_it(
     log: Callable[[], QuietLog], level: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(level, "streams_runtime.kafka.librdkafka")
+    caplog.set_level(level, "streams_runtime.kafka.client.librdkafka")
     caplog.handler.setLevel(logging.CRITICAL)  # a thousand lines, which are shown with a failure
     check_fatal(Producer({**MOCK, **LINES}, logger=log()))
 

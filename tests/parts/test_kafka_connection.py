@@ -8,13 +8,14 @@ from itertools import islice
 import pytest
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.connection import (
+from streams_runtime.kafka.admin.connection import (
+    ASK_BROKER_AGAIN,
     FailedAttempt,
     addresses,
-    backoff,
     unreachable_reason,
     wait_until_answered,
 )
+from streams_runtime.retry_backoff import backoff
 
 
 def free_port() -> int:
@@ -25,11 +26,11 @@ def free_port() -> int:
 
 
 def test_back_off_doubles_from_a_quarter_second_to_ten_seconds_and_stays_there() -> None:
-    assert list(islice(backoff(jitter=lambda: 1.0), 8)) == [0.25, 0.5, 1, 2, 4, 8, 10, 10]
+    assert list(islice(backoff(*ASK_BROKER_AGAIN, jitter=lambda: 1.0), 8)) == [0.25, 0.5, 1, 2, 4, 8, 10, 10]
 
 
 def test_jitter_takes_at_most_half_of_a_delay() -> None:
-    assert list(islice(backoff(jitter=lambda: 0.0), 3)) == [0.125, 0.25, 0.5]
+    assert list(islice(backoff(*ASK_BROKER_AGAIN, jitter=lambda: 0.0), 3)) == [0.125, 0.25, 0.5]
 
 
 @pytest.mark.parametrize(

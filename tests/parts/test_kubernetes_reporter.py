@@ -14,8 +14,8 @@ import pytest
 from pod_status_server import PodStatusServer, access_to, pod_status_server
 from waiting import eventually
 
-from streams_runtime.kubernetes.api import Answer, PodIdentity, PodStatusApi, Result, in_cluster, result_of
-from streams_runtime.kubernetes.conditions import ClientView, Failure, conditions
+from streams_runtime.kubernetes.pod_conditions import ClientView, Failure, conditions
+from streams_runtime.kubernetes.pod_status_api import Answer, PodIdentity, PodStatusApi, Result, in_cluster, result_of
 from streams_runtime.kubernetes.reporter import Reporter
 from streams_runtime.states import ClientState
 

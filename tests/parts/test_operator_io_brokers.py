@@ -7,17 +7,16 @@ import threading
 
 import pytest
 
-from streams_operator.brokers import Brokers, Seen, fingerprint
-from streams_operator.model import InitResult, KafkaWork
-from streams_operator.places import cluster_of
-from streams_operator.wake import Key
+from streams_operator.brokers.broker_slots import cluster_of
+from streams_operator.brokers.broker_work import Brokers, BrokerState, fingerprint
+from streams_operator.model import InitResult, KafkaWork, Key
 from streams_runtime.api import parse_application
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     MissingInternalTopicException,
     MissingSourceTopicException,
 )
-from streams_runtime.topics.application import InitOutcome, TopicsReport
+from streams_runtime.topics.application_topics import InitOutcome, TopicsReport
 
 CHECK, SETUP, DELETE = KafkaWork("check"), KafkaWork("setup"), KafkaWork("delete")
 READY = TopicsReport(("a",), (), 2)
@@ -106,14 +105,14 @@ def ask(brokers, given, work, uid="u", namespace="ns", secret=None):
 
 
 def seen(brokers, given, uid="u"):
-    return brokers.seen(Key("ns", given.name), uid, given)
+    return brokers.state(Key("ns", given.name), uid, given)
 
 
 def test_an_answer_is_told_and_remembered_and_the_loop_never_waits(cluster):
     async def scenario(brokers, answers):
         given = application()
         ask(brokers, given, SETUP)
-        assert seen(brokers, given) == Seen()
+        assert seen(brokers, given) == BrokerState()
         assert (await answers.get())[:2] == ("app", "setup")
         topics = seen(brokers, given).topics
         assert (topics.ready, topics.existing, topics.tasks, topics.checked_at) == (True, ("a",), 2, 7.0)
@@ -287,7 +286,7 @@ def test_answers_for_another_spec_or_another_resource_of_the_name_do_not_count(c
         ask(brokers, application(), CHECK)
         await answers.get()
         assert seen(brokers, application(bootstrap="other:1")).topics is None
-        assert seen(brokers, application(), uid="another") == Seen()
+        assert seen(brokers, application(), uid="another") == BrokerState()
         assert seen(brokers, application(replicas=5)).topics is not None
 
     run(cluster, scenario)

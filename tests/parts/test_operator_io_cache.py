@@ -7,12 +7,11 @@ import asyncio
 import pytest
 
 from streams_operator import names
-from streams_operator.api import NotThere, TryLater
-from streams_operator.cache import Cache
-from streams_operator.kinds import APPLICATION, PARTS, POD, kind_of
-from streams_operator.model import KafkaWork, Plan, Removal, Telling
-from streams_operator.reconcile import cannot_be_undone, look_again
-from streams_operator.wake import Key
+from streams_operator.kube.api import NotThere, TryLater
+from streams_operator.kube.cache import Cache
+from streams_operator.kube.kinds import APPLICATION, PARTS, POD, kind_of
+from streams_operator.model import KafkaWork, Key, Plan, Removal, ShutdownSignal
+from streams_operator.reconcile.reconciler import cannot_be_undone, requeue_delay
 
 KEY = Key("ns", "app")
 SERVICE = kind_of("Service")
@@ -53,7 +52,7 @@ class Watching:
             self.cache.listed(kind, None, "0", {})
 
     def tell(self, kind, found, gone=False, *, whole=True):
-        self.cache.tell(kind, KEY, found["metadata"], gone, found if whole else None)
+        self.cache.update(kind, KEY, found["metadata"], gone, found if whole else None)
 
     def parts(self):
         return asyncio.run(self.cache.parts(KEY))
@@ -204,7 +203,7 @@ def test_a_resource_that_has_gone_is_not_there_and_leaves_nothing(watching):
     [
         (Plan(apply=[{"kind": "Service"}, {"kind": "Pod"}], kafka=KafkaWork("setup")), False),
         (Plan(remove=[Removal("Pod", "app-0", "u")]), True),
-        (Plan(tell=[Telling("app-0", "u", "words")]), True),
+        (Plan(signals=[ShutdownSignal("app-0", "u", "words")]), True),
         (Plan(finalizer=False), True),
         (Plan(kafka=KafkaWork("delete")), True),
         (Plan(kafka=KafkaWork("init", 3)), True),
@@ -218,13 +217,13 @@ def test_only_what_can_be_undone_goes_by_the_watches(plan, live):
     ("plan", "seconds"),
     [
         (Plan(), None),
-        (Plan(again_in=60.0), 60.0),
-        (Plan(again_in=60.0, status={}), 5.0),
-        (Plan(again_in=2.0, status={}), 2.0),
+        (Plan(requeue_after=60.0), 60.0),
+        (Plan(requeue_after=60.0, status={}), 5.0),
+        (Plan(requeue_after=2.0, status={}), 2.0),
         (Plan(apply=[{"kind": "Pod"}]), 5.0),
         (Plan(remove=[Removal("Pod", "app-0", "u")]), 5.0),
-        (Plan(tell=[Telling("app-0", "u", "words")]), 5.0),
+        (Plan(signals=[ShutdownSignal("app-0", "u", "words")]), 5.0),
     ],
 )
 def test_an_own_write_is_looked_at_again_though_it_is_no_news(plan, seconds):
-    assert look_again(plan) == seconds
+    assert requeue_delay(plan) == seconds

@@ -10,18 +10,17 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from streams_operator.accounts import Accounts, account, state_url
-from streams_operator.api import Conflict, NotThere, Refused, TryLater, _error
-from streams_operator.events import Events
-from streams_operator.kinds import APPLICATION, POD, kind_of
-from streams_operator.model import Happening, InstanceAccount, PodSeen
+from streams_operator.kube.api import Conflict, NotThere, Refused, TryLater, _error
+from streams_operator.kube.event_recorder import EventRecorder
+from streams_operator.kube.kinds import APPLICATION, POD, kind_of
+from streams_operator.kube.watched import Watched, owner
+from streams_operator.model import Event, InstanceAccount, Key, PodState
 from streams_operator.names import LABEL_APPLICATION
-from streams_operator.reconcile import properties
-from streams_operator.settings import SettingError, read_settings
+from streams_operator.operator_settings import SettingError, read_settings
+from streams_operator.plan.version.kafka_secret import properties
+from streams_operator.reconcile.accounts import Accounts, account, state_url
 from streams_operator.shards import Shard
-from streams_operator.wake import Key
-from streams_operator.watched import Watched, owner
-from streams_runtime.api.template_spec import ResourcesSpec
+from streams_runtime.api.spec.template_spec import ResourcesSpec
 
 KEY = Key("ns", "app")
 
@@ -153,7 +152,7 @@ def test_an_account_is_read_from_what_a_pod_says():
 
 def pod(name="app-0", **fields):
     given = {"state": "RUNNING", "phase": "Running", "ip": "10.0.0.1", **fields}
-    return PodSeen(name=name, uid="u", ordinal=0, created_at=0.0, **given)
+    return PodState(name=name, uid="u", ordinal=0, created_at=0.0, **given)
 
 
 def test_only_pods_that_can_answer_are_asked():
@@ -213,14 +212,14 @@ class EventServer:
 
 
 RESOURCE = {"metadata": {"name": "app", "namespace": "ns", "uid": "u", "resourceVersion": "5"}}
-ONE, TWO = Happening("Normal", "One", "one"), Happening("Warning", "Two", "two" * 1000)
+ONE, TWO = Event("Normal", "One", "one"), Event("Warning", "Two", "two" * 1000)
 
 
 def told(server, *rounds):
     async def scenario():
-        events = Events(server, "operator-0", lambda: datetime(2026, 3, 1, tzinfo=UTC))
+        events = EventRecorder(server, "operator-0", lambda: datetime(2026, 3, 1, tzinfo=UTC))
         for happenings in rounds:
-            await events.tell(KEY, RESOURCE, happenings)
+            await events.record(KEY, RESOURCE, happenings)
 
     asyncio.run(scenario())
     return sorted((event["reason"], event["count"]) for event in server.events.values())
@@ -287,7 +286,7 @@ def watching():
 def test_a_watch_that_tells_all_is_alive_for_ever(watching):
     for version in range(20):
         watching.server.listed[APPLICATION.name] = [metadata("u", str(version))]
-        watching.watched.tell(APPLICATION, metadata("u", str(version)), KEY, gone=False)
+        watching.watched.update(APPLICATION, metadata("u", str(version)), KEY, gone=False)
         watching.compare(20)
     assert watching.watched.alive
     assert watching.watched.begun
@@ -305,7 +304,7 @@ def test_a_missed_change_wakes_its_application_then_renews_the_watches_then_fail
     assert (watching.renewed, watching.watched.alive) == (1, True)
     watching.compare(100)
     assert not watching.watched.alive
-    watching.watched.tell(POD, metadata("p", "9", "app-0"), KEY, gone=False)
+    watching.watched.update(POD, metadata("p", "9", "app-0"), KEY, gone=False)
     watching.compare(20)
     assert watching.watched.alive
 
@@ -314,13 +313,13 @@ def test_many_objects_are_compared_less_often(watching):
     assert watching.watched.interval == 20.0
     watching.server.listed[POD.name] = [metadata(f"p{number}", "1", f"app-{number}") for number in range(3000)]
     for each in watching.server.listed[POD.name]:
-        watching.watched.tell(POD, each, KEY, gone=False)
+        watching.watched.update(POD, each, KEY, gone=False)
     watching.compare()
     assert watching.watched.interval == 120.0
     watching.server.listed[POD.name][0] = metadata("p0", "2", "app-0")
     watching.compare()
     assert watching.watched.interval == 20.0, "what was missed is looked for again soon"
-    watching.watched.tell(POD, metadata("p0", "2", "app-0"), KEY, gone=False)
+    watching.watched.update(POD, metadata("p0", "2", "app-0"), KEY, gone=False)
     watching.compare()
     assert watching.watched.interval == 120.0
 
@@ -329,7 +328,7 @@ def test_a_first_list_that_is_still_coming_is_not_missed(watching):
     listed = [metadata(f"p{number}", "1", f"app-{number}") for number in range(100)]
     watching.server.listed[POD.name] = listed
     for each in listed:
-        watching.watched.tell(POD, each, KEY, gone=False)
+        watching.watched.update(POD, each, KEY, gone=False)
         watching.compare(4)
         assert (watching.missed, watching.renewed, watching.watched.alive) == ([], 0, True)
     assert watching.watched.begun
@@ -357,7 +356,7 @@ def test_another_shard_s_objects_are_not_missed(watching):
 
 
 def test_an_end_that_no_watch_tells_any_more_is_noticed(watching):
-    watching.watched.tell(POD, metadata("p", "9", "app-0"), KEY, gone=False)
+    watching.watched.update(POD, metadata("p", "9", "app-0"), KEY, gone=False)
     watching.compare(20)
     watching.compare(20)
     assert watching.missed == [("Pod", KEY)]

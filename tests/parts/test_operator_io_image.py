@@ -9,7 +9,7 @@ RUNTIME_ONLY = ("pyspark", "rocksdict", "polars", "pyarrow", "numpy", "fastapi",
 
 
 def test_the_operator_imports_nothing_that_only_the_runtime_has():
-    code = f"import sys, streams_operator.main; print(*[m for m in {RUNTIME_ONLY!r} if m in sys.modules])"
+    code = f"import sys, streams_operator.operator_process; print(*[m for m in {RUNTIME_ONLY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == []
 

@@ -7,8 +7,8 @@ import copy
 
 import pytest
 
-from streams_operator.api import Conflict, NotThere, TryLater
-from streams_operator.lease import Lease
+from streams_operator.kube.api import Conflict, NotThere, TryLater
+from streams_operator.kube.lease import Lease
 
 
 class Server:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from streams_operator import names
+from streams_operator.kube.pod_state import pod_state, seconds
 from streams_operator.names import ordinal
-from streams_operator.pods import pod_seen, seconds
-from streams_operator.readings import without_nones
+from streams_operator.reconcile.readings import without_nones
 
 NAME = "app-1"
 AT = "2026-03-01T10:00:00Z"
@@ -42,7 +42,7 @@ def ended(code, message="", reason="Error"):
 
 
 def test_a_pod_that_has_just_been_made_has_said_nothing():
-    seen = pod_seen(pod(), "app")
+    seen = pod_state(pod(), "app")
     assert (seen.name, seen.uid, seen.ordinal, seen.digest, seen.nonce) == (NAME, "u", 1, "abc", 3)
     assert (seen.phase, seen.state, seen.ready, seen.restored, seen.restartable) == (
         "Unknown",
@@ -69,14 +69,14 @@ def test_a_running_pod_is_what_its_conditions_say():
             {"name": names.CONTAINER, "state": {"running": {"startedAt": LATER}}},
         ],
     }
-    seen = pod_seen(pod(status), "app")
+    seen = pod_state(pod(status), "app")
     assert (seen.state, seen.ready, seen.restored, seen.records_left) == ("REBALANCING", True, False, 1200)
     assert (seen.started_at, seen.ip, seen.exit_code) == (seconds(LATER), "10.0.0.7", None)
 
 
 def test_the_last_words_of_a_pod_count_when_its_conditions_do_not_know_better():
     words = json.dumps({"state": "ERROR", "class": "ProcessorStateException", "message": "disk full"})
-    seen = pod_seen(pod(ended(70, words)), "app")
+    seen = pod_state(pod(ended(70, words)), "app")
     assert (seen.state, seen.exit_code, seen.ended_at) == ("ERROR", 70, seconds(LATER))
     assert seen.error == ("ProcessorStateException", "disk full")
 
@@ -84,19 +84,19 @@ def test_the_last_words_of_a_pod_count_when_its_conditions_do_not_know_better():
 def test_the_condition_names_the_error_first():
     status = ended(70, json.dumps({"state": "ERROR", "class": "B", "message": "b"}))
     status["conditions"] = [condition(names.CONDITION_RESTARTABLE, "False", "A", "a")]
-    seen = pod_seen(pod(status), "app")
+    seen = pod_state(pod(status), "app")
     assert (seen.error, seen.restartable) == (("A", "a"), False)
 
 
 @pytest.mark.parametrize("words", ["Killed", "[1]", '"text"', "{", ""])
 def test_last_words_of_something_else_are_none(words):
-    seen = pod_seen(pod(ended(137, words, "OOMKilled")), "app")
+    seen = pod_state(pod(ended(137, words, "OOMKilled")), "app")
     assert (seen.state, seen.error, seen.exit_code, seen.reason) == (None, None, 137, "OOMKilled")
 
 
 def test_a_pod_whose_node_was_lost_ended_when_kubernetes_said_so():
     status = {"phase": "Failed", "reason": "NodeLost", "conditions": [condition("Ready", "False", at=LATER)]}
-    seen = pod_seen(pod(status), "app")
+    seen = pod_state(pod(status), "app")
     assert (seen.exit_code, seen.ended_at, seen.reason) == (None, seconds(LATER), "NodeLost")
 
 
@@ -113,11 +113,11 @@ def waits(reason):
     ],
 )
 def test_why_a_pod_does_not_start(status, reason):
-    assert pod_seen(pod({"phase": "Pending", **status}), "app").reason == reason
+    assert pod_state(pod({"phase": "Pending", **status}), "app").reason == reason
 
 
 def test_a_pod_that_is_being_removed():
-    assert pod_seen(pod(deletionTimestamp=LATER), "app").deleting
+    assert pod_state(pod(deletionTimestamp=LATER), "app").deleting
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 
-from streams_operator import reflector
-from streams_operator.api import NotThere, TryLater, connect, proxy_for
-from streams_operator.kinds import PARTS, POD
+from streams_operator.kube import reflector
+from streams_operator.kube.api import NotThere, TryLater, connect, proxy_for
+from streams_operator.kube.kinds import PARTS, POD
+from streams_operator.kube.reflector import Reflectors
+from streams_operator.model import Key
 from streams_operator.names import LABEL_APPLICATION
-from streams_operator.reflector import Reflectors
-from streams_operator.wake import Key
 
 KEY = Key("ns", "app")
 

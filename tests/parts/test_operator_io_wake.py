@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 
-from streams_operator.wake import Again, FairQueue, Key, Wakes
+from streams_operator.model import Key
+from streams_operator.reconcile.work_queue import FairQueue, RequeueAfter, WorkQueue
 
 A, B = Key("ns", "a"), Key("ns", "b")
 
@@ -21,10 +22,10 @@ async def until(condition):
 
 def run(scenario, act, **options):
     async def main():
-        wakes = Wakes(act, debounce=0.01, chance=lambda: 0.0, **options)
-        running = asyncio.create_task(wakes.run())
+        queue = WorkQueue(act, debounce=0.01, chance=lambda: 0.0, **options)
+        running = asyncio.create_task(queue.run())
         try:
-            await scenario(wakes)
+            await scenario(queue)
         finally:
             running.cancel()
 
@@ -37,10 +38,10 @@ def test_many_wakes_in_a_moment_are_one_round():
     async def act(key):
         rounds.append(key)
 
-    async def scenario(wakes):
+    async def scenario(queue):
         for _ in range(100):
-            wakes.wake(A)
-        wakes.wake(B)
+            queue.add(A)
+        queue.add(B)
         await until(lambda: B in rounds)
         assert rounds == [A, B]
 
@@ -58,11 +59,11 @@ def test_a_resource_has_one_round_at_a_time_and_another_after_a_wake_during_it()
         await gate.wait()
         inside[key] -= 1
 
-    async def scenario(wakes):
-        wakes.wake(A)
+    async def scenario(queue):
+        queue.add(A)
         await until(lambda: rounds[A] == 1)
-        wakes.wake(A)
-        wakes.wake(B)
+        queue.add(A)
+        queue.add(B)
         await until(lambda: rounds[B] == 1)
         gate.set()
         await until(lambda: rounds[A] == 2)
@@ -83,9 +84,9 @@ def test_no_more_rounds_at_once_than_allowed():
         inside -= 1
         done.append(key)
 
-    async def scenario(wakes):
+    async def scenario(queue):
         for number in range(50):
-            wakes.wake(Key("ns", str(number)))
+            queue.add(Key("ns", str(number)))
         await until(lambda: len(done) == 50)
         assert most == 3
 
@@ -99,10 +100,10 @@ def test_a_round_that_asks_for_another_look_gets_it_and_an_event_comes_before_it
         rounds.append(key)
         return 0.01 if len(rounds) == 1 else 3600.0
 
-    async def scenario(wakes):
-        wakes.wake(A)
+    async def scenario(queue):
+        queue.add(A)
         await until(lambda: len(rounds) == 2)
-        wakes.wake(A)
+        queue.add(A)
         await until(lambda: len(rounds) == 3)
 
     run(scenario, act)
@@ -116,14 +117,14 @@ def test_a_failing_resource_is_logged_once_and_does_not_stop_others(caplog: pyte
     async def act(key):
         rounds[key] += 1
         if key == A:
-            raise RuntimeError("broken") if rounds[A] < 3 else Again("no quota", 0.0)
+            raise RuntimeError("broken") if rounds[A] < 3 else RequeueAfter("no quota", 0.0)
 
-    async def scenario(wakes):
-        wakes.wake(A)
+    async def scenario(queue):
+        queue.add(A)
         for _ in range(3):
             before = rounds[A]
-            wakes.wake(A, urgent=True)
-            wakes.wake(B)
+            queue.add(A, urgent=True)
+            queue.add(B)
             await until(lambda before=before: rounds[A] > before)
         await until(lambda: rounds[B] >= 1)
 
@@ -141,19 +142,19 @@ def test_an_event_does_not_cut_a_back_off_short_unless_it_is_urgent():
     async def act(key):
         rounds[key] += 1
         if key == A:
-            raise Again("later", 3600.0, expected=True)
+            raise RequeueAfter("later", 3600.0, expected=True)
 
-    async def scenario(wakes):
-        wakes.wake(A)
+    async def scenario(queue):
+        queue.add(A)
         await until(lambda: rounds[A] == 1)
-        wakes.wake(A)
-        wakes.wake(B)
+        queue.add(A)
+        queue.add(B)
         await until(lambda: rounds[B] == 1)
         # Later than the wake of A would have come.
-        wakes.wake(B, 0.1)
+        queue.add(B, 0.1)
         await until(lambda: rounds[B] == 2)
         assert rounds[A] == 1
-        wakes.wake(A, urgent=True)
+        queue.add(A, urgent=True)
         await until(lambda: rounds[A] == 2)
 
     run(scenario, act)
@@ -165,10 +166,10 @@ def test_a_conflict_is_tried_again_without_a_line(caplog: pytest.LogCaptureFixtu
     async def act(key):
         rounds.append(key)
         if len(rounds) == 1:
-            raise Again("conflict", expected=True)
+            raise RequeueAfter("conflict", expected=True)
 
-    async def scenario(wakes):
-        wakes.wake(A)
+    async def scenario(queue):
+        queue.add(A)
         await until(lambda: len(rounds) == 2)
 
     run(scenario, act)
@@ -184,12 +185,12 @@ def test_at_the_end_the_rounds_under_way_finish_and_no_other_begins():
         await gate.wait()
         ended.append(key)
 
-    async def scenario(wakes):
-        wakes.wake(A)
+    async def scenario(queue):
+        queue.add(A)
         await until(lambda: rounds == [A])
-        finishing = asyncio.create_task(wakes.finish(20))
+        finishing = asyncio.create_task(queue.finish(20))
         await asyncio.sleep(0)
-        wakes.wake(B, 0.0)
+        queue.add(B, 0.0)
         gate.set()
         await finishing
         assert ended == [A]

@@ -11,9 +11,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from operator_world import resource
 
-from streams_operator.model import Defaults, Json
-from streams_operator.readings import SMALL, Readings, is_small, read_resource
-from streams_operator.wake import Key
+from streams_operator.model import Defaults, Json, Key
+from streams_operator.reconcile.readings import SMALL, Readings, is_small, read_resource
 from streams_operator.webhook import webhook
 from streams_runtime.api import Reading
 

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
-from streams_runtime.kafka.foreign import PASSING, translated
-from streams_runtime.kafka.group_consumer import GroupConsumer, Membership
+from streams_runtime.kafka.client.librdkafka_errors import PASSING, translated
+from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.types import TopicPartition
 
 PARTITION = TopicPartition("t", 0)

@@ -15,12 +15,12 @@ import pytest
 from pod_status_server import PodStatusServer, access_to, pod_status_server
 from waiting import eventually
 
-from streams_runtime.cli.pod_life import Life
-from streams_runtime.cli.process import EXIT_LATE
-from streams_runtime.cli.told import words
+from streams_runtime.cli.process.client_process import EXIT_LATE
+from streams_runtime.cli.process.pod_lifecycle import PodLifecycle
+from streams_runtime.cli.process.shutdown_request import encode_request
 from streams_runtime.errors import ProducerException, ShutdownRequestedException
-from streams_runtime.kubernetes.api import PodIdentity, PodStatusApi
-from streams_runtime.kubernetes.view import RecordsLeft
+from streams_runtime.kubernetes.client_view import RecordsLeft
+from streams_runtime.kubernetes.pod_status_api import PodIdentity, PodStatusApi
 from streams_runtime.states import CLIENT, EXIT_ERROR, EXIT_NOT_RUNNING, ClientState, StateMachine
 
 
@@ -79,8 +79,8 @@ class Pod:
         self.ended: list[tuple[int, bool]] = []
         api = PodStatusApi(access_to(server.url, folder), PodIdentity("orders-0", "shop"))
         self.told = folder / "told"
-        life = Life(client, RecordsLeft(), api, self.stop, 0.2, self.file, self.told)
-        self._thread = threading.Thread(target=lambda: self.ended.append(life.live()), daemon=True)
+        life = PodLifecycle(client, RecordsLeft(), api, self.stop, 0.2, self.file, self.told)
+        self._thread = threading.Thread(target=lambda: self.ended.append(life.run()), daemon=True)
 
     def run(self) -> None:
         self._thread.start()
@@ -144,7 +144,7 @@ def test_a_request_for_the_end_of_the_application_stands_in_the_conditions_and_i
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (words("orders-1", "LockException", "in use"), "asked for by orders-1: LockException: in use"),
+        (encode_request("orders-1", "LockException", "in use"), "asked for by orders-1: LockException: in use"),
         (b"we move house\n", "asked for by somebody: we move house"),
         (b'["odd"]', 'asked for by somebody: ["odd"]'),
     ],
@@ -201,7 +201,7 @@ def test_the_end_is_known_without_an_api_server(tmp_path: Path) -> None:
 STUCK = """
 import sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from streams_runtime.cli.process import leave
+from streams_runtime.cli.process.client_process import leave
 ThreadPoolExecutor(1).submit(threading.Event().wait)
 print("said", flush=False)
 leave({code}, {orderly})

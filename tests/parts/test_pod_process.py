@@ -15,11 +15,11 @@ import orjson
 import pytest
 from pod_status_server import pod_status_server
 
-from streams_runtime.cli.pod import who_am_i
-from streams_runtime.cli.process import EXIT_LATE, exit_code
-from streams_runtime.cli.termination import TERMINATION_BYTES, termination_message
+from streams_runtime.cli.process.client_process import EXIT_LATE, exit_code
+from streams_runtime.cli.process.pod import identify_pod
+from streams_runtime.cli.process.termination import TERMINATION_BYTES, termination_message
 from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kubernetes.mounted import (
     read_mounted_application,
     read_registry_properties,
@@ -159,16 +159,16 @@ def test_mistakes_elsewhere_stay_as_they_are() -> None:
 
 
 def test_a_pod_is_reached_by_its_name_in_the_headless_service() -> None:
-    identity, advertised = who_am_i({**POD, "POD_UID": "u"}, "0.0.0.0:8080")
+    identity, advertised = identify_pod({**POD, "POD_UID": "u"}, "0.0.0.0:8080")
     assert (identity.name, identity.namespace, identity.uid) == ("orders-0", "shop", "u")
     assert advertised == "orders-0.orders.shop.svc:8080"
 
 
 def test_what_is_missing_in_the_environment_is_named() -> None:
     with pytest.raises(ConfigException, match="POD_NAMESPACE, STREAMSAPP_SERVICE not set"):
-        who_am_i({"POD_NAME": "orders-0"}, "0.0.0.0:8080")
+        identify_pod({"POD_NAME": "orders-0"}, "0.0.0.0:8080")
     with pytest.raises(ConfigException, match="no port"):
-        who_am_i(POD, "0.0.0.0")
+        identify_pod(POD, "0.0.0.0")
 
 
 @pytest.mark.parametrize("state", list(ClientState))
@@ -203,7 +203,7 @@ def run(folder: Path, api: str, environment: Mapping[str, str] | None = None) ->
     termination.touch()
     return subprocess.run(
         [
-            *(sys.executable, "-m", "streams_runtime.cli.pod", "--application", str(folder / "application")),
+            *(sys.executable, "-m", "streams_runtime.cli.process.pod", "--application", str(folder / "application")),
             *("--secret", str(folder / "secret"), "--state-dir", str(folder / "state")),
             *("--termination-file", str(termination), "--service-account", str(account), "--api-server", api),
             *("--code", str(folder / "code"), "--listen", "127.0.0.1:0"),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from streams_runtime.kafka import ports
-from streams_runtime.kafka.broker_config import HOST
-from streams_runtime.kafka.ports import free_ports
+from streams_runtime.kafka.broker import ports
+from streams_runtime.kafka.broker.broker_config import HOST
+from streams_runtime.kafka.broker.ports import free_ports
 
 OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 

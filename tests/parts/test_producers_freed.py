@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from failed_producers import LINES, MOCK, fail, fail_with_a_record_on_its_way
 
 from streams_runtime.errors import StreamsException
-from streams_runtime.kafka.doubts import Doubts
-from streams_runtime.kafka.producer import _dispose
-from streams_runtime.kafka.transactions import TransactionalProducer
+from streams_runtime.kafka.producer.batch_producer import _dispose
+from streams_runtime.kafka.producer.transactions import TransactionalProducer
+from streams_runtime.kafka.producer.uncertain_requests import Doubts
 from streams_runtime.kafka.types import TopicPartition
 
 

@@ -9,7 +9,7 @@ import pytest
 from query_fakes import KEYS, FakeView, Pair
 from typer.testing import CliRunner, Result
 
-from streams_runtime.cli.query import app
+from streams_runtime.cli.query.query_command import app
 from streams_runtime.states import ClientState
 
 

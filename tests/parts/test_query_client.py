@@ -20,11 +20,11 @@ from streams_runtime.errors import (
     StreamsRebalancingException,
     UnknownStateStoreException,
 )
-from streams_runtime.query import records
-from streams_runtime.query.client import StreamsQueryClient
-from streams_runtime.query.handles import KeyValue
-from streams_runtime.query.problems import InstanceNotReachableException, InvalidQueryException
-from streams_runtime.query.views import Owner
+from streams_runtime.query.client.query_client import StreamsQueryClient
+from streams_runtime.query.stores.key_value_handle import KeyValue
+from streams_runtime.query.stores.views import Owner
+from streams_runtime.query.wire import record_lines
+from streams_runtime.query.wire.problems import InstanceNotReachableException, InvalidQueryException
 from streams_runtime.states import ClientState
 
 RECORDS = sorted((KeyValue(key, {"n": number}) for number, key in enumerate(KEYS)), key=lambda r: r.key.encode())
@@ -265,7 +265,7 @@ def test_a_stranger_at_the_url_is_recognised(status: int, body: bytes) -> None:
 def test_a_failure_after_the_first_record_is_raised_and_stays(
     pair: Pair, happening: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(record_lines, "_CHUNK_BYTES", 1)
     view = pair.second.local[1] = FakeView(1, {b"UA": b"1", b"UB": b"2", b"UC": b"3"})
     original = view.scan
 
@@ -285,7 +285,7 @@ def test_a_failure_after_the_first_record_is_raised_and_stays(
 
     monkeypatch.setattr(view, "scan", scan)
     if happening == "cut off":
-        monkeypatch.setattr(records.RecordLines, "_end_with", cut_off)
+        monkeypatch.setattr(record_lines.RecordLines, "_end_with", cut_off)
     expected = StateStoreMigratedException if happening == "migrated" else InstanceNotReachableException
     seen = []
     with StreamsQueryClient(pair.first.url) as client, client.all("counts") as rows:

@@ -31,7 +31,7 @@ from query_stage import (
 )
 from typer.testing import CliRunner
 
-from streams_runtime.cli.query import app as query_command
+from streams_runtime.cli.query.query_command import app as query_command
 from streams_runtime.errors import (
     InvalidStateStoreException,
     InvalidStateStorePartitionException,
@@ -39,12 +39,12 @@ from streams_runtime.errors import (
     StateStoreNotAvailableException,
     StoreTypeMismatch,
 )
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query import records
-from streams_runtime.query.client import StreamsQueryClient
-from streams_runtime.query.problems import IncompleteAnswerException, InvalidQueryException
-from streams_runtime.query.server import QueryServer
-from streams_runtime.query.views import Owner
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.client.query_client import StreamsQueryClient
+from streams_runtime.query.server.query_server import QueryServer
+from streams_runtime.query.stores.views import Owner
+from streams_runtime.query.wire import record_lines
+from streams_runtime.query.wire.problems import IncompleteAnswerException, InvalidQueryException
 from streams_runtime.states import ClientState
 
 KEY = key_in(1)
@@ -247,8 +247,8 @@ def test_where_nobody_has_a_copy_the_owners_exception_is_raised(two: Two) -> Non
 def test_a_partition_that_leaves_in_mid_range_is_an_exception(
     two: Two, client: StreamsQueryClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "_CHUNK_BYTES", 1)
-    fill, first_lines = records.RecordLines._fill, dict[int, bytes]()
+    monkeypatch.setattr(record_lines, "_CHUNK_BYTES", 1)
+    fill, first_lines = record_lines.RecordLines._fill, dict[int, bytes]()
 
     def filling(lines: Any) -> None:
         begun = first_lines.get(id(lines))
@@ -257,7 +257,7 @@ def test_a_partition_that_leaves_in_mid_range_is_an_exception(
         fill(lines)
         first_lines.setdefault(id(lines), lines._lines[0])
 
-    monkeypatch.setattr(records.RecordLines, "_fill", filling)
+    monkeypatch.setattr(record_lines.RecordLines, "_fill", filling)
     with client.windows(WINDOW) as found, pytest.raises(StateStoreMigratedException):
         list(found)
 

@@ -25,7 +25,7 @@ from streams_runtime.errors import (
     StreamsRebalancingException,
     UnknownStateStoreException,
 )
-from streams_runtime.query.handles import StoreQueryParameters, open_store
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters, open_store
 from streams_runtime.states import ClientState
 
 pytestmark = pytest.mark.filterwarnings("ignore:times as ints:DeprecationWarning")

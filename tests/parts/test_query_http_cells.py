@@ -29,10 +29,10 @@ from query_stage import (
     ms,
 )
 
-from streams_runtime.query import records
-from streams_runtime.query.app import create_app
-from streams_runtime.query.views import Owner
-from streams_runtime.query.windowed import Window, Windowed
+from streams_runtime.query.server.http_app import create_app
+from streams_runtime.query.stores.views import Owner
+from streams_runtime.query.wire import record_lines
+from streams_runtime.query.wire.windowed_keys import Window, Windowed
 from streams_runtime.states import ClientState
 
 TOLD = {  # letter of the table: class, status, category, remedy
@@ -213,7 +213,7 @@ def test_a_partition_that_is_elsewhere_comes_with_the_same_query_at_its_owner(
 def test_what_happens_in_mid_answer_is_its_last_line(
     app: Any, stage: QueryStage, store: str, stale: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(record_lines, "_CHUNK_BYTES", 1)
     method = {KEY_VALUE: "all", WINDOW: "all", SESSION: "fetch(from, to)"}[store]
     for state in STARTED:
         for place in PLACES:

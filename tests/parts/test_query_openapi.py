@@ -24,15 +24,15 @@ from schemathesis.specs.openapi.checks import (
 )
 from structlog.testing import capture_logs
 
-from streams_runtime.query.access import Gate
-from streams_runtime.query.app import create_app
-from streams_runtime.query.liveness import Stuck
-from streams_runtime.query.problems import (
+from streams_runtime.query.server.access import Gate
+from streams_runtime.query.server.http_app import create_app
+from streams_runtime.query.server.liveness import Stuck
+from streams_runtime.query.stores.views import Owner
+from streams_runtime.query.wire.problems import (
     AccessNotCheckedException,
     QueryForbiddenException,
     QueryNotAuthenticatedException,
 )
-from streams_runtime.query.views import Owner
 from streams_runtime.states import ClientState, ThreadState
 
 CHECKED = [content_type_conformance, response_headers_conformance, response_schema_conformance, status_code_conformance]

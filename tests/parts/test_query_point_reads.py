@@ -10,10 +10,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 from query_stage import KEYS, PARTITIONS, STORES, Place, QueryStage, key_in
 
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query.app import create_app
-from streams_runtime.query.point_reads import PointReads
-from streams_runtime.query.problems import QueryNotAuthenticatedException
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.server.http_app import create_app
+from streams_runtime.query.server.point_reads import PointReads
+from streams_runtime.query.wire.problems import QueryNotAuthenticatedException
 from streams_runtime.state.store import Updates
 from streams_runtime.states import ClientState
 

@@ -16,9 +16,9 @@ from query_fakes import KEYS, FakeView, Pair, entries_of, key_in
 from waiting import eventually
 
 from streams_runtime.errors import StateStoreNotAvailableException, StreamsException
-from streams_runtime.query.client import QueryCredentials, StreamsQueryClient
-from streams_runtime.query.problems import InstanceNotReachableException
-from streams_runtime.query.views import Owner
+from streams_runtime.query.client.query_client import QueryCredentials, StreamsQueryClient
+from streams_runtime.query.stores.views import Owner
+from streams_runtime.query.wire.problems import InstanceNotReachableException
 from streams_runtime.states import ClientState
 
 ASKED: dict[str, Callable[[StreamsQueryClient], object]] = {

@@ -26,7 +26,7 @@ from streams_runtime.errors import (
     StreamsNotStartedException,
     StreamsRebalancingException,
 )
-from streams_runtime.query.handles import StoreQueryParameters, open_store
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters, open_store
 from streams_runtime.states import ClientState
 
 CONTENTS: dict[str, Any] = dict(zip(STORES, (counts(), windows(), sessions()), strict=True))

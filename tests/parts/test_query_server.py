@@ -16,12 +16,13 @@ from query_fakes import FakeClient, FakeScan, FakeView, client_with
 from waiting import eventually
 
 from streams_runtime.errors import EnvironmentException, IllegalStateException
-from streams_runtime.query import records
-from streams_runtime.query.handles import open_composite
-from streams_runtime.query.opening import WALKS
-from streams_runtime.query.routes_key_value import shown
-from streams_runtime.query.server import QueryServer
-from streams_runtime.query.views import Owner, StoreCodec
+from streams_runtime.query.routes.routes_key_value import shown
+from streams_runtime.query.server.opened_stores import WALKS
+from streams_runtime.query.server.query_server import QueryServer
+from streams_runtime.query.stores.composite import CompositeStore
+from streams_runtime.query.stores.store_target import StoreTarget
+from streams_runtime.query.stores.views import Owner, StoreCodec
+from streams_runtime.query.wire import record_lines
 
 STORE_THREADS = 40  # that Starlette reads stores with
 
@@ -169,11 +170,13 @@ def test_a_server_gives_its_port_back_and_may_be_stopped_twice() -> None:
 
 
 def test_an_iterator_is_never_closed_under_the_thread_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(record_lines, "_CHUNK_BYTES", 1)
     view = FakeView(0, {b"a": b"1", b"b": b"2"})
     client = FakeClient({0: view}, partitions=1)
     codec = client.codec("counts")
-    lines = records.RecordLines(open_composite(client, "counts").scan(None, None), lambda each: shown(codec, each))
+    lines = record_lines.RecordLines(
+        CompositeStore(StoreTarget(client, "counts")).scan(None, None), lambda each: shown(codec, each)
+    )
     inside, let_go = threading.Event(), threading.Event()
 
     def wait() -> None:

@@ -16,18 +16,17 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner
 from waiting import eventually
 
-from streams_operator.accounts import Accounts
-from streams_operator.model import InstanceAccount, PodSeen
-from streams_operator.wake import Key
-from streams_runtime.cli.query import app as query_command
+from streams_operator.model import InstanceAccount, Key, PodState
+from streams_operator.reconcile.accounts import Accounts
+from streams_runtime.cli.query.query_command import app as query_command
 from streams_runtime.errors import ConfigException
-from streams_runtime.query import server as server_module
-from streams_runtime.query.access import QueryGuard, TokenGate
-from streams_runtime.query.client import QueryCredentials, StreamsQueryClient
-from streams_runtime.query.problems import InstanceNotReachableException, QueryNotAuthenticatedException
-from streams_runtime.query.server import QueryServer
-from streams_runtime.query.tls import Certificate, TlsFiles
-from streams_runtime.query.views import Owner
+from streams_runtime.query.client.query_client import QueryCredentials, StreamsQueryClient
+from streams_runtime.query.server import query_server as server_module
+from streams_runtime.query.server.access import QueryGuard, TokenGate
+from streams_runtime.query.server.query_server import QueryServer
+from streams_runtime.query.server.tls import Certificate, TlsFiles
+from streams_runtime.query.stores.views import Owner
+from streams_runtime.query.wire.problems import InstanceNotReachableException, QueryNotAuthenticatedException
 
 pytestmark = pytest.mark.skipif(
     shutil.which("openssl") is None, reason="no openssl program on PATH to make certificates"
@@ -116,7 +115,7 @@ def test_probes_are_answered_without_a_token(secured: Secured) -> None:
 def test_the_operator_reads_figures_without_a_token_and_without_an_authority(secured: Secured) -> None:
     async def ask() -> InstanceAccount:
         accounts = Accounts(lambda _: None, lambda _: f"{secured.url}/state/figures")
-        key, pod = Key("shop", "orders"), PodSeen(name="orders-0", uid="u", ordinal=0, phase="Running", created_at=0.0)
+        key, pod = Key("shop", "orders"), PodState(name="orders-0", uid="u", ordinal=0, phase="Running", created_at=0.0)
         try:
             while not (found := await accounts.of(key, [pod])):
                 await asyncio.sleep(0.005)

@@ -31,16 +31,16 @@ from query_stage import (
 )
 
 from streams_runtime.errors import IllegalStateException, InvalidStateStorePartitionException
-from streams_runtime.query.handles import (
+from streams_runtime.query.stores.iterators import WindowStoreIterator
+from streams_runtime.query.stores.key_value_handle import (
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
     ReadOnlyWindowStore,
     StoreQueryParameters,
     open_store,
 )
-from streams_runtime.query.iterators import WindowStoreIterator
-from streams_runtime.query.views import StoreType
-from streams_runtime.query.windowed import Window, Windowed, later, moment
+from streams_runtime.query.stores.views import StoreType
+from streams_runtime.query.wire.windowed_keys import Window, Windowed, later, moment
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import LATEST, window_key
 from streams_runtime.states import ClientState

@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 from relays import CLIENTS, Link, Relays
 
-from streams_runtime.kafka.broker_config import Ports
+from streams_runtime.kafka.broker.broker_config import Ports
 
 DEADLINE = 30.0
 SHORTLY = 0.2  # seconds in which what is held would have come

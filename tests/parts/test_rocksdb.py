@@ -13,8 +13,8 @@ from state_kit import contents, key_value_store, memory_folder
 
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.query.local import LocalView
-from streams_runtime.state.rocksdb import RocksDB, StoreClosed, write_sst
+from streams_runtime.query.stores.local_partitions import LocalView
+from streams_runtime.state.database.rocksdb_adapter import RocksDB, StoreClosed, write_sst
 from streams_runtime.state.store import KeyValueStore, Updates, stamp, unstamp
 
 CHUNK = 512  # a scan reads this many pairs at a time

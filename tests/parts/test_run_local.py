@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import time
 
 import pytest
+import typer
+from typer.testing import CliRunner
 from waiting import eventually
 
 from streams_runtime.api import parse_application, read_application
-from streams_runtime.cli.local.checks import local_mistakes, query_mistakes
-from streams_runtime.cli.local.folders import RunFolders
 from streams_runtime.cli.local.leftovers import members, sweep
 from streams_runtime.cli.local.outcome import End
-from streams_runtime.cli.local.replica import Order, Replica
+from streams_runtime.cli.local.replica import Replica, ReplicaOptions
+from streams_runtime.cli.local.run_checks import local_mistakes, query_mistakes
+from streams_runtime.cli.local.run_folders import RunFolders
+from streams_runtime.cli.local.run_topics import missing_topics
 from streams_runtime.cli.local.supervisor import Supervisor
-from streams_runtime.cli.local.topics import missing_topics
+from streams_runtime.cli.run import run
 from streams_runtime.errors import ConfigException, EnvironmentException
-from streams_runtime.lifecycle.budget import RestartPolicy
-from streams_runtime.topology.build import build_topology
+from streams_runtime.kafka.broker.ports import require_free
+from streams_runtime.lifecycle.retry_budget import RestartPolicy
+from streams_runtime.topology.declared.build_topology import build_topology
 
 DEADLINE = 20.0
 
 
-class Scripted(Order):
+class Scripted(ReplicaOptions):
     """An order whose instances are shell scripts; `$1` is the termination file, `$2` the told file."""
 
     def command(self, name, folder):
-        return ["/bin/sh", "-c", self.log_level, name, str(folder.termination), str(folder.told)]
+        return ["/bin/sh", "-c", self.log_level, name, str(folder.termination), str(folder.shutdown_request)]
 
 
 def supervised(tmp_path, script, names=("app-0",), policy=None):
-    folders, news = RunFolders(tmp_path, "app"), []
-    order = Scripted(tmp_path, "localhost:1", script)
+    folders, events = RunFolders(tmp_path, "app"), []
+    options = Scripted(tmp_path, "localhost:1", script)
     policy = policy or RestartPolicy(first=0.01)
-    replicas = [Replica(name, folders.instance(name), order, policy, news.append) for name in names]
-    return Supervisor(replicas, news.append), news
+    replicas = [Replica(name, folders.instance(name), options, policy, events.append) for name in names]
+    return Supervisor(replicas, events.append), events
 
 
 def tick_until(supervisor, condition):
     end = time.monotonic() + DEADLINE
     while not condition():
-        assert time.monotonic() < end, supervisor.seen()
+        assert time.monotonic() < end, supervisor.snapshots()
         supervisor.tick()
         time.sleep(0.005)
 
@@ -59,37 +64,37 @@ grep -q '"instance":"app-0","class":"LockException","message":"in use"' "$2" && 
 
 
 def test_when_one_asks_for_the_end_of_the_application_all_others_are_told_also_one_that_is_started_again(tmp_path):
-    supervisor, news = supervised(tmp_path, ONE_ASKS_FOR_ALL, ("app-0", "app-1", "app-2"))
+    supervisor, events = supervised(tmp_path, ONE_ASKS_FOR_ALL, ("app-0", "app-1", "app-2"))
     supervisor.start()
     tick_until(supervisor, lambda: supervisor.ended)
     assert supervisor.ends == (End.ERROR,) * 3
-    kinds = {each.name: each.failure.kind for each in supervisor.seen()}
+    kinds = {each.name: each.failure.kind for each in supervisor.snapshots()}
     assert kinds["app-0"] == "LockException"
     assert {kinds["app-1"], kinds["app-2"]} == {"ShutdownRequestedException"}
-    assert [each.facts for each in news if each.event == "shutdown-application"] == [{"instance": "app-0"}]
+    assert [each.facts for each in events if each.event == "shutdown-application"] == [{"instance": "app-0"}]
 
 
 def test_an_instance_that_ended_in_error_is_not_started_again(tmp_path):
     script = """echo '{"state":"ERROR","class":"LockException","message":"in use"}' > "$1"; exit 70"""
-    supervisor, news = supervised(tmp_path, script)
+    supervisor, events = supervised(tmp_path, script)
     supervisor.start()
     tick_until(supervisor, lambda: supervisor.ended)
-    (seen,) = supervisor.seen()
+    (seen,) = supervisor.snapshots()
     assert supervisor.ends == (End.ERROR,)
     assert (seen.state, seen.restarts, seen.over) == ("ERROR", 0, True)
-    assert [each.event for each in news] == ["ended"]
-    assert "LockException: in use" in news[0].text
-    assert str(tmp_path / "app-0" / "instance.log") in news[0].text
+    assert [each.event for each in events] == ["ended"]
+    assert "LockException: in use" in events[0].text
+    assert str(tmp_path / "app-0" / "instance.log") in events[0].text
 
 
 def test_an_instance_that_crashes_is_started_again_until_its_budget_is_spent(tmp_path):
-    supervisor, news = supervised(tmp_path, "kill -9 $$", policy=RestartPolicy(2, 1e9, 0.01))
+    supervisor, events = supervised(tmp_path, "kill -9 $$", policy=RestartPolicy(2, 1e9, 0.01))
     supervisor.start()
     tick_until(supervisor, lambda: supervisor.ended)
     assert supervisor.ends == (End.CRASHED,)
     assert supervisor.failed == ("app-0",)
-    assert [each.event for each in news] == ["crash", "restart", "crash", "restart", "crash"]
-    assert "signal SIGKILL" in news[0].text
+    assert [each.event for each in events] == ["crash", "restart", "crash", "restart", "crash"]
+    assert "signal SIGKILL" in events[0].text
 
 
 def test_the_log_of_a_crashed_process_stays_beside_the_new_one(tmp_path):
@@ -104,20 +109,20 @@ def test_the_log_of_a_crashed_process_stays_beside_the_new_one(tmp_path):
 
 def test_stop_asks_each_process_to_close_and_restarts_nothing(tmp_path):
     script = f"trap 'exit 0' TERM; touch {tmp_path}/ready-$0; while :; do sleep 0.02; done"
-    supervisor, news = supervised(tmp_path, script, ("app-0", "app-1"))
+    supervisor, events = supervised(tmp_path, script, ("app-0", "app-1"))
     supervisor.start()
     tick_until(supervisor, lambda: len(list(tmp_path.glob("ready-*"))) == 2)
     supervisor.stop()
     supervisor.stop()
     tick_until(supervisor, lambda: supervisor.ended)
     assert supervisor.ends == (End.NOT_RUNNING, End.NOT_RUNNING)
-    assert {each.event for each in news} == {"ended"}
+    assert {each.event for each in events} == {"ended"}
 
 
 def test_stop_gives_up_an_instance_that_waits_for_its_restart(tmp_path):
     supervisor, _news = supervised(tmp_path, "exit 9", policy=RestartPolicy(first=1000.0, longest=1000.0))
     supervisor.start()
-    tick_until(supervisor, lambda: supervisor.seen()[0].state == "CRASHED")
+    tick_until(supervisor, lambda: supervisor.snapshots()[0].state == "CRASHED")
     assert not supervisor.ended
     supervisor.stop()
     assert supervisor.ends == (End.CRASHED,)
@@ -239,13 +244,42 @@ def test_a_token_of_a_local_run_reaches_its_instances(tmp_path):
     token = tmp_path / "token"
     token.write_text("s3cret")
     assert list(query_mistakes(read_application(document(queries=TOKEN_ACCESS)), token)) == []
-    command = Order(tmp_path, "b:1", queries_token=token).command(
+    command = ReplicaOptions(tmp_path, "b:1", queries_token=token).command(
         "app-0", RunFolders(tmp_path, "app").instance("app-0")
     )
     assert command[command.index("--queries-token-file") + 1] == str(token)
     token.write_text("\n")
     with pytest.raises(ConfigException, match="is empty"):
         list(query_mistakes(read_application(document()), token))
+
+
+def test_instances_answer_at_the_port_given_and_those_behind_it_or_at_free_ones(tmp_path):
+    folders = RunFolders(tmp_path, "app")
+
+    def listens_at(order, name):
+        command = order.command(name, folders.instance(name))
+        return command[command.index("--listen") + 1]
+
+    order = ReplicaOptions(tmp_path, "b:1", port=8080)
+    assert [listens_at(order, name) for name in ("app-0", "app-1")] == ["127.0.0.1:8080", "127.0.0.1:8081"]
+    assert listens_at(ReplicaOptions(tmp_path, "b:1"), "app-1") == "127.0.0.1:0"
+
+
+def test_a_port_at_which_somebody_listens_is_refused_by_its_number():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(EnvironmentException, match=f"port {port} of 127.0.0.1 can't be used"):
+            require_free(port)
+    require_free(port)
+
+
+def test_the_own_brokers_port_and_other_brokers_are_not_given_together():
+    given = ["first.yaml", "--bootstrap-servers", "b:1", "--broker-port", "9092"]
+    app = typer.Typer()
+    app.command()(run)
+    answer = CliRunner().invoke(app, given)
+    assert answer.exit_code == 2
+    assert "--broker-port" in answer.output
 
 
 def test_replicas_may_be_zero_when_instances_are_given():

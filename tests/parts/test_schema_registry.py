@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from schema_registry import Registry, schema_registry
 
-from streams_runtime.api.kafka_spec import SchemaRegistrySpec
+from streams_runtime.api.spec.kafka_spec import SchemaRegistrySpec
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     ConfigException,

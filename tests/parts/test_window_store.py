@@ -19,10 +19,10 @@ from waiting import eventually
 
 from streams_runtime.errors import NotSupportedException, ProcessorStateException, TaskCorruptedException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.state.database import StoreClosed
+from streams_runtime.state.database.open_database import StoreClosed
 from streams_runtime.state.store import KeyValueStore, LocalStore, Updates, stamp
 from streams_runtime.state.window_keys import LATEST, session_key, split_session_key, split_window_key, window_key
-from streams_runtime.state.windows import SegmentedStore, SessionStore, WindowStore
+from streams_runtime.state.window_store import SegmentedStore, SessionStore, WindowStore
 
 RETENTION, INTERVAL = 100, 40  # ms
 CHANGELOG = TopicPartition("app-windows-changelog", 0)

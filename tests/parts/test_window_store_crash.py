@@ -12,7 +12,7 @@ from state_kit import memory_folder
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.window_keys import LATEST, split_window_key
-from streams_runtime.state.windows import WindowStore
+from streams_runtime.state.window_store import WindowStore
 
 ROUNDS = 6
 KEYS, STEP, RETENTION, INTERVAL = 500, 10, 100, 20
@@ -25,7 +25,7 @@ from pathlib import Path
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import window_key
-from streams_runtime.state.windows import WindowStore
+from streams_runtime.state.window_store import WindowStore
 store = WindowStore("w", TopicPartition("t", 0), Path(sys.argv[1]), {RETENTION}, {INTERVAL})
 offset = store.offset() or 0
 print("open", offset, flush=True)

@@ -10,7 +10,7 @@ import pyspark
 from streams_runtime.jvm.class_data import broker_class_data
 from streams_runtime.jvm.jars import broker_jars
 from streams_runtime.jvm.java import find_java, java_home
-from streams_runtime.pipeline.session import spark_settings
+from streams_runtime.pipeline.spark.spark_session import spark_settings
 
 SEEN = "-Xlog:class+load:stdout"
 ARCHIVED = "source: shared objects file (top)"

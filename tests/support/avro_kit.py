@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.serialization import MessageField, SerializationContext
 from schema_registry import Registry, schema_registry
 
-from streams_runtime.api.kafka_spec import SchemaRegistrySpec
+from streams_runtime.api.spec.kafka_spec import SchemaRegistrySpec
 from streams_runtime.kafka.schema_registry import SchemaRegistry
 
 

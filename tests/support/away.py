@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 
 
 @contextmanager

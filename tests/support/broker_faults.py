@@ -17,9 +17,9 @@ from relays import CLIENTS, Link, Relays
 from replica_order import put_first
 from waiting import eventually
 
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.broker_cluster import EmbeddedCluster
-from streams_runtime.kafka.foreign import QuietLog
+from streams_runtime.kafka.broker.broker_cluster import EmbeddedCluster
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
 
 _PATIENCE = 120.0  # seconds; JVMs start, on machines that have other things to do
 _QUESTION = 5.0  # seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from streams_runtime.query.tls import TlsFiles
+from streams_runtime.query.server.tls import TlsFiles
 
 
 def self_signed(folder: Path, name: str = "tls") -> TlsFiles:

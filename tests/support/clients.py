@@ -16,11 +16,11 @@ from waiting import DEADLINE, eventually
 
 from streams_runtime.api import parse_application
 from streams_runtime.client import StreamsClient
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.librdkafka import remind
-from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.librdkafka import remind
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.restore.listener import StandbyUpdateListener
+from streams_runtime.restore.restore_listener import StandbyUpdateListener
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState
 

@@ -23,12 +23,12 @@ from waiting import eventually
 
 from streams_runtime.api import parse_application
 from streams_runtime.client import StreamsClient
-from streams_runtime.kafka.broker import EmbeddedBroker
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.session import open_session
-from streams_runtime.restore.listener import NullListener
+from streams_runtime.pipeline.spark.spark_session import open_session
+from streams_runtime.restore.restore_listener import NullListener
 from streams_runtime.settings import InstanceSettings
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import ClientState
 
 # A row takes Spark some twenty milliseconds, and a batch of all of them minutes; no rule can compute it beforehand.

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.state.directory import StateDirectory
-from streams_runtime.state.rocksdb import write_sst
+from streams_runtime.state.database.rocksdb_adapter import write_sst
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore, Updates, stamp
 from streams_runtime.topology.plan import TaskId
 

@@ -179,7 +179,7 @@ def kill_process(application: Application, pod: str) -> None:
             environment = set((folder / "environ").read_bytes().split(b"\0"))
         except OSError:
             continue
-        if b"streams_runtime.cli.pod" in command and wanted <= environment:
+        if b"streams_runtime.cli.process.pod" in command and wanted <= environment:
             os.kill(int(folder.name), signal.SIGKILL)
             return
     raise AssertionError(f"no process of pod {pod} was found")

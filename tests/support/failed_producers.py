@@ -6,7 +6,7 @@ import ctypes
 
 from confluent_kafka import KafkaError, Producer
 
-from streams_runtime.kafka import librdkafka
+from streams_runtime.kafka.client import librdkafka
 
 _fail = librdkafka._function(
     librdkafka._waiting, "test_fatal_error", ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p

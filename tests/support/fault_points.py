@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from streams_runtime.cli.instance import app
-from streams_runtime.kafka.transactions import TransactionalProducer
-from streams_runtime.tasks.batches import Batches
-from streams_runtime.tasks.processor import Outcome
-from streams_runtime.tasks.purge import Purge
+from streams_runtime.cli.process.instance import app
+from streams_runtime.kafka.producer.transactions import TransactionalProducer
+from streams_runtime.processing.batch_processor import Outcome
+from streams_runtime.processing.batch_queue import Batches
+from streams_runtime.processing.purge import Purge
 
 BEFORE_COMMIT = (
     "after begin",

@@ -14,18 +14,18 @@ import orjson
 import pyarrow as pa
 
 from streams_runtime.api import parse_application
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.pipeline.foreign_keys import FOREIGN_KEY, OTHER
-from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE
-from streams_runtime.pipeline.stage import Keyed
-from streams_runtime.pipeline.tables import held_time, held_value
-from streams_runtime.state.shown import Shown, as_stored
+from streams_runtime.batch.columns import FOREIGN_KEY, OTHER, OUT_KEY, OUT_TIME, OUT_VALUE
+from streams_runtime.batch.snapshot_columns import held_time, held_value
+from streams_runtime.batch.stage import StoreBatch
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.processors.aggregates.store_updates import table_updates
+from streams_runtime.processors.contract import ApplyContext
+from streams_runtime.processors.joins.join_foreign_key import apply
+from streams_runtime.state.shown_values import Shown, as_stored
 from streams_runtime.state.store import Updates, unstamp
-from streams_runtime.tasks.foreign_joins import met
-from streams_runtime.tasks.updates import table_updates
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.foreign_keys import ForeignKeySide, foreign_key_sides
+from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.declared.foreign_key_step import ForeignKeySide, foreign_key_sides
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.table_parts import TablePart
 
 LEFT, RIGHT = "left", "right"
@@ -163,6 +163,7 @@ class Played:
 
     def __init__(self, kind: str, filtered: bool, partitions: tuple[int, int]) -> None:
         topology = build_topology(parse_application(document(kind, filtered)))
+        (self.sub, *_) = topology.subtopologies
         sides = [side for sub in topology.subtopologies for side in foreign_key_sides(sub)]
         self.sides: dict[str, ForeignKeySide] = {
             LEFT if isinstance(side.node, ForeignKeyJoinNode) else RIGHT: side for side in sides
@@ -189,7 +190,9 @@ class Played:
         this, tasks = self.sides[side], self.tasks[side]
         keyed = _keyed(this, changed)
         given = {this.table.sources[0].name: keyed}, {this.node.incoming: _arrived(self.told[side].name, arrived)}
-        done = met(this, PlayedCompiler(), *given, tasks)  # type: ignore[arg-type]
+        stores = {number: task.stores for number, task in tasks.items()}
+        context = ApplyContext(PlayedCompiler(), self.sub, stores, {}, *given, {})  # type: ignore[arg-type]
+        done = apply(this, context)
         other = self.told[RIGHT if side == LEFT else LEFT]
         for emission in done.emissions:
             for record in zip(emission.keys, emission.values, emission.timestamps, strict=True):
@@ -233,7 +236,7 @@ class Played:
         return {key for store in stores for key in store.held}
 
 
-def _keyed(side: ForeignKeySide, records: Sequence[tuple[int, int, bytes | None, bytes | None, int]]) -> Keyed:
+def _keyed(side: ForeignKeySide, records: Sequence[tuple[int, int, bytes | None, bytes | None, int]]) -> StoreBatch:
     source = side.table.sources[0]
     partitions, offsets, keys, values, times = zip(*records, strict=True) if records else ((),) * 5
     columns = {
@@ -243,7 +246,7 @@ def _keyed(side: ForeignKeySide, records: Sequence[tuple[int, int, bytes | None,
         "_timestamp": pa.array([time * 1000 for time in times], pa.timestamp("us", tz="UTC")),
     }
     whole = (pa.array(partitions, pa.int32()), pa.array(keys, pa.binary()), pa.array(times, pa.int64()))
-    return Keyed(source, *(pa.chunked_array([each]) for each in whole), pa.table(columns))
+    return StoreBatch(source, *(pa.chunked_array([each]) for each in whole), pa.table(columns))
 
 
 def _arrived(topic: str, records: Sequence[tuple[int, int, bytes | None, bytes | None, int]]) -> pa.Table:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from streams_runtime.topology.stream_joins import Side, StreamJoinNode
+from streams_runtime.topology.nodes.stream_join_node import Side, StreamJoinNode
 
 Pair = tuple[str | None, int, str | None, str | None]
 """Key, time (ms), left and right value of a result."""

@@ -12,7 +12,7 @@ from kube_cluster import Cluster
 from kube_pods import pod
 from kube_process import LOOPBACK, accepts, free_port, running, temporary_folder
 
-from streams_runtime.kafka.broker_config import as_properties_file, server_properties
+from streams_runtime.kafka.broker.broker_config import as_properties_file, server_properties
 
 NAMESPACE = "kafka"
 NAME = "kafka"

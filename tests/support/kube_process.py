@@ -14,7 +14,7 @@ from kept_logs import logs_of
 
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.child import TiedProcess
-from streams_runtime.kafka.ports import free_ports
+from streams_runtime.kafka.broker.ports import free_ports
 
 LOOPBACK = "127.0.0.1"
 _READY = 120.0  # seconds; only ever waited for in full by a program that does not come up

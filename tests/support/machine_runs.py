@@ -13,10 +13,10 @@ from pipeline_kit import Pipeline, Record
 from shared_cases import batches
 from state_kit import memory_folder
 
-from streams_runtime.tasks.unreadable import ErrorPolicy
-from streams_runtime.testing.machine import Machine
-from streams_runtime.testing.outbox import Sent
-from streams_runtime.topology.partitions import partition_counts
+from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.testing.mock_producer import Sent
+from streams_runtime.testing.topology_runner import TopologyRunner
+from streams_runtime.topology.partition_counts import partition_counts
 
 
 def sinks_of(pipeline: Pipeline, records: Sequence[Record], cuts: list[int], partitions: int) -> Sinks:
@@ -36,7 +36,7 @@ def _sinks(pipeline: Pipeline, parts: Iterable[Sequence[Record]], partitions: in
     with ExitStack() as stack:
         folder = stack.enter_context(memory_folder())
         counts |= dict.fromkeys(sinks, 1)
-        machine = Machine(topology, pipeline.compiled, ErrorPolicy("fail", None), counts, folder)
+        machine = TopologyRunner(topology, pipeline.compiled, ErrorPolicy("fail", None), counts, folder)
         stack.callback(machine.close)
         for part in parts:
             for each in part:
@@ -47,7 +47,7 @@ def _sinks(pipeline: Pipeline, parts: Iterable[Sequence[Record]], partitions: in
     return sinks
 
 
-def _taken(machine: Machine, topic: str) -> Iterator[Row]:
+def _taken(machine: TopologyRunner, topic: str) -> Iterator[Row]:
     unread = machine.logs.unread(topic)
     while unread:
         each = unread.popleft()

@@ -13,10 +13,18 @@ from operator_cases import DEFAULTS
 from operator_world import NAME, START
 from resource_mutations import any_value
 
-from streams_operator.model import Awaited, InitResult, InstanceAccount, Observed, PodSeen, TopicsSeen
+from streams_operator.model import (
+    AwaitedImage,
+    InitResult,
+    InstanceAccount,
+    Observed,
+    ObservedResource,
+    PodState,
+    TopicsState,
+)
 from streams_operator.plan import in_force, plan
 from streams_operator.plan.objects.document import digest
-from streams_operator.readings import without_nones
+from streams_operator.reconcile.readings import without_nones
 from streams_runtime.api import read_application
 from streams_runtime.states import ClientState
 
@@ -43,7 +51,7 @@ def observation(chance: random.Random, document: Mapping[str, Any]) -> Observed:
     reading = read_application(without_nones(given), "the resource")
     made_from = digest(reading.application, "shop", DEFAULTS) if reading.application is not None else "old"
     pods = tuple(_pod(chance, at, made_from) for at in range(chance.choice((0, 1, 2, 5))))
-    version = in_force(given, reading, pods, {}, DEFAULTS)
+    version = in_force(ObservedResource(given, reading, pods), DEFAULTS)
     return Observed(
         given,
         version.application,
@@ -53,9 +61,9 @@ def observation(chance: random.Random, document: Mapping[str, Any]) -> Observed:
         accounts={pod.name: InstanceAccount(("0_0",), 5, chance.choice((0, 7)), 0.5) for pod in pods[:1]},
         refused=version.refused,
         rolled_back=version.rolled_back,
-        way_back=version.way_back,
+        rollback_target=version.rollback_target,
         inputs=chance.choice(_INPUTS),
-        awaited=chance.choice((None, Awaited("new", 1, False), Awaited("new", 1, True))),
+        awaited=chance.choice((None, AwaitedImage("new", 1, False), AwaitedImage("new", 1, True))),
         topics=_topics(chance),
         init=chance.choice((None, InitResult(1, "Created"), InitResult(2**63, "MissingSourceTopics", "x" * 9_999))),
         topics_deleted=chance.random() < 0.2,
@@ -88,10 +96,10 @@ def _deleted(chance: random.Random) -> dict[str, Any]:
     return {"deletionTimestamp": "2027-01-15T08:00:00Z"} if chance.random() < 0.2 else {}
 
 
-def _topics(chance: random.Random) -> TopicsSeen | None:
+def _topics(chance: random.Random) -> TopicsState | None:
     if chance.random() < 0.2:
         return None
-    return TopicsSeen(
+    return TopicsState(
         chance.choice(_TIMES),
         chance.random() < 0.5,
         ("t",),
@@ -101,9 +109,9 @@ def _topics(chance: random.Random) -> TopicsSeen | None:
     )
 
 
-def _pod(chance: random.Random, ordinal: int, made_from: str) -> PodSeen:
+def _pod(chance: random.Random, ordinal: int, made_from: str) -> PodState:
     ended = chance.random() < 0.4
-    return PodSeen(
+    return PodState(
         name=f"{NAME}-{ordinal}",
         uid=f"uid-{ordinal}",
         ordinal=chance.choice((ordinal, ordinal, None)),
@@ -118,7 +126,7 @@ def _pod(chance: random.Random, ordinal: int, made_from: str) -> PodSeen:
         records_left=chance.choice((0, 10**15)),
         restartable=chance.random() < 0.8,
         shutdown_requested=chance.random() < 0.2,
-        told=chance.random() < 0.2,
+        shutdown_signaled=chance.random() < 0.2,
         error=chance.choice((None, ("", ""), ("UserCodeException", "x" * 40_000))),
         exit_code=chance.choice((0, 1, 137, None)) if ended else None,
         ended_at=chance.choice((None, *_TIMES)) if ended else None,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from confluent_kafka import Producer
 from waiting import DEADLINE
 
-from streams_runtime.kafka.foreign import QuietLog
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 from operator_world import IMAGE, NAME, START, application_of, ready_topics, resource
 
-from streams_operator.model import Defaults, InstanceAccount, Observed, Plan, PodSeen, TopicsSeen
+from streams_operator.model import Defaults, InstanceAccount, Observed, Plan, PodState, TopicsState
 from streams_operator.plan import plan
 from streams_operator.plan.objects.document import digest
 
@@ -48,8 +48,8 @@ def digest_of(spec: Mapping[str, Any] | None = None) -> str:
 
 def observed(
     spec: Mapping[str, Any] | None = None,
-    pods: Sequence[PodSeen] = (),
-    topics: TopicsSeen | None = READY,
+    pods: Sequence[PodState] = (),
+    topics: TopicsState | None = READY,
     status: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
     accounts: Mapping[str, InstanceAccount] | None = None,
@@ -78,7 +78,7 @@ def status_of(found: Observed) -> dict[str, Any]:
     return dict(new if new is not None else found.resource["status"])
 
 
-def remembered(*pods: PodSeen, spec: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def remembered(*pods: PodState, spec: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """The status that the operator has written when it saw these pods."""
     return status_of(observed(spec, pods, **more))
 

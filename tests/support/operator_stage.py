@@ -14,7 +14,7 @@ from operator_kit import Kubelet, Object, OperatorProcess, resource
 from waiting import eventually
 
 from streams_operator import names
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 
 
 class Stage:

@@ -15,24 +15,25 @@ from typing import Any
 
 from streams_operator import names
 from streams_operator.model import (
-    Awaited,
+    AwaitedImage,
     Defaults,
-    Happening,
+    Event,
     InitResult,
     Json,
     KafkaWork,
     Observed,
+    ObservedResource,
     Plan,
-    PodSeen,
-    TopicsSeen,
+    PodState,
+    TopicsState,
+    VersionInForce,
 )
 from streams_operator.plan import differs, in_force, plan
-from streams_operator.plan.in_force import InForce
 from streams_operator.plan.objects.document import digest
-from streams_operator.plan.standing import STUCK_AFTER
-from streams_operator.plan.times import seconds_of, text_of
+from streams_operator.plan.pods.standing import STUCK_AFTER
+from streams_operator.plan.status.times import seconds_of, text_of
 from streams_runtime.api import Reading, StreamsApplication
-from streams_runtime.api.values import parse_duration
+from streams_runtime.api.spec.spec_values import parse_duration
 from streams_runtime.errors import Mistake
 
 START = 1_800_000_000.0
@@ -77,9 +78,9 @@ def application_of(resource: Json) -> StreamsApplication:
     return StreamsApplication.model_validate({name: value for name, value in resource.items() if name != "status"})
 
 
-def running(ordinal: int, made_from: str, **changes: Any) -> PodSeen:
+def running(ordinal: int, made_from: str, **changes: Any) -> PodState:
     """A pod that does its part."""
-    pod = PodSeen(
+    pod = PodState(
         name=f"{NAME}-{ordinal}",
         uid=f"uid-{ordinal}",
         ordinal=ordinal,
@@ -94,9 +95,9 @@ def running(ordinal: int, made_from: str, **changes: Any) -> PodSeen:
     return replace(pod, **changes)
 
 
-def ready_topics(at: float = START) -> TopicsSeen:
+def ready_topics(at: float = START) -> TopicsState:
     """All internal topics, seen to be there."""
-    return TopicsSeen(at, True, existing=TOPICS, tasks=4)
+    return TopicsState(at, True, existing=TOPICS, tasks=4)
 
 
 @dataclass(slots=True)
@@ -110,15 +111,15 @@ class World:
     def __init__(self, spec: Mapping[str, Any] | None = None, kills: Sequence[int] = ()) -> None:
         self.now = START
         self.resource: dict[str, Any] | None = resource(spec)
-        self.pods: dict[str, PodSeen] = {}
+        self.pods: dict[str, PodState] = {}
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self.brokers_up = True
         self.on_brokers: set[str] = set()
         self.defaults = Defaults(IMAGE)
-        self.events: list[Happening] = []
+        self.events: list[Event] = []
         self.writes = 0
         self.mistakes: tuple[Mistake, ...] = ()
-        self.awaited: Awaited | None = None
+        self.awaited: AwaitedImage | None = None
         self.inputs: dict[str, str] = {}  # digests of what spec.restartOnChange follows, by `Kind/name`
         self._kills = set(kills)
         self._actions = 0
@@ -145,7 +146,7 @@ class World:
             mistakes=version.mistakes,
             refused=version.refused,
             rolled_back=version.rolled_back,
-            way_back=version.way_back,
+            rollback_target=version.rollback_target,
             inputs=dict(self.inputs),
             awaited=self.awaited,
             now=self.now,
@@ -180,7 +181,7 @@ class World:
                 quiet_since = self.now
             elif self.now - quiet_since > LONG:
                 return
-            self.now += 1.0 if changed else min(todo.again_in or LONG, LONG)
+            self.now += 1.0 if changed else min(todo.requeue_after or LONG, LONG)
         raise AssertionError(f"no end of it: {plan(self.observe())}")
 
     # What happens to it
@@ -238,7 +239,7 @@ class World:
             self._lost.add(pod.uid)
             self.pods[name] = replace(pod, ready=False, deleting=True, gone_by=self.now + GRACE)
 
-    def add_pod(self, pod: PodSeen) -> None:
+    def add_pod(self, pod: PodState) -> None:
         """Somebody makes a pod with the application's label, if there is none of that name."""
         self.pods.setdefault(pod.name, pod)
 
@@ -295,12 +296,12 @@ class World:
         found: Json = json.loads(self.objects["ConfigMap", names.config(NAME, made_from)]["data"][names.CONFIG_FILE])
         return found
 
-    def _in_force(self) -> InForce:
+    def _in_force(self) -> VersionInForce:
         assert self.resource is not None
         application = None if self.mistakes else application_of(self.resource)
         reading = Reading(application, self.mistakes, (), None, self.resource)
-        pods = sorted(self.pods.values(), key=lambda pod: pod.name)
-        return in_force(self.resource, reading, pods, self.objects, self.defaults)
+        pods = tuple(sorted(self.pods.values(), key=lambda pod: pod.name))
+        return in_force(ObservedResource(self.resource, reading, pods, self.objects), self.defaults)
 
     def end_state(self) -> Any:
         """Everything that should be the same whatever the operator went through; no uids, no times."""
@@ -327,7 +328,7 @@ class World:
         for obj in todo.apply:
             self._act()
             self._apply(obj)
-        for telling in todo.tell:
+        for telling in todo.signals:
             self._act()
             self._tell(telling.pod, telling.uid)
         for removal in todo.remove:
@@ -348,7 +349,7 @@ class World:
         self.writes += write
 
     def _forget(self) -> None:
-        self._topics: TopicsSeen | None = None
+        self._topics: TopicsState | None = None
         self._init: InitResult | None = None
         self._topics_deleted = False
 
@@ -384,7 +385,7 @@ class World:
         if told:
             assert (made_from, self.nonce) in self._requests, f"{name} was told unasked"
             self._told[uid] = self.nonce
-        self.pods[name] = PodSeen(
+        self.pods[name] = PodState(
             name=name,
             uid=uid,
             ordinal=int(name.removeprefix(f"{NAME}-")),
@@ -394,17 +395,17 @@ class World:
             nonce=int(metadata["annotations"][names.ANNOTATION_NONCE]),
             image=metadata["annotations"][names.ANNOTATION_IMAGE],
             inputs=json.loads(metadata["annotations"].get(names.ANNOTATION_INPUTS, "{}")),
-            told=told,
+            shutdown_signaled=told,
         )
 
     def _tell(self, name: str, uid: str) -> None:
         pod = self.pods[name]
         assert pod.uid == uid
-        assert not pod.told, f"{name} was told twice"
+        assert not pod.shutdown_signaled, f"{name} was told twice"
         answering = self._answers_to(name)
         assert (pod.digest, answering) in self._requests, f"{name} was told unasked"
         self._told[uid] = answering
-        self.pods[name] = replace(pod, told=True)
+        self.pods[name] = replace(pod, shutdown_signaled=True)
 
     def _remove(self, kind: str, name: str, uid: str) -> None:
         if kind != "Pod":
@@ -420,7 +421,7 @@ class World:
         if not deleting and not self.spec.get("suspend") and (pod.ordinal or 0) < self.spec["replicas"]:
             if name in self._in_error:
                 self._may_replace(name, self.digest)
-            elif pod.told and pod.exit_code is None:
+            elif pod.shutdown_signaled and pod.exit_code is None:
                 assert pod.digest != self.digest or self._told[uid] < self.nonce, f"{name} was to end, and was replaced"
             elif pod.state is not None and pod.exit_code is None:
                 self._may_roll(pod)
@@ -436,10 +437,10 @@ class World:
         assert self.now >= pod.gone_by + after, f"{name} was deleted by force too soon"
         del self.pods[name]
 
-    def _outdated(self, pod: PodSeen) -> bool:
+    def _outdated(self, pod: PodState) -> bool:
         return pod.digest != self.digest or self._answers_to(pod.name) < self.nonce
 
-    def _to_be_replaced(self, pod: PodSeen) -> bool:
+    def _to_be_replaced(self, pod: PodState) -> bool:
         return self._outdated(pod) or any(pod.inputs.get(name) != now for name, now in self.inputs.items())
 
     def _answers_to(self, name: str) -> int:
@@ -462,7 +463,7 @@ class World:
             of, nonce = self._in_error[name]
             assert of != made_from or nonce < self.nonce, f"{name} ended in ERROR and was replaced unasked"
 
-    def _may_roll(self, pod: PodSeen) -> None:
+    def _may_roll(self, pod: PodState) -> None:
         of_present = f"{pod.name} runs, is of the present version, and answers to the present number and inputs"
         assert self._to_be_replaced(pod), of_present
         self._rolled &= set(self.pods) | {f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])}
@@ -486,7 +487,7 @@ class World:
         if not self.brokers_up:
             seen = self._topics
             failure = ("BrokerNotAvailable", "no broker answers at kafka:9092")
-            self._topics = TopicsSeen(
+            self._topics = TopicsState(
                 self.now, False, seen.existing if seen else (), seen.missing if seen else (), None, failure
             )
             if work.kind == "init":
@@ -502,7 +503,7 @@ class World:
             self._explicit_init(work.nonce)
         missing = tuple(topic for topic in TOPICS if topic not in self.on_brokers)
         existing = tuple(topic for topic in TOPICS if topic in self.on_brokers)
-        self._topics = TopicsSeen(self.now, not missing, existing, missing, tasks=4)
+        self._topics = TopicsState(self.now, not missing, existing, missing, tasks=4)
 
     def _explicit_init(self, nonce: int) -> None:
         """KIP-698's init() without parameters."""
@@ -549,7 +550,7 @@ class World:
                 self.pods[name] = replace(pod, reason=why[0], message=why[1])
             elif pod.phase == "Pending":
                 self.pods[name] = replace(pod, phase="Running", started_at=self.now, state="REBALANCING")
-            elif pod.told:
+            elif pod.shutdown_signaled:
                 self._in_error[name] = (pod.digest, self._told[pod.uid])
                 error = ("ShutdownRequestedException", "another one asked for it")
                 self._end(name, "Failed", 70, state="ERROR", restartable=False, error=error)

@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.state.serdes import key_serde, value_serde
-from streams_runtime.topology.nodes import Format
+from streams_runtime.topology.nodes.all_nodes import Format
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

@@ -9,11 +9,11 @@ import orjson
 from oracle_inputs import MINUTE, Input
 from oracle_stores import FORMATS, PARTITIONS
 
-from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import session_key, window_key
-from streams_runtime.topology.nodes import Format
+from streams_runtime.topology.nodes.all_nodes import Format
 
 _GAP = MINUTE  # of sessions
 

@@ -16,7 +16,7 @@ from shared_cases import shared
 
 from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.state.window_keys import LATEST, split_session_key, split_window_key
-from streams_runtime.state.windows import SessionStore, WindowStore
+from streams_runtime.state.window_store import SessionStore, WindowStore
 
 Given = tuple[str | None, Any, int]
 """Key, number (or list of numbers) and time (ms) of a record; without a number it has no value."""

@@ -11,23 +11,23 @@ from typing import Any
 from oracle_inputs import MINUTE
 from oracle_jvm import Key
 
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.query.handles import StoreQueryParameters, Windowed, open_store
-from streams_runtime.query.local import view_of
-from streams_runtime.query.views import AnyView, StoreCodec
-from streams_runtime.restore.listener import NullListener
-from streams_runtime.restore.reader import StoreChangelogReader
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters, Windowed, open_store
+from streams_runtime.query.stores.local_partitions import view_of
+from streams_runtime.query.stores.views import AnyView, StoreCodec
+from streams_runtime.restore.changelog_reader import StoreChangelogReader
+from streams_runtime.restore.restore_listener import NullListener
 from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.state.open_store import AnyStore
+from streams_runtime.state.open_store import open_store as open_partition
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.state.store import KeyValueStore, unstamp
-from streams_runtime.state.stores import AnyStore
-from streams_runtime.state.stores import open_store as open_partition
 from streams_runtime.state.window_keys import LATEST, split_window_key
-from streams_runtime.state.windows import SegmentedStore
+from streams_runtime.state.window_store import SegmentedStore
 from streams_runtime.states import ClientState
-from streams_runtime.topology.nodes import Format, SourceNode
+from streams_runtime.topology.nodes.all_nodes import Format, SourceNode
 from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
@@ -124,7 +124,7 @@ def restore(bootstrap: str, application_id: str, stores: Stores) -> None:
 
 
 class Inspection:
-    """These stores as queries see those of a running client (query.views.Queryable)."""
+    """These stores as queries see those of a running client (query.stores.views.Queryable)."""
 
     state = ClientState.RUNNING
     url = "http://oracle:1"

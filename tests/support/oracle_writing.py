@@ -10,10 +10,10 @@ from oracle_model import Model
 from oracle_stores import Stores
 
 from streams_runtime.api import parse_application
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.topics.manager import InternalTopicManager, SetUp
+from streams_runtime.topics.topic_manager import InternalTopicManager, SetUp
 from streams_runtime.topology.plan import Topology
 
 _BATCHES = 10

@@ -15,8 +15,8 @@ from orders import copies, expected_totals, orders, totals
 from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 
 PATIENCE = 300.0  # seconds; processes start Spark, on machines that have other things to do

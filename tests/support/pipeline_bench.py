@@ -12,13 +12,13 @@ from pipeline_kit import Pipeline, Record, batch
 from shared_cases import batches, shared_batches
 from state_kit import memory_folder
 
-from streams_runtime.state.directory import StateDirectory
-from streams_runtime.tasks.processor import BatchProcessor, Counters, Outcome
+from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
+from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.task import Task
-from streams_runtime.tasks.unreadable import ErrorPolicy
-from streams_runtime.testing.machine import running_tasks, store
-from streams_runtime.testing.outbox import Outbox
-from streams_runtime.topology.partitions import partition_counts
+from streams_runtime.testing.mock_producer import MockProducer
+from streams_runtime.testing.topology_runner import running_tasks, store
+from streams_runtime.topology.partition_counts import partition_counts
 from streams_runtime.topology.plan import TaskId, Topology
 
 Case = tuple[Sequence[Record], Iterable[int]]
@@ -34,7 +34,7 @@ class Bench:
     pipeline: Pipeline
     tasks: dict[int, Task]
     counters: Counters = field(default_factory=Counters)
-    producer: Outbox = field(default_factory=Outbox)
+    producer: MockProducer = field(default_factory=MockProducer)
 
     def process(self, *records: Record, policy: str = "fail", topic: str | None = None) -> Outcome:
         self.producer.records.clear()

@@ -11,15 +11,15 @@ import orjson
 import pytest
 
 from streams_runtime.api import parse_application
-from streams_runtime.engine import compiled
+from streams_runtime.batch.stage import Emission, StageOutput
 from streams_runtime.errors import InvalidApplicationException
-from streams_runtime.pipeline.avro_ids import Schemas
-from streams_runtime.pipeline.source import BatchInput
-from streams_runtime.pipeline.stage import Emission, StageResult
+from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.processors.aggregates.store_updates import Merged, merged
+from streams_runtime.spark_runtime import compiled
 from streams_runtime.state.store import KeyValueStore
-from streams_runtime.tasks.updates import Merged, merged
-from streams_runtime.testing.logs import Logged, batch_of
-from streams_runtime.topology.build import build_topology
+from streams_runtime.testing.memory_topics import Logged, batch_of
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.plan import Topology
 
 if TYPE_CHECKING:
@@ -87,18 +87,18 @@ class Pipeline:
         kafka: Mapping[str, str] | None = None,
         schemas: Schemas | None = None,
     ) -> None:
-        """`kafka` are the Java client properties with which Spark reads by itself."""
+        """`kafka` are librdkafka's properties, with which Spark's workers read."""
         self.topology = topology
         self.compiled = compiled(spark, topology, kafka or {}, schemas)
         self.compiler, self.runners = self.compiled.compiler, self.compiled.runners
 
-    def run(self, *records: Record, sub: int = 0) -> StageResult:
+    def run(self, *records: Record, sub: int = 0) -> StageOutput:
         """The first stage of a batch of these records."""
         return self.runners[sub].run(batch(*records))
 
-    def merge(self, result: StageResult, stores: Mapping[int, KeyValueStore], at: int = 0) -> Merged:
+    def merge(self, result: StageOutput, stores: Mapping[int, KeyValueStore], at: int = 0) -> Merged:
         """The state side of one of the batch's aggregates."""
-        keyed = result.keyed[at]
+        keyed = result.store_batches[at]
         return merged(self.compiler.aggregate(keyed.node.name), keyed, stores)
 
 
@@ -119,7 +119,7 @@ def sent(emissions: Iterable[Emission], topic: str) -> list[tuple[bytes | None, 
     ]
 
 
-def values(result: StageResult, topic: str = "out") -> list[tuple[bytes | None, Any]]:
+def values(result: StageOutput, topic: str = "out") -> list[tuple[bytes | None, Any]]:
     """Keys and JSON values that go to a topic, in order."""
     return [(key, None if value is None else orjson.loads(value)) for key, value, _ in sent(result.emissions, topic)]
 

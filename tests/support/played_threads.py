@@ -8,8 +8,8 @@ from typing import Any
 
 from waiting import eventually
 
-from streams_runtime.lifecycle.budget import RestartPolicy
-from streams_runtime.lifecycle.life import Life, Works
+from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle, Works
+from streams_runtime.lifecycle.retry_budget import RestartPolicy
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
 from streams_runtime.states import THREAD, ClientState, StateMachine, ThreadState
 
@@ -101,7 +101,7 @@ class Stage:
             free=self._free,
             beyond_repair=lambda: self.broken,
         )
-        self.life = Life("app-0", works, handler, policy, grace=0.01, clock=lambda: self.now)
+        self.life = ClientLifecycle("app-0", works, handler, policy, grace=0.01, clock=lambda: self.now)
         self.life.set_state_listener(self._hear)
 
     @property

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from streams_runtime.kubernetes.api import ApiAccess
+from streams_runtime.kubernetes.pod_status_api import ApiAccess
 
 
 @dataclass(frozen=True, slots=True)

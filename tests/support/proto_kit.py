@@ -10,8 +10,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.json_format import MessageToDict, ParseDict
 from schema_registry import Registry
 
-from streams_runtime.pipeline.proto_messages import message_class
-from streams_runtime.pipeline.proto_read import message_type
+from streams_runtime.pipeline.formats.protobuf.proto_messages import message_class
+from streams_runtime.pipeline.formats.protobuf.proto_read import message_type
 
 HEAD = 'syntax = "proto3"; package shop;'
 ORDER = f"{HEAD} message Order {{ string user = 1; optional int64 amount = 2; string note = 3; }}"

@@ -8,8 +8,8 @@ import binascii
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from streams_runtime.api.proto_resolution import mismatches
-from streams_runtime.api.proto_schema import compiled, messages_by_name
+from streams_runtime.api.schemas.proto_resolution import mismatches
+from streams_runtime.api.schemas.proto_schema import compiled, messages_by_name
 
 
 def descriptor_of(text: str) -> FileDescriptorProto:

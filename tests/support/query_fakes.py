@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query.liveness import Stuck
-from streams_runtime.query.server import QueryServer
-from streams_runtime.query.views import Entry, Owner, StoreCodec, ViewClosed
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.server.liveness import Stuck
+from streams_runtime.query.server.query_server import QueryServer
+from streams_runtime.query.stores.views import Entry, Owner, StoreCodec, ViewClosed
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.states import ClientState
-from streams_runtime.topology.nodes import Format
+from streams_runtime.topology.nodes.all_nodes import Format
 
 KEYS = ("AA", "B6", "DL", "EV", "UA", "WN", "hello", "ü")
 PARTITIONS = 3

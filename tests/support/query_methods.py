@@ -22,8 +22,8 @@ from query_stage import (
     windows,
 )
 
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query.windowed import Windowed
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.wire.windowed_keys import Windowed
 
 KEY = key_in(1)
 """The key that single-key methods ask for; it is in partition 1."""

@@ -1,7 +1,7 @@
 """A stage for queries: one client with real stores of every kind, whose every state can be set by hand.
 
 Three stores, `counts` (key-value), `per-minute` (window) and `visits` (session), in three partitions. `QueryStage` is a
-Queryable (query.views): hand it to `open_store`, to a QueryServer, or to an application of endpoints.
+Queryable (query.stores.views): hand it to `open_store`, to a QueryServer, or to an application of endpoints.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 
 from state_kit import memory_folder
 
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query.liveness import Stuck
-from streams_runtime.query.local import view_of
-from streams_runtime.query.views import AnyView, Owner, StoreCodec
-from streams_runtime.query.windowed import Window, Windowed
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.server.liveness import Stuck
+from streams_runtime.query.stores.local_partitions import view_of
+from streams_runtime.query.stores.views import AnyView, Owner, StoreCodec
+from streams_runtime.query.wire.windowed_keys import Window, Windowed
+from streams_runtime.state.open_store import AnyStore, open_store
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.state.store import Updates
-from streams_runtime.state.stores import AnyStore, open_store
 from streams_runtime.state.window_keys import session_key, window_key
 from streams_runtime.states import ClientState
-from streams_runtime.topology.nodes import Format
+from streams_runtime.topology.nodes.all_nodes import Format
 from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
 PARTITIONS = 3
@@ -209,7 +209,7 @@ class QueryStage:
         for task in self._tasks.values():
             task.close()
 
-    # What queries see (query.views.Queryable).
+    # What queries see (query.stores.views.Queryable).
 
     def store_names(self) -> Collection[str]:
         return STORES

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from streams_runtime.kafka.broker_config import HOST, Ports
+from streams_runtime.kafka.broker.broker_config import HOST, Ports
 
 CLIENTS = 0
 """The source of connections of whoever is no broker."""

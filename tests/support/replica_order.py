@@ -10,8 +10,8 @@ from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 from waiting import eventually
 
-from streams_runtime.kafka.connection import addresses
-from streams_runtime.kafka.foreign import QuietLog
+from streams_runtime.kafka.admin.connection import addresses
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog
 
 _ALTER_PARTITION_REASSIGNMENTS = 45
 _TIMEOUT = 30.0

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from operator_world import resource
 
-from streams_runtime.api.crd import definition
+from streams_runtime.api.crd.definition import definition
 
 _STREAM = {
     "name": "a",

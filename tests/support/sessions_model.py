@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from streams_runtime.state.window_keys import session_key
-from streams_runtime.topology.windows import SessionWindows
+from streams_runtime.topology.nodes.window_kinds import SessionWindows
 
 Session = tuple[str, int, int]
 """Key, start and end (ms)."""

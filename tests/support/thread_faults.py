@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams_runtime.tasks.batches import Batches
+from streams_runtime.processing.batch_queue import Batches
 
 
 class Faults:

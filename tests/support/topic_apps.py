@@ -10,9 +10,9 @@ import yaml
 from waiting import eventually
 
 from streams_runtime.api import StreamsApplication, parse_application
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicSpec
-from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.plan import Topology
 
 

@@ -11,7 +11,7 @@ from steps_model.items import Given
 from topologies_made import FORMATS, KINDS, REFUSED, STREAM, TABLE, Chain, end_of, made_of, record_of
 from topologies_refused import refusals
 
-from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.kafka.producer.partitioner import partition_for
 
 LETTERS = "letters"
 STEPS = (2, 6)

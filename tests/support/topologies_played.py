@@ -16,17 +16,17 @@ from steps_model.compare import alike
 from steps_model.graph import Known
 from steps_model.windows import Windows
 
-from streams_runtime.api.load import accepted
-from streams_runtime.builder.resolve import read_with_python
-from streams_runtime.engine import compiled, error_policy
-from streams_runtime.query.handles import StoreQueryParameters, Windowed, open_store
-from streams_runtime.testing.formats import decoders_of
-from streams_runtime.testing.machine import Machine
-from streams_runtime.testing.outbox import Sent
-from streams_runtime.testing.schemas import LocalSchemas
-from streams_runtime.testing.stores import DriverStores
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.partitions import partition_counts
+from streams_runtime.api.reading.load import accepted
+from streams_runtime.builder.resolve_python import read_with_python
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters, Windowed, open_store
+from streams_runtime.spark_runtime import compiled, error_policy
+from streams_runtime.testing.driver_stores import DriverStores
+from streams_runtime.testing.memory_registry import LocalSchemas
+from streams_runtime.testing.mock_producer import Sent
+from streams_runtime.testing.record_formats import decoders_of
+from streams_runtime.testing.topology_runner import TopologyRunner
+from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.partition_counts import partition_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ class Application:
         """Process the records in batches that are cut before these. Raises whatever ends a batch."""
         with ExitStack() as stack:
             folder: Path = stack.enter_context(memory_folder())
-            machine = Machine(self._topology, self._compiled, self._policy, self._counts, folder)
+            machine = TopologyRunner(self._topology, self._compiled, self._policy, self._counts, folder)
             stack.callback(machine.close)
             for first, end in batches(len(records), cuts):
                 for each in records[first:end]:
@@ -74,7 +74,7 @@ class Application:
                 machine.work()
             return self._outcome(machine)
 
-    def _outcome(self, machine: Machine) -> Outcome:
+    def _outcome(self, machine: TopologyRunner) -> Outcome:
         stores = DriverStores(machine, self._compiled.compiler)
         found = Outcome(letters=sum(len(machine.logs.unread(topic)) for topic in self._letters))
         for topic in self._topology.sink_topics:

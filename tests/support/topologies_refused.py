@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streams_runtime.api.load import accepted
-from streams_runtime.builder.resolve import read_with_python
+from streams_runtime.api.reading.load import accepted
+from streams_runtime.builder.resolve_python import read_with_python
 from streams_runtime.errors import Mistake
 from streams_runtime.topology.aggregate_order import order_mistakes
-from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.declared.build_topology import build_topology
 
 
 def refusals(document: Mapping[str, Any]) -> list[Mistake]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from streams_runtime.topology.windows import TimeWindows
+from streams_runtime.topology.nodes.window_kinds import TimeWindows
 
 Window = tuple[int, str, int]
 """Partition, key and start."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka import admin as admin_module
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin import kafka_admin as admin_module
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 
 CHANGELOG = TopicPartition("totals-changelog", 0)

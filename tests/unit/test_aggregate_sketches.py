@@ -18,12 +18,12 @@ from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from streams_runtime.batch.json_columns import json_rows
 from streams_runtime.errors import ProcessorStateException
-from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.state.distinct import LOG_REGISTERS
-from streams_runtime.state.json_columns import json_rows
-from streams_runtime.state.percentile import ERROR, MOST_BUCKETS, buckets_of, values_of
-from streams_runtime.topology.nodes import Aggregate
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
+from streams_runtime.state.aggregates.approx_count_distinct import LOG_REGISTERS
+from streams_runtime.state.aggregates.approx_percentile import ERROR, MOST_BUCKETS, buckets_of, values_of
+from streams_runtime.topology.nodes.all_nodes import Aggregate
 
 CUTS = st.lists(st.integers(0, 5000), max_size=5)
 

@@ -17,17 +17,17 @@ from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from streams_runtime.batch.json_columns import json_rows
 from streams_runtime.errors import (
     InvalidApplicationException,
     NotSupportedException,
     ProcessorStateException,
     StreamsException,
 )
-from streams_runtime.state.aggregate_kinds import kind_of
-from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.state.folding import Folding
-from streams_runtime.state.json_columns import json_rows
-from streams_runtime.topology.nodes import Aggregate
+from streams_runtime.state.aggregates.aggregate_kinds import kind_of
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
+from streams_runtime.state.aggregates.ordered_sums import Folding
+from streams_runtime.topology.nodes.all_nodes import Aggregate
 
 PATH = "spec.topology.steps[3].aggregate"
 LEAST, MOST = -(2**63), 2**63 - 1

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
-from streams_runtime.kafka.answers import Answers, Patience
+from streams_runtime.kafka.admin.admin_futures import Answers, Patience
 
 SILENT = KafkaError(KafkaError._TIMED_OUT)
 CUT = KafkaError(KafkaError._TRANSPORT)

@@ -10,11 +10,11 @@ import pytest
 from resource_mutations import BASES
 
 from streams_runtime.api import read_application
-from streams_runtime.api.avro_schema import parse_avro
-from streams_runtime.api.ddl import parse_schema
-from streams_runtime.api.limits import DEEPEST, LONGEST, LONGEST_FIELD, MOST, MOST_ENTRIES
-from streams_runtime.api.proto_schema import parse_proto
-from streams_runtime.api.scalars import scalar_problems
+from streams_runtime.api.schemas.avro_schema import parse_avro
+from streams_runtime.api.schemas.ddl_schema import parse_schema
+from streams_runtime.api.schemas.proto_schema import parse_proto
+from streams_runtime.api.spec.limits import DEEPEST, LONGEST, LONGEST_FIELD, MOST, MOST_ENTRIES
+from streams_runtime.api.sql.scalars import scalar_problems
 
 HEAD = "apiVersion: streamsoperator.io/v1alpha1\nkind: StreamsApplication\n"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from refused_applications import CLICKS, ORDERS, REFUSED, USERS, S, application, step, total
 
-from streams_runtime.api import parse_application, read_application, sql_of
+from streams_runtime.api import parse_application, read_application
 from streams_runtime.errors import InvalidApplicationException
 
 
@@ -128,7 +128,9 @@ def test_all_sql_is_listed_with_its_fields() -> None:
         total(name="t", from_="k", aggregate={"n": "count(*)"}),
         sources=[{**ORDERS, "timestamp": "ts", "key": {"format": "json", "schema": "id INT"}}],
     )
-    assert [(field.path, field.kind) for field in sql_of(parse_application(document))] == [
+    reading = read_application(document)
+    assert reading.mistakes == ()
+    assert [(field.path, field.kind) for field in reading.sql] == [
         ("spec.topology.sources[0].key.schema", "schema"),
         ("spec.topology.sources[0].value.schema", "schema"),
         ("spec.topology.sources[0].timestamp", "timestamp"),

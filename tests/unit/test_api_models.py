@@ -11,7 +11,7 @@ from full_application import FULL
 from pydantic import BaseModel, ValidationError
 
 from streams_runtime.api import StreamsApplication, load_application, parse_application
-from streams_runtime.api.base import Model
+from streams_runtime.api.spec.spec_model import Model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from streams_runtime.api.paths import path, position, under
-from streams_runtime.api.values import LONGEST_DURATION, Duration, Property, Quantity, format_duration, parse_duration
-from streams_runtime.kafka.record_table import LATEST_TIME
+from streams_runtime.api.reading.field_paths import path, position, under
+from streams_runtime.api.spec.spec_values import (
+    LONGEST_DURATION,
+    Duration,
+    Property,
+    Quantity,
+    format_duration,
+    parse_duration,
+)
+from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 
 
 @pytest.mark.parametrize(

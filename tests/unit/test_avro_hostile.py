@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streams_runtime.api.avro_hostile import hostile
+from streams_runtime.api.schemas.avro_recursion import hostile
 from streams_runtime.kafka.schema_registry import FoundSchema
-from streams_runtime.pipeline.avro_ids import WriterSchemas
+from streams_runtime.pipeline.formats.avro.avro_writer_schemas import avro_writer_schemas
 
 
 def record(name: str, *types: Any, **more: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Registry:
 
 def test_a_writers_schema_that_is_hostile_is_a_problem_with_its_name() -> None:
     text = '{"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}'
-    found = WriterSchemas(Registry(text)).problem(7)
+    found = avro_writer_schemas(Registry(text)).problem(7)
     assert found is not None
     assert "the schema 7" in found
     assert "the record L stands inside of itself" in found

@@ -22,14 +22,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from streams_runtime.api.avro_resolution import mismatches
-from streams_runtime.api.avro_schema import parse_avro
-from streams_runtime.api.columns import shown_type
-from streams_runtime.pipeline.avro_ids import WriterSchemas, id_in, prefix_of
-from streams_runtime.pipeline.avro_types import misfit, schema_of
-from streams_runtime.pipeline.avro_values import decoded
-from streams_runtime.pipeline.avro_write import AvroWriter
-from streams_runtime.testing.schemas import LocalSchemas
+from streams_runtime.api.flow.known_columns import shown_type
+from streams_runtime.api.schemas.avro_resolution import mismatches
+from streams_runtime.api.schemas.avro_schema import parse_avro
+from streams_runtime.pipeline.formats.avro.avro_ids import id_in, prefix_of
+from streams_runtime.pipeline.formats.avro.avro_types import misfit, schema_of
+from streams_runtime.pipeline.formats.avro.avro_values import decoded
+from streams_runtime.pipeline.formats.avro.avro_write import AvroWriter
+from streams_runtime.pipeline.formats.avro.avro_writer_schemas import avro_writer_schemas
+from streams_runtime.testing.memory_registry import LocalSchemas
 
 INNER = {"type": "record", "name": "Inner", "fields": [field("x", "int")]}
 
@@ -158,7 +159,7 @@ def test_each_schema_is_asked_for_once_and_one_that_is_not_there_each_time() -> 
             asked.append(id)
             return schemas.schema(id)
 
-    writers = WriterSchemas(Counting())
+    writers = avro_writer_schemas(Counting())
     data = pa.array([prefix_of(1) + b"\x02", None, b"{}", prefix_of(1)])
     assert not writers.learn(data)
     schemas.id_of("a-value", text)
@@ -178,4 +179,4 @@ def test_a_value_that_does_not_fit_names_its_field() -> None:
 def test_a_writers_schema_that_is_nested_too_deeply_is_named_as_unusable() -> None:
     schemas = LocalSchemas()
     for text in ("[" * 50_000, '{"type":"array","items":' * 100 + '"int"' + "}" * 100, "no JSON"):
-        assert "can't be used: " in str(WriterSchemas(schemas).problem(schemas.id_of(text, text)))
+        assert "can't be used: " in str(avro_writer_schemas(schemas).problem(schemas.id_of(text, text)))

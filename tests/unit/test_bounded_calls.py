@@ -12,11 +12,11 @@ from confluent_kafka import KafkaError
 from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, ProducerException, TaskMigratedException
-from streams_runtime.kafka import producer as producers
-from streams_runtime.kafka import transactions
-from streams_runtime.kafka.bounded import OverdueError, bounded
-from streams_runtime.kafka.doubts import Doubts
-from streams_runtime.kafka.transactions import TransactionalProducer
+from streams_runtime.kafka.client.bounded import OverdueError, bounded
+from streams_runtime.kafka.producer import batch_producer as producers
+from streams_runtime.kafka.producer import transactions
+from streams_runtime.kafka.producer.transactions import TransactionalProducer
+from streams_runtime.kafka.producer.uncertain_requests import Doubts
 
 
 class Hanging(TransactionalProducer):

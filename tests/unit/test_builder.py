@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from streams_runtime.api import parse_application
-from streams_runtime.api.topology_spec import TopologySpec
+from streams_runtime.api.steps.topology_spec import TopologySpec
 from streams_runtime.builder import StreamsBuilder, hopping, json, session, sliding, tumbling
 from streams_runtime.errors import ConfigException, InvalidApplicationException
 

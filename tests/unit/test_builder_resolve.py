@@ -13,10 +13,10 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from streams_runtime.api import load_application, parse_application, read_application
-from streams_runtime.builder.resolve import check_built, load_file, read_file
+from streams_runtime.api import StreamsApplication, load_application, parse_application, read_application
+from streams_runtime.builder.resolve_python import check_built, read_file
 from streams_runtime.cli.build import build
-from streams_runtime.cli.topology import topology
+from streams_runtime.cli.topology.topology_command import topology
 from streams_runtime.cli.validate import validate
 from streams_runtime.errors import InvalidApplicationException
 
@@ -67,6 +67,12 @@ def application(folder: Path, code: str, **topology: Any) -> Path:
     return folder / "shop.yaml"
 
 
+def load_file(file: Path) -> StreamsApplication:
+    reading = read_file(file)
+    assert reading.application is not None, reading.told
+    return reading.application
+
+
 def run(*arguments: str | Path) -> Result:
     return runner.invoke(app, [str(each) for each in arguments])
 
@@ -76,12 +82,6 @@ def test_the_example_in_python_is_the_example_in_yaml() -> None:
     assert python.python == "flights_enriched:build"
     declared = load_application(EXAMPLES / "flights-enriched.yaml").spec.topology
     assert python.model_copy(update={"python": None}) == declared
-
-
-def test_the_topology_of_the_readme_can_be_built(tmp_path: Path) -> None:
-    readme = (EXAMPLES.parent / "runtime" / "README.md").read_text()
-    code = readme.partition("## A topology in Python")[2].partition("```python\n")[2].partition("```")[0]
-    assert len(load_file(application(tmp_path, code)).spec.topology.steps) == 4
 
 
 def test_build_prints_what_a_cluster_takes_and_the_code_is_compared_with_it(file: Path, tmp_path: Path) -> None:

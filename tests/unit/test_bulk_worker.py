@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from state_kit import contents, key_value_store, memory_folder
 
-from streams_runtime.kafka.columns import Latest
-from streams_runtime.kafka.latest_consumer import Fetched
+from streams_runtime.kafka.consumer.latest_consumer import Fetched
+from streams_runtime.kafka.consumer.message_columns import Latest
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.restore import worker
-from streams_runtime.restore.bulk import BulkLoader, Load, _Job, _Worker
+from streams_runtime.restore.bulk import bulk_worker
+from streams_runtime.restore.bulk.bulk_loader import BulkLoader, Load, _Job, _Worker
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.topology.plan import TaskId
 
@@ -55,9 +55,9 @@ def loaded(
     """What a worker says that loads records of these keys."""
 
     def load(keys: Sequence[bytes]) -> Events:
-        monkeypatch.setattr(worker, "LatestConsumer", lambda *_: PlayedConsumer(keys))
+        monkeypatch.setattr(bulk_worker, "LatestConsumer", lambda *_: PlayedConsumer(keys))
         end = 2 * len(keys)
-        worker.load({}, [{"topic": LOG.topic, "partition": 0, "start": 0, "end": end, "folder": str(tmp_path)}])
+        bulk_worker.load({}, [{"topic": LOG.topic, "partition": 0, "start": 0, "end": end, "folder": str(tmp_path)}])
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     return load
@@ -66,7 +66,7 @@ def loaded(
 def test_a_worker_says_between_its_files_how_far_it_has_read(
     loaded: Callable[[Sequence[bytes]], Events], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_NEWS_SECONDS", 0.0)
+    monkeypatch.setattr(bulk_worker, "_NEWS_SECONDS", 0.0)
     *news, last = loaded([b"a", b"b", b"c"])
     assert [each["read"] for each in news] == [2, 4]
     assert (last["records"], last["position"], last["last"], len(last["files"])) == (6, 6, True, 1)
@@ -75,7 +75,7 @@ def test_a_worker_says_between_its_files_how_far_it_has_read(
 def test_what_later_records_replace_is_never_written(
     loaded: Callable[[Sequence[bytes]], Events], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_CHUNK_BYTES", 500)
+    monkeypatch.setattr(bulk_worker, "_CHUNK_BYTES", 500)
     (only,) = loaded([b"a", b"b"] * 20)
     assert (only["records"], only["position"], only["last"], len(only["files"])) == (80, 80, True, 1)
 
@@ -83,7 +83,7 @@ def test_what_later_records_replace_is_never_written(
 def test_more_contents_than_a_worker_holds_go_to_several_files(
     loaded: Callable[[Sequence[bytes]], Events], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_CHUNK_BYTES", 500)
+    monkeypatch.setattr(bulk_worker, "_CHUNK_BYTES", 500)
     keys = [b"a", b"b", b"c", b"d", b"e", b"a", b"f"] * 2
     events = loaded(keys)
     assert [each["last"] for each in events] == [False] * (len(events) - 1) + [True]
@@ -143,11 +143,11 @@ def test_one_that_ended_before_it_got_work_is_replaced() -> None:
 def test_a_process_without_an_order_ends_by_itself(
     closed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(worker, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(bulk_worker, "_PATIENCE_SECONDS", 0.0)
     reading, writing = os.pipe()
     with os.fdopen(reading) as orders, os.fdopen(writing, "w") as other:
         if closed:
             other.close()
         monkeypatch.setattr("sys.stdin", orders)
-        worker.main()
+        bulk_worker.main()
     assert capsys.readouterr().out == ""

@@ -8,7 +8,7 @@ from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.tasks.chains import BEGIN, Chains
+from streams_runtime.processors.prefix_fold import BEGIN, PrefixFold
 
 
 def together(one: pa.Table, other: pa.Table) -> pa.Table:
@@ -20,7 +20,7 @@ def together(one: pa.Table, other: pa.Table) -> pa.Table:
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(-5, 4)), max_size=30))
 @example([(0, 0), (0, 1), (1, 2), (2, -1), (3, 4), (1, 0)])
 def test_each_link_has_what_the_links_before_it_and_its_own_row_come_to(given: list[tuple[int, int]]) -> None:
-    chains, expected, rows = Chains(), [], "abcde"
+    chains, expected, rows = PrefixFold(), [], "abcde"
     for back, row in given:
         before = len(expected) - back if 0 < back <= len(expected) else BEGIN
         expected.append(("" if before == BEGIN else expected[before]) + rows[row])

@@ -17,13 +17,13 @@ from state_kit import contents, key_value_store, memory_folder
 from waiting import eventually
 
 from streams_runtime.errors import IllegalStateException
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.restore import updaters
-from streams_runtime.restore.reader import ChangelogState, StoreChangelogReader
+from streams_runtime.restore import state_updaters
+from streams_runtime.restore.changelog_reader import ChangelogState, StoreChangelogReader
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.restore.standby import StandbyReader
-from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.restore.standby_reader import StandbyReader
+from streams_runtime.state.store import KeyValueStore
 from streams_runtime.topology.plan import TaskId
 
 TASKS: Any = {}
@@ -188,7 +188,7 @@ def test_rounds_with_nothing_to_read_wait_for_poll_ms_and_no_longer(stage: Stage
 
 def test_poll_ms_is_a_setting_of_the_resource(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A client's reader of changelogs waits as long as spec.processing.pollDuration says."""
-    monkeypatch.setattr(updaters, "ChangelogConsumer", lambda *_: stage.consumer)
+    monkeypatch.setattr(state_updaters, "ChangelogConsumer", lambda *_: stage.consumer)
     processing = {"pollDuration": "350ms", "streamThreads": 2}  # which share the cores: none begins bulk workers
     with client("127.0.0.1:9", "app", topology("app"), tmp_path, processing=processing) as made:
         monkeypatch.setattr(made, "_updaters", replace(made._updaters, offsets=stage.brokers))
@@ -208,7 +208,7 @@ def test_a_partition_is_registered_once(stage: Stage) -> None:
     with pytest.raises(IllegalStateException, match=r"already .* app-a-changelog-0"):
         stage.reader.register(other)
     assert stage.restore() == {stage.a.partition}
-    assert (stage.a.restored_offset, other.restored_offset) == (1, 0)
+    assert (stage.a.position, other.position) == (1, 0)
     with pytest.raises(IllegalStateException):
         stage.reader.register(other)  # complete, and not let go of yet
     stage.reader.unregister([stage.a.partition])
@@ -252,21 +252,3 @@ def test_the_last_one_that_is_taken_away_lets_go_of_all_topics(stage: Stage) -> 
     stage.reader.unregister([stage.a.partition])
     assert (stage.consumer.unsubscribed, stage.consumer.positions) == (1, {})
     assert [call[0] for call in stage.heard.calls] == ["start", "batch", "suspended"]
-
-
-def test_restored_offsets_are_those_of_persistent_stores_whose_position_is_known(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage.a.store.write(Updates([b"k"], [b"0"], [1]), 2)
-    for restorer in (stage.a, stage.b):
-        stage.has(restorer, b"w", b"x", b"y", b"z")
-        stage.reader.register(restorer)
-    assert stage.reader.restored_offsets() == {}, "where they begin is not known yet"
-    stage.restore()
-    assert stage.reader.restored_offsets() == {stage.a.partition: 3, stage.b.partition: 1}
-    assert stage.a.store.offset() == 3
-    monkeypatch.setattr(StateRestorer, "persistent", property(lambda self: self is stage.a))
-    assert stage.restore() == {stage.a.partition}
-    assert stage.reader.restored_offsets() == {stage.a.partition: 4}
-    stage.reader.unregister([stage.a.partition])
-    assert stage.reader.restored_offsets() == {}

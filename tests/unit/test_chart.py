@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from streams_operator.names import FINALIZER, GROUP, PLURAL
-from streams_operator.settings import PREFIX, read_settings
+from streams_operator.operator_settings import PREFIX, read_settings
 from streams_runtime.api import VERSION
 
 ROOT = Path(__file__).parents[2]

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.api import names
-from streams_runtime.api.names import PART_PATTERN
+from streams_runtime.api.reading import legal_names
+from streams_runtime.api.reading.legal_names import PART_PATTERN
 from streams_runtime.errors import ConfigException
-from streams_runtime.kafka.group_consumer import Membership
+from streams_runtime.kafka.consumer.group_consumer import Membership
+from streams_runtime.processing import thread_producer
+from streams_runtime.processing.thread_producer import Output
 from streams_runtime.settings import InstanceSettings
-from streams_runtime.tasks import output
-from streams_runtime.tasks.output import Output
 
 APPLICATIONS = st.from_regex(PART_PATTERN, fullmatch=True) | st.text("ab-", min_size=1, max_size=6).map("x{}x".format)
 MEMBERS = st.text("ab-.:_", min_size=1, max_size=6)
@@ -34,7 +34,7 @@ def used(group: str, member: str, monkeypatch: pytest.MonkeyPatch) -> str:
         def __new__(cls, *arguments: Any) -> Any:
             return producer(*arguments)
 
-    monkeypatch.setattr(output, "TransactionalProducer", Producer)
+    monkeypatch.setattr(thread_producer, "TransactionalProducer", Producer)
     Output({}, Membership(group, member, member), True, lambda: False).make_ready()
     return made[0]
 
@@ -51,9 +51,9 @@ def test_applications_whose_names_run_into_each_other_have_transactional_ids_of_
 
 @given(APPLICATIONS, MEMBERS, APPLICATIONS, MEMBERS)
 def test_a_transactional_id_says_whose_it_is(application: str, member: str, other: str, others: str) -> None:
-    name = names.transactional_id(application, member)
+    name = legal_names.transactional_id(application, member)
     assert name.startswith(f"{application}-")
-    assert (name == names.transactional_id(other, others)) == ((application, member) == (other, others))
+    assert (name == legal_names.transactional_id(other, others)) == ((application, member) == (other, others))
 
 
 @pytest.mark.parametrize("instance", ["", "a|b", "a b", "a/b", "x" * 250])

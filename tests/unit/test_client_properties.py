@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streams_runtime.errors import ConfigException, InvalidApplicationException
-from streams_runtime.kafka.properties import Value, client_properties, java_properties
+from streams_runtime.kafka.client.client_properties import Value, client_properties, java_properties
 
 BOOTSTRAP = "kafka:9092"
 PEM_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"

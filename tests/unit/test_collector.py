@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams_runtime.cli.process import spare_what_is_loaded
+from streams_runtime.cli.process.client_process import freeze_loaded_objects
 from streams_runtime.states import ClientState
 
 
@@ -19,17 +19,17 @@ def _nothing_spared() -> Iterator[None]:
 
 
 def test_what_is_loaded_is_spared_when_a_client_first_runs() -> None:
-    spare_what_is_loaded(ClientState.REBALANCING)
+    freeze_loaded_objects(ClientState.REBALANCING)
     assert not gc.get_freeze_count()
-    spare_what_is_loaded(ClientState.RUNNING)
+    freeze_loaded_objects(ClientState.RUNNING)
     spared = gc.get_freeze_count()
     assert spared > 0
 
 
 def test_what_comes_later_is_looked_through_also_after_it_has_run_again() -> None:
-    spare_what_is_loaded(ClientState.RUNNING)
+    freeze_loaded_objects(ClientState.RUNNING)
     spared = gc.get_freeze_count()
     later = [[number] for number in range(1_000)]
-    spare_what_is_loaded(ClientState.RUNNING)
+    freeze_loaded_objects(ClientState.RUNNING)
     assert gc.get_freeze_count() <= spared  # what is no longer used is freed all the same
     assert any(each is later for each in gc.get_objects())  # which has none of what is spared

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from streams_runtime.batch.stage import StageOutput
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     ConfigException,
@@ -17,15 +18,14 @@ from streams_runtime.errors import (
     ProducerFencedException,
     SchemaRegistryNotAvailableException,
 )
-from streams_runtime.kafka.transaction_errors import StaleMemberException
+from streams_runtime.kafka.producer.transaction_errors import StaleMemberException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.source import BatchInput, OffsetRange
-from streams_runtime.pipeline.stage import StageResult
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
+from streams_runtime.processing.batch_processor import Counters, Held, Outcome
+from streams_runtime.processing.batch_queue import Batches
+from streams_runtime.processing.batch_size import BatchSize
+from streams_runtime.processing.commits import ExactlyOnce
 from streams_runtime.state.store import Updates
-from streams_runtime.tasks.batch_size import BatchSize
-from streams_runtime.tasks.batches import Batches
-from streams_runtime.tasks.commits import ExactlyOnce
-from streams_runtime.tasks.processor import Counters, Held, Outcome
 
 ORDERS = TopicPartition("orders", 0)
 BATCH = BatchInput((OffsetRange(ORDERS, 0, 5),))
@@ -47,7 +47,7 @@ class Stage:
         self.stores = stores
         for store in stores:
             store.write.side_effect = lambda *_: self.steps.append("store")
-        self.processor = processor = Mock(apply=self._apply, compute=Mock(return_value=StageResult()))
+        self.processor = processor = Mock(apply=self._apply, compute=Mock(return_value=StageOutput()))
         sub = Mock(source_topics=("orders",))
         self.spark = ThreadPoolExecutor(1)
         self.batches = Batches(

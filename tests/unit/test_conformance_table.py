@@ -1,4 +1,4 @@
-"""Kafka Streams' own tests, restated: README's table has every name once, and the tests that it names are there."""
+"""Kafka Streams' own tests, restated: CONFORMANCE.md has every name once, and the tests that it names are there."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TEST = re.compile(r"`(\w+/test_\w+\.py)::(test_\w+)`")
 
 def table() -> list[tuple[str, list[tuple[str, str]]]]:
     """Kafka Streams' name and the tests here (file, name), row by row."""
-    rows = map(_ROW.fullmatch, (TESTS / "README.md").read_text().splitlines())
+    rows = map(_ROW.fullmatch, (TESTS / "CONFORMANCE.md").read_text().splitlines())
     return [(row["name"], _TEST.findall(row["tests"])) for row in rows if row is not None]
 
 

@@ -11,9 +11,10 @@ import pytest
 import yaml
 from pydantic import BaseModel, WithJsonSchema
 
-from streams_runtime.api import crd, crd_schema
-from streams_runtime.api.base import Model
-from streams_runtime.api.crd_rules import FIELDS, RESOURCE_RULES, RULES
+from streams_runtime.api.crd import crd_schema
+from streams_runtime.api.crd import definition as crd
+from streams_runtime.api.crd.crd_rules import FIELDS, RESOURCE_RULES, RULES
+from streams_runtime.api.spec.spec_model import Model
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "crds" / "streamsapplications.yaml"
@@ -45,7 +46,7 @@ def every_node() -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_the_file_is_what_the_models_give():
-    remedy = "run `python -m streams_runtime.api.crd > crds/streamsapplications.yaml`"
+    remedy = "run `python -m streams_runtime.api.crd.definition > crds/streamsapplications.yaml`"
     assert FILE.read_text(encoding="utf-8") == crd.as_yaml(), remedy
 
 

@@ -13,12 +13,12 @@ from state_kit import contents, memory_folder
 
 from streams_runtime.errors import ProcessorStateException, TaskCorruptedException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.state.damage import DAMAGED, DamagedFolders, is_damage
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.processing.global_tables import open_global_store
+from streams_runtime.state.database.damaged_files import DAMAGED, DamagedFolders, is_damage
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore, Updates
-from streams_runtime.tasks.global_tables import open_global_store
-from streams_runtime.tasks.stores import close_stores, damage_of, open_stores, set_damaged_aside
-from streams_runtime.topology.nodes import Format, TableSourceNode
+from streams_runtime.tasks.task_stores import close_stores, damage_of, open_stores, set_damaged_aside
+from streams_runtime.topology.nodes.all_nodes import Format, TableSourceNode
 from streams_runtime.topology.plan import SubTopology, TaskId
 from streams_runtime.topology.store_specs import StoreSpec
 

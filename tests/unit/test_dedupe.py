@@ -15,15 +15,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from state_kit import memory_folder
 
+from streams_runtime.batch.columns import ID, OUT_TIME
+from streams_runtime.batch.stage import StageInput
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.dedupe import ID, ToDedupe
-from streams_runtime.pipeline.nodes import OUT_TIME
+from streams_runtime.processors.dedupe_records import Deduped, deduped
+from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates
-from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import split_window_key
-from streams_runtime.state.windows import DedupeStore
-from streams_runtime.tasks.dedupe import Deduped, deduped
-from streams_runtime.topology.dedupe import DedupeNode
+from streams_runtime.state.window_store import DedupeStore
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.store_specs import Windowing
 
 Given = tuple[str | None, int]
@@ -66,15 +66,15 @@ def rows(records: Sequence[Row], partition: int = 0, topic: str = "orders") -> p
 
 def process(dedupe: DedupeNode, table: pa.Table, stores: Mapping[int, Mapping[str, AnyStore]]) -> Deduped:
     """A batch's dedupe, with the stores as they will be afterwards."""
-    found = deduped(ToDedupe(dedupe, table), stores)
+    found = deduped(StageInput(dedupe, table), stores)
     for store, updates in found.updates:
         store.write(updates, 1)
     return found
 
 
 def offsets(found: Deduped) -> list[int]:
-    assert {ID, OUT_TIME}.isdisjoint(found.passed.rows.column_names)
-    kept: list[int] = found.passed.rows["_offset"].to_pylist()
+    assert {ID, OUT_TIME}.isdisjoint(found.passed.column_names)
+    kept: list[int] = found.passed["_offset"].to_pylist()
     return kept
 
 
@@ -134,7 +134,7 @@ def test_records_of_several_topics_take_turns_by_the_times_that_these_have_come_
     with memory_folder() as folder, store_of(node(), folder) as store:
         one = rows([(0, ("a", 20)), (1, ("b", 13))], topic="l")
         other = rows([(0, ("a", 19)), (1, ("b", 14))], topic="r")
-        found = process(node(), pa.concat_tables([one, other]), {0: store}).passed.rows
+        found = process(node(), pa.concat_tables([one, other]), {0: store}).passed
         assert list(zip(found["_topic"].to_pylist(), found["_offset"].to_pylist(), strict=True)) == [("r", 0), ("r", 1)]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streams_runtime.pipeline.decode import Decoder
-from streams_runtime.pipeline.diagnose import reason
-from streams_runtime.topology.nodes import Format
+from streams_runtime.pipeline.formats.decode import Decoder
+from streams_runtime.pipeline.formats.diagnose import reason
+from streams_runtime.topology.nodes.all_nodes import Format
 
 JSON = Format("json", "amount DOUBLE")
 

@@ -14,30 +14,30 @@ from operator_cases import DEFAULTS
 from operator_world import application_of, resource
 
 from streams_operator import names
-from streams_operator.plan.objects import pod as made_by_the_operator
+from streams_operator.plan.objects import pod_manifest as made_by_the_operator
 from streams_operator.plan.objects.identity import Identity
 from streams_operator.plan.objects.network import disruption_budget, service
-from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
-from streams_runtime.api.models import SparkSpec
-from streams_runtime.api.spark_checks import spark_mistakes
-from streams_runtime.cli.executor import command, given_options
-from streams_runtime.engine import cluster_of
+from streams_runtime.api.checks.spark_checks import spark_mistakes
+from streams_runtime.api.spec.disruption_spec import DisruptionBudgetSpec
+from streams_runtime.api.spec.resource import SparkSpec
+from streams_runtime.cli.process.executor import command, given_options
 from streams_runtime.errors import (
     ConfigException,
     EnvironmentException,
     IllegalStateException,
     InvalidApplicationException,
 )
-from streams_runtime.kubernetes.api import ApiAccess, PodIdentity
 from streams_runtime.kubernetes.own_pod import OwnPod
-from streams_runtime.pipeline.executor_pods import ExecutorPods, pod_settings
-from streams_runtime.pipeline.executor_template import (
+from streams_runtime.kubernetes.pod_status_api import ApiAccess, PodIdentity
+from streams_runtime.pipeline.spark.executor_pods import ExecutorPods, pod_settings
+from streams_runtime.pipeline.spark.executor_template import (
     CONTAINER,
     LABEL,
     NOT_THEIRS,
     executor_template,
     name_prefix,
 )
+from streams_runtime.spark_runtime import cluster_of
 
 MASTER = "k8s://https://127.0.0.1:6443"
 UID = "0a1b2c3d-0000-0000-0000-000000000000"

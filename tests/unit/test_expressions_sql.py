@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from streams_runtime.api.aggregates import AggregateCall, aggregate_problems, parse_aggregate
-from streams_runtime.api.columns import Columns, key_format, shown_type
-from streams_runtime.api.ddl import parse_schema
-from streams_runtime.api.scalars import called_functions, scalar_problems, unfamiliar_functions
-from streams_runtime.api.sql import SqlSyntaxError, parse_expression, parse_struct
+from streams_runtime.api.flow.known_columns import Columns, key_format, shown_type
+from streams_runtime.api.schemas.ddl_schema import parse_schema
+from streams_runtime.api.sql.aggregate_calls import AggregateCall, aggregate_problems, parse_aggregate
+from streams_runtime.api.sql.scalars import called_functions, scalar_problems, unfamiliar_functions
+from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression, parse_struct
 
 DDL = (
     "user STRING, amount DOUBLE, n INT, ok BOOLEAN, date DATE, comment STRING, `a b` STRING, tags ARRAY<STRING>,"

@@ -14,8 +14,8 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.state.folding import Average, DoubleSum, Folding, Spread
-from streams_runtime.state.turns import Mark, Turn
+from streams_runtime.state.aggregates.merge_order import Mark, Turn
+from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Folding, Spread
 
 KINDS = {"sum": DoubleSum(), "avg": Average(), "variance": Spread(sample=True, root=False)}
 DOUBLES = st.floats(-1e3, 1e3) | st.sampled_from([0.1, 0.2, 0.3, 1e16, -1e16, math.inf, math.nan])

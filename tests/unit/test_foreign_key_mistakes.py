@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from refused_foreign_keys import REFUSED_FOREIGN_KEYS, application, joined
 
-from streams_runtime.api import parse_application, read_application, sql_of
+from streams_runtime.api import read_application
 
 
 @pytest.mark.parametrize("case", REFUSED_FOREIGN_KEYS)
@@ -21,6 +21,7 @@ def test_a_mistake_names_its_field_what_was_found_and_what_would_do_and_stands_a
 
 
 def test_sql_of_a_foreign_key_is_that_of_spark() -> None:
-    accepted = parse_application(application(joined(key="concat(user, '')")))
-    found = {each.path: (each.kind, each.text) for each in sql_of(accepted)}
+    reading = read_application(application(joined(key="concat(user, '')")))
+    assert reading.mistakes == ()
+    found = {each.path: (each.kind, each.text) for each in reading.sql}
     assert found["spec.topology.steps[0].join.key"] == ("key", "concat(user, '')")

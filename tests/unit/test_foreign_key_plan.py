@@ -8,18 +8,18 @@ import pytest
 from pipeline_kit import source, topology_of
 
 from streams_runtime.api import StreamsApplication, parse_application
-from streams_runtime.cli.local.catch_up import CatchUp
+from streams_runtime.cli.local.progress.catch_up import CatchUp
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.change import Change
-from streams_runtime.topology.changes import changes
+from streams_runtime.topology.changes.change import Change
+from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.column_types import columns_of
+from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.declared.foreign_key_step import ForeignKeySide
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
-from streams_runtime.topology.foreign_keys import ForeignKeySide
-from streams_runtime.topology.partitions import internal_topic_names, internal_topics, partition_counts, tasks
+from streams_runtime.topology.partition_counts import internal_topic_names, internal_topics, partition_counts, tasks
 from streams_runtime.topology.plan import TaskId, Topology
 from streams_runtime.topology.stage_order import stage_order
-from streams_runtime.topology.table_parts import TablePart, told_aggregates
+from streams_runtime.topology.table_parts import TablePart, per_update_aggregates
 
 REGISTRATIONS, ANSWERS = (f"app-both-subscription-{kind}-topic" for kind in ("registration", "response"))
 
@@ -227,4 +227,4 @@ def test_a_side_that_other_tables_make_up_takes_what_its_rows_come_of_and_no_mor
     sides = [each for sub in found.subtopologies for each in stage_order(sub) if isinstance(each, ForeignKeySide)]
     tables = [([node.name for node in side.table.sources], [step.name for step in side.table.steps]) for side in sides]
     assert tables == [(["orders", "plans"], ["beside", "some"]), (["last"], [])]
-    assert [told_aggregates(sub) for sub in found.subtopologies] == [frozenset(), {"last"}]
+    assert [per_update_aggregates(sub) for sub in found.subtopologies] == [frozenset(), {"last"}]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipeline_kit import json
 
 from streams_runtime.errors import StreamsException
+from streams_runtime.processors.joins.fk_subscription import subscriptions
 from streams_runtime.state.subscriptions import (
     Instruction,
     Response,
@@ -22,7 +23,6 @@ from streams_runtime.state.subscriptions import (
     hash_of,
     prefix_of,
 )
-from streams_runtime.tasks.foreign_left import subscriptions
 
 GONE, ASKED = Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
 HASH = bytes(range(16))

@@ -12,11 +12,11 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, LongType, StringT
 
 from streams_runtime.api import read_application
 from streams_runtime.builder import StreamsBuilder, json
-from streams_runtime.builder.resolve import Beside, check_built, read_with_python
+from streams_runtime.builder.resolve_python import Beside, check_built, read_with_python
 from streams_runtime.errors import ConfigException, InvalidApplicationException
-from streams_runtime.pipeline.user_function import FunctionFailed, RowFunction, SeriesFunction
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.changes import changes
+from streams_runtime.pipeline.spark.user_function import FunctionFailed, RowFunction, SeriesFunction
+from streams_runtime.topology.changes.compare import changes
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_text
 
 TIER = {"python": "user_functions:tier", "returns": "STRING"}

@@ -8,11 +8,11 @@ import pytest
 
 from streams_runtime.api import StreamsApplication, parse_application
 from streams_runtime.errors import InvalidApplicationException
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.changes import changes
+from streams_runtime.topology.changes.compare import changes
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
-from streams_runtime.topology.nodes import JoinNode, TableSourceNode
-from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
+from streams_runtime.topology.nodes.all_nodes import JoinNode, TableSourceNode
+from streams_runtime.topology.partition_counts import copartitioned, internal_topics, partition_counts, tasks
 from streams_runtime.topology.plan import Topology
 
 FLIGHTS = {

@@ -11,10 +11,10 @@ from pipeline_kit import source, topology_of
 
 from streams_runtime.errors import MissingSourceTopicException
 from streams_runtime.global_thread import GlobalStreamThread
-from streams_runtime.restore.listener import NullListener
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.restore.restore_listener import NullListener
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import GlobalThreadState
-from streams_runtime.tasks.processor import Counters
 
 BASE = source(schema="a BIGINT") | {"name": "base", "topic": "base", "key": {"format": "long"}}
 BESIDE = {"name": "beside", "from": "in", "join": {"table": "base", "key": "a", "select": {"b": "base.a"}}}

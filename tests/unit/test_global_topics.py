@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
-from streams_runtime.kafka.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicDescription, TopicPartition
-from streams_runtime.restore.beginning import Log
-from streams_runtime.restore.global_beginning import GlobalBeginning, global_beginning
+from streams_runtime.restore.global_restore_start import GlobalBeginning, global_beginning
 from streams_runtime.restore.global_topics import GlobalTopics
-from streams_runtime.restore.progress import ProgressListener
+from streams_runtime.restore.restore_progress import ProgressListener
+from streams_runtime.restore.restore_start import Log
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.store import Updates
 

@@ -10,7 +10,7 @@ import pytest
 
 ALLOCATING = """
 import ctypes, sys, tempfile, threading
-from streams_runtime.heaps import share_heaps
+from streams_runtime.malloc_settings import share_heaps
 
 if sys.argv[1:]:
     share_heaps()
@@ -41,7 +41,7 @@ with tempfile.TemporaryFile() as file:
 FREEING = """
 import ctypes, sys
 from pathlib import Path
-from streams_runtime.heaps import keep_what_is_freed
+from streams_runtime.malloc_settings import keep_what_is_freed
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from state_kit import memory_folder
 
-from streams_runtime.cli.local.folders import InstanceFolder
-from streams_runtime.cli.local.peers import RunPeers
+from streams_runtime.cli.local.run_folders import InstanceFolder
+from streams_runtime.cli.local.run_peers import RunPeers
 from streams_runtime.inspection import ClientInspection
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.kubernetes.pod_peers import PodPeers
-from streams_runtime.query.local import LocalSegments, LocalView
+from streams_runtime.query.stores.local_partitions import LocalSegments, LocalView
 from streams_runtime.settings import Peers
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.tasks.standby import StandbyTask

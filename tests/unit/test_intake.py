@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.foreign import partition_of
-from streams_runtime.kafka.group_consumer import Fetched
-from streams_runtime.kafka.invalid_offset import InvalidOffsetException
-from streams_runtime.kafka.record_table import RAW_SCHEMA, record_table
+from streams_runtime.kafka.client.librdkafka_errors import partition_of
+from streams_runtime.kafka.consumer.group_consumer import Fetched
+from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA, record_table
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.source import BatchInput, OffsetRange
-from streams_runtime.tasks.alignment import Inputs
-from streams_runtime.tasks.batch_size import FIRST_RECORDS
-from streams_runtime.tasks.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
+from streams_runtime.processing.alignment import Inputs
+from streams_runtime.processing.batch_size import FIRST_RECORDS
+from streams_runtime.processing.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 BACKLOGS = st.dictionaries(

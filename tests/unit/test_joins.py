@@ -10,14 +10,13 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.pipeline.joins import MATCH
-from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.stage import Keyed, ToJoin
-from streams_runtime.state.shown import as_stored
+from streams_runtime.batch.columns import MATCH, OUT_VALUE
+from streams_runtime.batch.record_order import order_among, ordinals_among
+from streams_runtime.batch.stage import StageInput, StoreBatch
+from streams_runtime.processors.joins.stream_table_join import matched
+from streams_runtime.state.shown_values import as_stored
 from streams_runtime.state.store import stamp
-from streams_runtime.tasks.joins import matched
-from streams_runtime.tasks.places import places_among, turns_among
-from streams_runtime.topology.nodes import Format, JoinNode, TableSourceNode
+from streams_runtime.topology.nodes.all_nodes import Format, JoinNode, TableSourceNode
 
 Row = tuple[int, str | None, int]
 """Partition, key and time."""
@@ -53,17 +52,19 @@ def chunked(values: Sequence[object], kind: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(values[:middle], kind), pa.array(values[middle:], kind)])
 
 
-def changes_of(rows: Sequence[Row], values: Sequence[bytes | None]) -> Keyed:
+def changes_of(rows: Sequence[Row], values: Sequence[bytes | None]) -> StoreBatch:
     columns = {OUT_VALUE: chunked(values, pa.binary()), **placed("users", rows)}
     partitions, keys, times = zip(*rows, strict=True) if rows else ((), (), ())
     kinds = (pa.int32(), pa.string(), pa.int64())
-    return Keyed(TABLE, *(map(chunked, (partitions, keys, times), kinds)), pa.table(columns))
+    return StoreBatch(TABLE, *(map(chunked, (partitions, keys, times), kinds)), pa.table(columns))
 
 
-def by_a_loop(rows: Sequence[Row], changes: Keyed, stores: dict[int, Store], records: pa.Table) -> list[bytes | None]:
+def by_a_loop(
+    rows: Sequence[Row], changes: StoreBatch, stores: dict[int, Store], records: pa.Table
+) -> list[bytes | None]:
     held = {(at, key.decode()): value[8:] for at, store in stores.items() for key, value in store.held.items()}
     at, keys, values = changes.partitions.to_pylist(), changes.keys.to_pylist(), changes.columns[OUT_VALUE].to_pylist()
-    turns, mine = places_among((at, changes.columns), (records["_partition"].to_pylist(), records))
+    turns, mine = ordinals_among((at, changes.columns), (records["_partition"].to_pylist(), records))
     events = [(turn, 0, row) for row, turn in enumerate(turns)] + [(turn, 1, row) for row, turn in enumerate(mine)]
     found: list[bytes | None] = [None] * len(rows)
     for _, of_stream, row in sorted(events):
@@ -88,10 +89,10 @@ def test_each_record_meets_what_the_table_holds_when_its_turn_comes(
     partitions, keys = [at for at, *_ in rows], [key for _, key, _ in rows]
     columns = {"_partition": chunked(partitions, pa.int32()), "_key": chunked(keys, pa.string())}
     records = pa.table({**columns, **placed("orders", rows)})
-    join = ToJoin(JoinNode("joined", "orders", "users", left, (), "p"), records)
+    join = StageInput(JoinNode("joined", "orders", "users", left, (), "p"), records)
     changes = changes_of(changed, values)
     expected = by_a_loop(rows, changes, stores, records)
-    found = matched(join, changes, stores, as_stored).rows  # type: ignore[arg-type]
+    found = matched(join, changes, stores, as_stored)  # type: ignore[arg-type]
     kept = [row for row, value in enumerate(expected) if left or value is not None]
     assert found[MATCH].to_pylist() == [expected[row] for row in kept]
     assert found.drop_columns([MATCH]).to_pylist() == records.take(pa.array(kept, pa.int64())).to_pylist()
@@ -101,6 +102,6 @@ def test_each_record_meets_what_the_table_holds_when_its_turn_comes(
 @given(st.lists(st.tuples(st.sampled_from("ab"), ROWS), min_size=1, max_size=3))
 def test_numbers_of_turns_sort_as_places_do(given: list[tuple[str, list[Row]]]) -> None:
     several = [([at for at, *_ in rows], pa.table(placed(topic, rows))) for topic, rows in given]
-    places = [place for each in places_among(*several) for place in each]
-    turns = [turn for each in turns_among(*several) for turn in each.tolist()]
+    places = [place for each in ordinals_among(*several) for place in each]
+    turns = [turn for each in order_among(*several) for turn in each.tolist()]
     assert sorted(range(len(places)), key=places.__getitem__) == sorted(range(len(turns)), key=turns.__getitem__)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.jvm import setup
+from streams_runtime.jvm import machine_setup
 
 MISSING = EnvironmentException("no Java; install openjdk-17-jre-headless")
 
@@ -28,8 +28,8 @@ class Apt:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch):
     def make(*, root: bool = True, apt: str | None = "/usr/bin/apt-get") -> None:
-        monkeypatch.setattr(setup.os, "geteuid", lambda: 0 if root else 1000)
-        monkeypatch.setattr(setup.shutil, "which", lambda _: apt)
+        monkeypatch.setattr(machine_setup.os, "geteuid", lambda: 0 if root else 1000)
+        monkeypatch.setattr(machine_setup.shutil, "which", lambda _: apt)
 
     return make
 
@@ -39,7 +39,7 @@ def test_where_it_may_not_install_it_says_what_to_install(machine, kind):
     machine(**kind)
     apt = Apt("openjdk-17-jre-headless")
     with pytest.raises(EnvironmentException, match="install openjdk-17-jre-headless"):
-        setup.install_java(MISSING, apt)
+        machine_setup.install_java(MISSING, apt)
     assert apt.commands == []
 
 
@@ -47,7 +47,7 @@ def test_where_it_may_not_install_it_says_what_to_install(machine, kind):
 def test_as_root_the_java_that_the_distribution_has_is_installed(machine, capsys, package):
     machine()
     apt = Apt(package)
-    setup.install_java(MISSING, apt)
+    machine_setup.install_java(MISSING, apt)
     assert apt.commands[0] == ["apt-get", "update"]
     assert apt.commands[-1][-1] == package
     assert package in capsys.readouterr().out
@@ -56,7 +56,7 @@ def test_as_root_the_java_that_the_distribution_has_is_installed(machine, capsys
 def test_what_apt_said_is_in_the_error_when_nothing_could_be_installed(machine):
     machine()
     with pytest.raises(EnvironmentException, match="Unable to locate it"):
-        setup.install_java(MISSING, Apt())
+        machine_setup.install_java(MISSING, Apt())
 
 
 def test_set_up_without_java_ends_with_the_words_and_an_exit_code(machine, monkeypatch, capsys):
@@ -65,6 +65,6 @@ def test_set_up_without_java_ends_with_the_words_and_an_exit_code(machine, monke
     def no_java():
         raise MISSING
 
-    monkeypatch.setattr(setup, "find_java", no_java)
-    assert setup.main() == 1
+    monkeypatch.setattr(machine_setup, "find_java", no_java)
+    assert machine_setup.main() == 1
     assert capsys.readouterr().err.strip() == str(MISSING)

@@ -8,8 +8,9 @@ import pytest
 
 from streams_operator import names
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.kubernetes import conditions as runtime_names
-from streams_runtime.kubernetes.conditions import (
+from streams_runtime.kubernetes import pod_conditions as runtime_names
+from streams_runtime.kubernetes.client_view import RecordsLeft
+from streams_runtime.kubernetes.pod_conditions import (
     MESSAGE_LENGTH,
     ClientView,
     Condition,
@@ -18,7 +19,6 @@ from streams_runtime.kubernetes.conditions import (
     bounded,
     conditions,
 )
-from streams_runtime.kubernetes.view import RecordsLeft
 from streams_runtime.states import ClientState
 
 BOOM = Failure("DeserializationException", "record orders-0@7 can't be read")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from streams_runtime.kubernetes.conditions import ClientView, Condition, conditions
 from streams_runtime.kubernetes.pace import (
     BETWEEN,
     BETWEEN_COUNTS,
@@ -13,6 +12,7 @@ from streams_runtime.kubernetes.pace import (
     Reported,
     due_at,
 )
+from streams_runtime.kubernetes.pod_conditions import ClientView, Condition, conditions
 from streams_runtime.states import ClientState
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streams_runtime.tasks.late_log import LEFT_OUT, NOT_KEPT, LateLog
+from streams_runtime.processing.late_log import LateLog
+from streams_runtime.processors.aggregates.aggregate import LEFT_OUT
+from streams_runtime.processors.joins.stream_stream_join import NOT_KEPT
 
 
 def test_a_step_warns_at_once_and_then_twice_a_minute_with_all_that_came_too_late(

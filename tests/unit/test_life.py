@@ -17,7 +17,7 @@ from streams_runtime.errors import (
     ShutdownRequestedException,
     TimeoutException,
 )
-from streams_runtime.lifecycle.budget import RestartBudget, RestartPolicy
+from streams_runtime.lifecycle.retry_budget import RestartBudget, RestartPolicy
 from streams_runtime.lifecycle.uncaught import REPLACEMENTS, UncaughtExceptionResponse, declared, judge
 from streams_runtime.states import ClientState, GlobalThreadState, ThreadState
 
@@ -227,7 +227,7 @@ def test_a_thread_that_says_that_it_runs_when_the_client_has_just_ended_moves_no
     def all_running(_crew: object) -> bool:
         return life.fail(RuntimeError("meanwhile")) and life.wait_for_end(20)
 
-    monkeypatch.setattr(type(life._crew), "all_running", property(all_running))
+    monkeypatch.setattr(type(life._pool), "all_running", property(all_running))
     stage.made[0].run()
     assert stage.state is ClientState.ERROR
     stage.hears(ClientState.PENDING_ERROR, ClientState.ERROR)

@@ -18,7 +18,7 @@ from streams_runtime.errors import (
     MissingInternalTopicException,
     ShutdownRequestedException,
 )
-from streams_runtime.lifecycle.budget import RestartPolicy
+from streams_runtime.lifecycle.retry_budget import RestartPolicy
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionResponse
 from streams_runtime.states import CLIENT, ClientState, Move, ThreadState
 

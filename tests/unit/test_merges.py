@@ -8,14 +8,13 @@ import pyarrow as pa
 import pytest
 from pipeline_kit import source, topology_of
 
-from streams_runtime.pipeline.decode import FROM_OFFSET, FROM_TOPIC, TURN
-from streams_runtime.pipeline.merges import ToMerge
-from streams_runtime.pipeline.stream_nodes import ELEMENT
-from streams_runtime.tasks.gathered import gathered, merged_in_turn, together
-from streams_runtime.topology.nodes import MergeNode
+from streams_runtime.batch.columns import ELEMENT, FROM_OFFSET, FROM_TOPIC, ORDER_TIME
+from streams_runtime.batch.stage import StageInput
+from streams_runtime.processors.merge_inputs import in_record_order, merged_inputs, together
+from streams_runtime.topology.fork_paths import fork_path_between, forks, keeps_order
+from streams_runtime.topology.nodes.all_nodes import MergeNode
 from streams_runtime.topology.plan import SubTopology
-from streams_runtime.topology.stage_order import gathering, stage_order, stages_of
-from streams_runtime.topology.ways import forks, keeps_places, way_between
+from streams_runtime.topology.stage_order import merges_stages, stage_order, stages_of
 
 ONCE = {"name": "once", "from": "in", "dedupe": {"within": "1m"}}
 SOME = {"name": "some", "from": "in", "where": "v > 1"}
@@ -34,7 +33,7 @@ def sub_of(*steps: dict[str, Any]) -> SubTopology:
 
 def test_a_merge_of_what_comes_in_several_stages_begins_one_behind_all_of_them() -> None:
     sub = sub_of(ONCE, merge("m", "in", "once"), {**ONCE, "name": "again", "from": "m"}, merge("n", "again", "other"))
-    assert gathering(sub) == {"m", "n"}
+    assert merges_stages(sub) == {"m", "n"}
     assert stage_order(sub) == ("once", "m", "again", "n")
     found = stages_of(sub)
     assert [found[name] for name in ("in", "once", "m", "again", "n")] == [None, "once", "m", "again", "n"]
@@ -42,9 +41,9 @@ def test_a_merge_of_what_comes_in_several_stages_begins_one_behind_all_of_them()
 
 def test_a_merge_of_what_comes_in_one_stage_goes_on_in_it() -> None:
     sub = sub_of(ONCE, SOME, {**SOME, "name": "rest", "from": "once"}, merge("m", "once", "rest"))
-    assert not gathering(sub)
+    assert not merges_stages(sub)
     assert stages_of(sub)["m"] == "once"
-    assert not keeps_places(sub)
+    assert not keeps_order(sub)
 
 
 def test_a_merge_of_a_tables_changes_waits_for_the_table() -> None:
@@ -56,9 +55,9 @@ def test_a_merge_of_a_tables_changes_waits_for_the_table() -> None:
 def test_ways_that_meet_again_are_numbered_where_they_part() -> None:
     sub = sub_of(SOME, ONCE, {**SOME, "name": "far", "from": "once"}, merge("m", "far", "in", "some", "other"))
     assert forks(sub) == {("in", "some"): 0, ("in", "once"): 1, ("in", "m"): 2}
-    assert way_between(sub, "in", "far") == (1,)
-    assert way_between(sub, "other", "m") == ()
-    assert way_between(sub, "other", "far") is None
+    assert fork_path_between(sub, "in", "far") == (1,)
+    assert fork_path_between(sub, "other", "m") == ()
+    assert fork_path_between(sub, "other", "far") is None
 
 
 def met(left: str, right: str) -> dict[str, Any]:
@@ -84,7 +83,7 @@ def test_places_are_kept_where_a_record_may_come_to_the_right_side_of_a_join_fir
     left: str, right: str, kept: bool
 ) -> None:
     steps = [SOME, {**SOME, "name": "more"}, {**SOME, "name": "far", "from": "some"}, {**SOME, "name": "last"}]
-    assert keeps_places(sub_of(*steps, merge("all", "some", "last"), met(left, right))) is kept
+    assert keeps_order(sub_of(*steps, merge("all", "some", "last"), met(left, right))) is kept
 
 
 def rows(**columns: Any) -> pa.Table:
@@ -95,19 +94,19 @@ def rows(**columns: Any) -> pa.Table:
 
 
 def test_rows_go_on_by_the_turns_of_their_records_and_of_one_record_by_its_ways() -> None:
-    first = rows(v=["d", "c"], _offset=[2, 1], **{TURN: [7, 5], ELEMENT: [[1], [1]]})
-    second = rows(v=["b", "a"], _offset=[1, 0], **{TURN: [5, 1], ELEMENT: [[0, 3], []]})
-    other = rows(v=["x"], _topic=["other"], **{TURN: [6], ELEMENT: [[]]})
-    found = merged_in_turn(ToMerge(MergeNode("m", ("a", "b", "c"), ""), together(together(first, second), other)))
-    assert found.rows["v"].to_pylist() == ["a", "b", "c", "x", "d"]
+    first = rows(v=["d", "c"], _offset=[2, 1], **{ORDER_TIME: [7, 5], ELEMENT: [[1], [1]]})
+    second = rows(v=["b", "a"], _offset=[1, 0], **{ORDER_TIME: [5, 1], ELEMENT: [[0, 3], []]})
+    other = rows(v=["x"], _topic=["other"], **{ORDER_TIME: [6], ELEMENT: [[]]})
+    found = in_record_order(together(together(first, second), other))
+    assert found["v"].to_pylist() == ["a", "b", "c", "x", "d"]
 
 
 def test_what_lies_nowhere_takes_the_turn_of_the_record_that_it_came_of() -> None:
     results = rows(v=["b", "d"], _topic=[None, None], **{FROM_TOPIC: ["in", "in"], FROM_OFFSET: [3, 8]})
     records = rows(v=["a", "c"], _offset=[1, 5])
-    found = merged_in_turn(ToMerge(MergeNode("m", ("a", "b"), ""), together(records, results)))
-    assert found.rows["v"].to_pylist() == ["a", "b", "c", "d"]
-    assert found.rows["_topic"].to_pylist() == ["in", None, "in", None]
+    found = in_record_order(together(records, results))
+    assert found["v"].to_pylist() == ["a", "b", "c", "d"]
+    assert found["_topic"].to_pylist() == ["in", None, "in", None]
 
 
 @pytest.mark.parametrize("nothing", [0, 1])
@@ -116,6 +115,6 @@ def test_stages_that_know_different_things_of_nulls_go_together(nothing: int) ->
     unsure = pa.list_(pa.struct([("key", pa.string())]))
     stages = [rows(h=pa.array([[{"key": "k"}]], sure)), rows(h=pa.array([None], unsure))]
     node = MergeNode("m", ("a", "b"), "")
-    waiting = {"m": ToMerge(node, stages[nothing])}
-    found = gathered(waiting, ToMerge(node, stages[1 - nothing]))
+    waiting = {"m": StageInput(node, stages[nothing])}
+    found = merged_inputs(waiting, StageInput(node, stages[1 - nothing]))
     assert len(found.rows) == 2

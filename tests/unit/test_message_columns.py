@@ -14,11 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_kit import contents, key_value_store, memory_folder
 
-from streams_runtime.kafka import columns
-from streams_runtime.kafka.columns import Latest, bytes_at, latest_of, merged, messages_at, timestamps_of, where
-from streams_runtime.kafka.librdkafka import Message
-from streams_runtime.restore.worker import _stored
-from streams_runtime.state.rocksdb import write_sst
+from streams_runtime.kafka.client.librdkafka import Message
+from streams_runtime.kafka.consumer import message_columns
+from streams_runtime.kafka.consumer.message_columns import (
+    Latest,
+    bytes_at,
+    latest_of,
+    merged,
+    messages_at,
+    timestamps_of,
+    where,
+)
+from streams_runtime.restore.bulk.bulk_worker import _stored
+from streams_runtime.state.database.rocksdb_adapter import write_sst
 from streams_runtime.state.store import stamp
 
 Record = tuple[bytes | None, bytes | None]
@@ -34,7 +42,7 @@ def address(content: bytes | None, kept: list[object]) -> int | None:
 
 
 @contextmanager
-def laid_out(records: Sequence[Record], monkeypatch: pytest.MonkeyPatch) -> Iterator[columns.Messages]:
+def laid_out(records: Sequence[Record], monkeypatch: pytest.MonkeyPatch) -> Iterator[message_columns.Messages]:
     """The records in memory, each where there was room; a message's time is its offset."""
     kept: list[object] = []
     messages = [
@@ -44,7 +52,7 @@ def laid_out(records: Sequence[Record], monkeypatch: pytest.MonkeyPatch) -> Iter
     addresses = np.array([ctypes.addressof(each) for each in messages], np.int64)
     with monkeypatch.context() as patched:
         offsets = {at: offset for offset, at in enumerate(addresses.tolist())}
-        patched.setattr(columns, "message_timestamp", lambda at, _: offsets[at])
+        patched.setattr(message_columns, "message_timestamp", lambda at, _: offsets[at])
         yield messages_at(addresses)
     del kept
 
@@ -152,7 +160,7 @@ def test_times_are_read_where_they_lie_if_it_is_known_where(
         asked.append(at)
         return told[at]
 
-    monkeypatch.setattr(columns, "message_timestamp", answer)
+    monkeypatch.setattr(message_columns, "message_timestamp", answer)
     assert timestamps_of(addresses).tolist() == times
     assert len(asked) == calls
 
@@ -162,5 +170,5 @@ def test_a_place_that_fits_some_messages_only_is_none(monkeypatch: pytest.Monkey
     for number, each in enumerate(whole):
         each.behind[:] = [5] * 8 if number < 60 else [6] * 8
     addresses = np.array([ctypes.addressof(each) for each in whole], np.int64)
-    monkeypatch.setattr(columns, "message_timestamp", lambda _at, _: 5)
+    monkeypatch.setattr(message_columns, "message_timestamp", lambda _at, _: 5)
     assert timestamps_of(addresses).tolist() == [5] * 100

@@ -12,7 +12,7 @@ from streams_operator.plan import plan
 from streams_operator.plan.objects.identity import Identity
 from streams_operator.plan.objects.network import network_policy
 from streams_runtime.api import read_application
-from streams_runtime.api.network_spec import NetworkPolicySpec
+from streams_runtime.api.spec.network_spec import NetworkPolicySpec
 
 PEER = {"podSelector": {"matchLabels": {"app": "web"}}}
 ON = {"networkPolicy": {"enabled": True}}

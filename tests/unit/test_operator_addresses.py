@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams_operator.addresses import seen_from
+from streams_operator.brokers.broker_addresses import servers_from
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from streams_operator.addresses import seen_from
     ],
 )
 def test_a_name_without_a_dot_is_a_service_of_the_applications_namespace(servers: str, expected: str) -> None:
-    assert seen_from("shop", servers) == expected
+    assert servers_from("shop", servers) == expected

@@ -14,7 +14,7 @@ import pytest
 from operator_cases import CRASH, ERROR, PENDING, condition, digest_of, observed, remembered, status_of
 from operator_world import START, ready_topics, running
 
-from streams_operator.model import Awaited, Observed, PodSeen, TopicsSeen
+from streams_operator.model import AwaitedImage, Observed, PodState, TopicsState
 from streams_runtime.errors import Mistake
 
 PAGE = Path(__file__).parents[2] / "operator" / "CONDITIONS.md"
@@ -25,21 +25,21 @@ RESTORING: dict[str, Any] = {"state": "REBALANCING", "ready": False, "restored":
 STUCK: dict[str, Any] = {"deleting": True, "ready": False, "gone_by": START - 3600, "node": "n7"}
 BACK = {"rollback": "automatic"}
 MANUAL = {"internalTopics": {"setup": "manual"}}
-ABSENT = TopicsSeen(START, False, missing=("t",), tasks=4)
-LOST = TopicsSeen(START, False, ("a",), ("t",), 4)
-AWAY = TopicsSeen(START, False, failure=("BrokerNotAvailable", "no broker answers at kafka:9092"))
+ABSENT = TopicsState(START, False, missing=("t",), tasks=4)
+LOST = TopicsState(START, False, ("a",), ("t",), 4)
+AWAY = TopicsState(START, False, failure=("BrokerNotAvailable", "no broker answers at kafka:9092"))
 LATE = 3600.0
 
 
-def two(**second: Any) -> list[PodSeen]:
+def two(**second: Any) -> list[PodState]:
     return [running(0, NOW), running(1, NOW, **second)]
 
 
-def by_hand() -> list[PodSeen]:
+def by_hand() -> list[PodState]:
     return [running(ordinal, digest_of(MANUAL)) for ordinal in range(2)]
 
 
-def after(pods: Sequence[PodSeen], seconds: float = LATE, **more: Any) -> Observed:
+def after(pods: Sequence[PodState], seconds: float = LATE, **more: Any) -> Observed:
     """The same pods, so long after the operator has first seen them so."""
     spec = more.pop("spec", None)
     topics = more.pop("topics", None) or ready_topics()
@@ -55,10 +55,10 @@ def rolled_back() -> Observed:
 
 def waiting(stopped: bool) -> Observed:
     """With the image that was the default before."""
-    return observed(pods=two(), status=remembered(*two()), awaited=Awaited("runtime:2", 10, stopped))
+    return observed(pods=two(), status=remembered(*two()), awaited=AwaitedImage("runtime:2", 10, stopped))
 
 
-def invalid(pods: Sequence[PodSeen]) -> Observed:
+def invalid(pods: Sequence[PodState]) -> Observed:
     found = observed(pods=pods, status=remembered(*pods))
     mistake = Mistake("spec.topology.steps[0].where", "unknown column 'x'", "name one of: user, amount")
     return Observed(found.resource, None, (mistake,), found.now, tuple(pods), defaults=found.defaults)

@@ -9,9 +9,9 @@ import pytest
 from operator_cases import condition, digest_of, made, observed, remembered, removed, status_of, told
 from operator_world import START, TOPICS, running
 
-from streams_operator.model import KafkaWork, Observed, TopicsSeen
+from streams_operator.model import KafkaWork, Observed, TopicsState
 from streams_operator.plan import plan
-from streams_operator.plan.times import text_of
+from streams_operator.plan.status.times import text_of
 from streams_runtime.errors import Mistake
 
 NOW = digest_of()
@@ -42,7 +42,7 @@ def test_nothing_is_made_any_more() -> None:
 
 def test_all_go_at_once_when_only_their_grace_period_is_left() -> None:
     early = plan(deleted(pods=PODS, after=44))
-    assert early.again_in == pytest.approx(1.0)
+    assert early.requeue_after == pytest.approx(1.0)
     assert removed(early) == ["orders-1"]
     assert removed(plan(deleted(pods=PODS, after=45))) == ["orders-0", "orders-1"]
 
@@ -67,7 +67,7 @@ def test_the_template_says_how_long_pods_have_to_close() -> None:
 def test_the_deadline_leaves_pods_their_grace_period() -> None:
     todo = plan(graceful(600, 0))
     assert removed(todo) == ["orders-0", "orders-1"]
-    assert todo.again_in == pytest.approx(600)
+    assert todo.requeue_after == pytest.approx(600)
     assert plan(graceful(600, 599)).finalizer
     assert not plan(graceful(600, 600)).finalizer
 
@@ -103,7 +103,7 @@ def test_topics_are_deleted_after_the_last_pod_when_the_policy_says_so() -> None
 
 
 def test_a_dead_broker_is_asked_every_ten_seconds_and_not_beyond_the_deadline() -> None:
-    dead = TopicsSeen(START + 50, False, existing=TOPICS, failure=("BrokerNotAvailable", "no broker answers"))
+    dead = TopicsState(START + 50, False, existing=TOPICS, failure=("BrokerNotAvailable", "no broker answers"))
     assert plan(deleted(DELETE, topics=dead, after=59)).kafka is None
     assert plan(deleted(DELETE, topics=dead, after=60)).kafka == KafkaWork("delete")
     late = plan(deleted(DELETE, topics=dead, after=120))

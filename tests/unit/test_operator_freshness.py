@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams_operator.freshness import FRESH, SILENT, Freshness
+from streams_operator.reconcile.freshness import FRESH, SILENT, Freshness
 
 
 class Clock:

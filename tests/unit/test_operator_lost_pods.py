@@ -10,7 +10,7 @@ from operator_world import NAME, START, World, running
 
 from streams_operator.model import Removal
 from streams_operator.plan import plan
-from streams_operator.plan.standing import STUCK_AFTER
+from streams_operator.plan.pods.standing import STUCK_AFTER
 
 NOW = digest_of()
 OLD = "0123456789"
@@ -47,8 +47,8 @@ def test_an_answer_that_is_waited_for_changes_nothing_in_status() -> None:
     status = remembered(*pods)
     todo = plan(observed(pods=[pods[0], running(1, NOW, doubted=True)], status=status))
     assert todo.status is None
-    assert todo.again_in is not None
-    assert todo.again_in <= 5.0, "it is looked at again soon"
+    assert todo.requeue_after is not None
+    assert todo.requeue_after <= 5.0, "it is looked at again soon"
 
 
 def test_a_pod_that_is_closing_is_no_trouble_until_it_should_have_gone() -> None:
@@ -56,7 +56,7 @@ def test_a_pod_that_is_closing_is_no_trouble_until_it_should_have_gone() -> None
     status = remembered(*pods, now=LATER - 1)
     assert condition(status, "Degraded")["status"] == "False"
     todo = plan(observed(pods=pods, status=status, now=LATER - 1))
-    assert todo.again_in == pytest.approx(1.0)
+    assert todo.requeue_after == pytest.approx(1.0)
 
 
 def test_a_pod_that_stays_though_it_was_deleted_is_reported_with_its_node_and_the_way_out() -> None:
@@ -95,7 +95,7 @@ def test_a_pod_is_deleted_by_force_only_when_asked_for_only_after_its_time_and_o
     assert removed(plan(observed(pods=pods, now=FORCED + 100_000))) == []
     early = plan(observed(FORCE, pods, now=FORCED - 1))
     assert removed(early) == []
-    assert early.again_in == pytest.approx(1.0)
+    assert early.requeue_after == pytest.approx(1.0)
     due = plan(observed(FORCE, pods, now=FORCED))
     assert due.remove == (Removal("Pod", "orders-1", "uid-1", force=True),)
     assert made(due) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import inspect
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from streams_operator.plan.objects.config_map import config_map
 from streams_operator.plan.objects.document import digest, document
 from streams_operator.plan.objects.identity import Identity
 from streams_runtime.api import parse_application
-from streams_runtime.api.template_spec import ResourcesSpec
+from streams_runtime.api.spec.template_spec import ResourcesSpec
 
 
 def objects(spec: dict[str, Any] | None = None, defaults: Defaults = DEFAULTS) -> dict[str, dict[str, Any]]:
@@ -204,7 +205,7 @@ def test_a_pod_as_it_is_made() -> None:
     assert spec["readinessGates"] == [{"conditionType": "streamsoperator.io/Running"}]
     assert (spec["terminationGracePeriodSeconds"], spec["enableServiceLinks"]) == (75, False)
     assert spec["serviceAccountName"] == "orders-streams"
-    assert (box["name"], box["command"]) == ("streams", ["python", "-m", "streams_runtime.cli.pod"])
+    assert (box["name"], box["command"]) == ("streams", ["python", "-m", "streams_runtime.cli.process.pod"])
     assert box["terminationMessagePath"] == "/dev/termination-log"
     assert {each["name"]: each.get("value") for each in box["env"]} == {
         "POD_NAME": None,
@@ -313,19 +314,22 @@ def test_a_claim_grows_and_never_shrinks_and_keeps_its_class(size: str, then: st
 
 
 def test_names_and_folders_are_those_of_the_runtime() -> None:
-    from streams_runtime.kubernetes import conditions, mounted, query_guard
+    from streams_runtime.cli.process.pod import pod
+    from streams_runtime.kubernetes import mounted, pod_conditions, query_guard
 
-    assert (mounted.CONFIG_FILE, str(mounted.CONFIG_MOUNT)) == (names.CONFIG_FILE, names.CONFIG_MOUNT)
-    assert (str(mounted.SECRET_MOUNT), str(mounted.STATE_MOUNT)) == (names.SECRET_MOUNT, names.STATE_MOUNT)
-    assert str(mounted.CODE_MOUNT) == names.CODE_MOUNT
-    assert str(mounted.REGISTRY_MOUNT) == names.REGISTRY_MOUNT
-    folder = query_guard.QUERIES_MOUNT
+    default = {name: each.default for name, each in inspect.signature(pod).parameters.items()}
+    assert (mounted.CONFIG_FILE, str(default["application"])) == (names.CONFIG_FILE, names.CONFIG_MOUNT)
+    assert (str(default["secret"]), str(default["state_dir"])) == (names.SECRET_MOUNT, names.STATE_MOUNT)
+    assert str(default["code"]) == names.CODE_MOUNT
+    assert str(default["schema_registry"]) == names.REGISTRY_MOUNT
+    assert str(default["told_file"]) == f"{names.SHUTDOWN_MOUNT}/{names.SHUTDOWN_FILE}"
+    folder = default["queries"]
     assert str(folder / query_guard.ACCESS_FOLDER) == names.QUERY_ACCESS_MOUNT
     assert (str(folder / query_guard.TLS_FOLDER), query_guard.TOKEN_FILE) == (
         names.QUERY_TLS_MOUNT,
         names.QUERY_TOKEN_FILE,
     )
-    assert names.CONDITION_RUNNING == conditions.CONDITION_RUNNING
+    assert names.CONDITION_RUNNING == pod_conditions.CONDITION_RUNNING
     assert DEFAULTS.grace_seconds == 75
 
 
@@ -362,13 +366,13 @@ def test_the_secrets_of_queries_are_mounted_as_folders_that_are_renewed() -> Non
 
 
 def test_probes_speak_what_the_pod_answers_by_and_the_operator_sees_it() -> None:
-    from streams_operator.pods import pod_seen
+    from streams_operator.kube.pod_state import pod_state
 
     with_tls = {"queries": {"tls": {"secretRef": {"name": "orders-tls"}}}}
     for spec, scheme in (({}, None), (with_tls, "HTTPS")):
         probes = [container(spec)[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
         assert [probe.get("scheme") for probe in probes] == [scheme] * 3
-        seen = pod_seen({**pod(spec), "status": {}, "metadata": {**pod(spec)["metadata"], "uid": "u"}}, NAME)
+        seen = pod_state({**pod(spec), "status": {}, "metadata": {**pod(spec)["metadata"], "uid": "u"}}, NAME)
         assert seen.tls is (scheme is not None)
 
 

@@ -22,9 +22,9 @@ from operator_cases import (
 )
 from operator_world import START, running
 
-from streams_operator.model import PodSeen, Removal
+from streams_operator.model import PodState, Removal
 from streams_operator.plan import plan
-from streams_operator.plan.backoff import delay
+from streams_operator.plan.pods.backoff import delay
 
 NOW = digest_of()
 OLD = "0123456789"
@@ -49,7 +49,7 @@ def test_a_crashed_pod_stays_until_its_back_off_is_over_and_then_goes_by_its_uid
     pods = [running(0, NOW), running(1, NOW, **CRASH)]
     first = plan(observed(pods=pods))
     assert removed(first) == []
-    assert first.again_in == pytest.approx(9.0)
+    assert first.requeue_after == pytest.approx(9.0)
     assert "PodCrashed" in told(first)
     later = plan(observed(pods=pods, status=first.status, now=START + 9))
     assert later.remove == (Removal("Pod", "orders-1", "uid-1"),)
@@ -108,7 +108,7 @@ def test_a_pod_that_ended_in_order_unasked_is_made_again_at_most_every_ten_secon
     pods = [running(0, NOW), running(1, NOW, **DONE, created_at=START - 4)]
     first = plan(observed(pods=pods))
     assert removed(first) == []
-    assert first.again_in == pytest.approx(6.0)
+    assert first.requeue_after == pytest.approx(6.0)
     assert removed(plan(observed(pods=pods, now=START + 6))) == ["orders-1"]
     assert instance(status_of(observed(pods=pods)), 1)["restarts"] == 0
 
@@ -251,11 +251,11 @@ def test_scaling_up_makes_pods_of_the_new_version_while_others_are_replaced() ->
 @pytest.mark.parametrize(
     "foreign",
     [
-        PodSeen("stray", "s", None, "Running", START),
+        PodState("stray", "s", None, "Running", START),
         running(7, NOW, uid="s"),
     ],
 )
-def test_a_pod_that_nobody_here_made_is_reported_and_not_touched(foreign: PodSeen) -> None:
+def test_a_pod_that_nobody_here_made_is_reported_and_not_touched(foreign: PodState) -> None:
     pods = [running(0, NOW), running(1, NOW), foreign]
     todo = plan(observed(pods=pods, status=remembered(*pods[:2])))
     assert removed(todo) == []

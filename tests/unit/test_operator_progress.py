@@ -21,7 +21,7 @@ from operator_cases import (
 )
 from operator_world import START, resource, running
 
-from streams_operator.model import InstanceAccount, PodSeen
+from streams_operator.model import InstanceAccount, PodState
 from streams_operator.plan import plan
 from streams_runtime.api import read_application
 
@@ -30,7 +30,7 @@ DEADLINE = 600.0
 RESTORING: dict[str, Any] = {"state": "REBALANCING", "ready": False, "restored": False}
 
 
-def pods(**changes: Any) -> list[PodSeen]:
+def pods(**changes: Any) -> list[PodState]:
     return [running(0, NOW), running(1, NOW, **changes)]
 
 
@@ -65,7 +65,7 @@ def test_a_pod_that_does_not_arrive_in_time_degrades_the_application_with_the_ca
     assert condition(early, "Degraded")["status"] == "False"
     assert condition(early, "Progressing")["status"] == "True"
     todo = plan(observed(pods=pods(**held_up), status=early, now=START + DEADLINE - 1))
-    assert todo.again_in == pytest.approx(1.0)
+    assert todo.requeue_after == pytest.approx(1.0)
     late = later(DEADLINE, early, **held_up)
     degraded, progressing = condition(late, "Degraded"), condition(late, "Progressing")
     assert (degraded["status"], degraded["reason"]) == ("True", "ProgressDeadlineExceeded")

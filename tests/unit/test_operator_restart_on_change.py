@@ -11,12 +11,12 @@ import pytest
 from operator_world import NAME, World, application_of, resource
 
 from streams_operator import names
-from streams_operator.api import Api, NotThere, Refused, TryLater
-from streams_operator.inputs import Inputs, digest
-from streams_operator.kinds import Kind
+from streams_operator.kube.api import Api, NotThere, Refused, TryLater
+from streams_operator.kube.kinds import Kind
+from streams_operator.kube.pod_state import pod_state
+from streams_operator.model import Key
 from streams_operator.plan import followed
-from streams_operator.pods import pod_seen
-from streams_operator.wake import Key
+from streams_operator.reconcile.inputs import Inputs, digest
 
 KEY = Key("shop", NAME)
 KAFKA, CODE = "Secret/kafka-login", "ConfigMap/code"
@@ -157,11 +157,11 @@ def content(uid: str = "u", **data: str) -> dict[str, Any]:
 
 
 def look(api: Api, times: int = 1) -> Sequence[Mapping[str, str]]:
-    application = application_of(resource({**MOUNTS, "template": {}, "restartOnChange": ["secrets", "code"]}))
+    refs = followed(application_of(resource({**MOUNTS, "template": {}, "restartOnChange": ["secrets", "code"]})))
 
     async def looks() -> list[Mapping[str, str]]:
         inputs = Inputs(api)
-        return [await inputs.of(KEY, application) for _ in range(times)]
+        return [await inputs.of(KEY, refs) for _ in range(times)]
 
     return asyncio.run(looks())
 
@@ -192,11 +192,11 @@ def test_rounds_that_follow_each_other_ask_once() -> None:
 
 def test_applications_of_a_namespace_share_a_look() -> None:
     api = Served({CODE: content()})
-    application = application_of(resource({**MOUNTS, "template": {}, "restartOnChange": ["code"]}))
+    refs = followed(application_of(resource({**MOUNTS, "template": {}, "restartOnChange": ["code"]})))
 
     async def looks() -> list[Mapping[str, str]]:
         inputs = Inputs(api)
-        return [await inputs.of(Key("shop", name), application) for name in ("a", "b")]
+        return [await inputs.of(Key("shop", name), refs) for name in ("a", "b")]
 
     first, second = asyncio.run(looks())
     assert first == second == {CODE: digest(content())}
@@ -210,8 +210,8 @@ def test_a_server_that_is_away_is_no_answer() -> None:
 
 def test_an_application_that_follows_nothing_asks_for_nothing() -> None:
     api = Served({})
-    plain = application_of(resource(MOUNTS))
-    assert asyncio.run(Inputs(api).of(KEY, plain)) == asyncio.run(Inputs(api).of(KEY, None)) == {}
+    assert followed(application_of(resource(MOUNTS))) == ()
+    assert asyncio.run(Inputs(api).of(KEY, ())) == {}
     assert api.asked == []
 
 
@@ -219,7 +219,7 @@ def test_an_application_that_follows_nothing_asks_for_nothing() -> None:
 def test_any_annotation_is_read(text: str | None) -> None:
     annotations = {} if text is None else {names.ANNOTATION_INPUTS: text}
     pod = {"metadata": {"name": "orders-0", "uid": "u", "annotations": annotations}}
-    found = pod_seen(pod, NAME).inputs
+    found = pod_state(pod, NAME).inputs
     expected = {"": {}, "{": {}, "[]": {}, "7": {}, '{"a": 1}': {"a": "1"}}.get(text or "", {"Secret/a": "1"})
     assert found == expected
     assert orjson.dumps(found)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from operator_world import NAME, World, resource
 
 from streams_operator import names
+from streams_runtime.errors import Mistake
 
 BAD = "runtime:2"
 
@@ -90,6 +91,22 @@ def test_a_greater_nonce_tries_the_version_again(world: World) -> None:
     assert versions(world) == {world.status["stable"]} != stable
     assert "rolledBack" not in world.status
     assert world.condition("Degraded") == ("False", "AsExpected")
+
+
+def test_a_resource_that_is_invalid_for_a_while_tries_no_version_again(world: World) -> None:
+    stable = versions(world)
+    change(world, image=BAD)
+    record, told, uids = world.status["rolledBack"], len(world.events), {pod.uid for pod in world.pods.values()}
+    world.mistakes = (Mistake("spec.replicas", "found", "give"),)
+    world.settle()
+    assert world.condition("Ready") == ("False", "InvalidSpec")
+    assert world.status["rolledBack"] == record
+    world.mistakes = ()
+    world.settle()
+    assert versions(world) == stable
+    assert {pod.uid for pod in world.pods.values()} == uids, "no pod of the version that was given up came meanwhile"
+    assert world.status["rolledBack"] == record
+    assert "RolledBack" not in reasons(world, told), "the event is written once"
 
 
 def test_another_version_is_rolled_out_at_once(world: World) -> None:

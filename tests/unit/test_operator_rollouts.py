@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_world import IMAGE, World, application_of, resource, running
 
-from streams_operator.model import Awaited, Defaults, PodSeen
+from streams_operator.kube.pod_state import pod_state
+from streams_operator.model import AwaitedImage, Defaults, Key, PodState
 from streams_operator.plan.objects.identity import Identity
-from streams_operator.plan.objects.pod import pod
-from streams_operator.pods import pod_seen
-from streams_operator.rollouts import Rollouts, image_of, is_degraded
-from streams_operator.wake import Key
+from streams_operator.plan.objects.pod_manifest import pod
+from streams_operator.reconcile.rollouts import Rollouts, image_of, is_degraded
 
 NEW = "runtime:2"
 
@@ -108,7 +107,7 @@ def test_others_wait_with_the_image_they_have_and_say_so() -> None:
 
 
 def test_it_stops_at_the_first_that_degrades_and_goes_on_when_that_is_mended(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "streams_operator.rollouts")
+    caplog.set_level(logging.INFO, "streams_operator.reconcile.rollouts")
     fleet = Fleet(3, 1, progressDeadline="10s")
     fleet[0].defaults = Defaults(NEW)
     fleet[0].halt("Pending")
@@ -172,7 +171,7 @@ def test_an_invalid_one_takes_no_turn() -> None:
     assert fleet[1].condition("Progressing") == ("True", "RollingOut")
 
 
-def pods(*images: str) -> Sequence[PodSeen]:
+def pods(*images: str) -> Sequence[PodState]:
     return [replace(running(number, "digest"), image=image) for number, image in enumerate(images)]
 
 
@@ -183,7 +182,7 @@ def test_nobody_has_a_turn_before_all_have_been_looked_at() -> None:
     one, two, three = (Key("shop", name) for name in "abc")
     document = resource()
     application = application_of(document)
-    waits = (IMAGE, Awaited(NEW, 1, False))
+    waits = (IMAGE, AwaitedImage(NEW, 1, False))
     assert rollouts.image(one, document, application, pods(IMAGE, IMAGE)) == waits
     assert rollouts.image(two, document, application, pods(IMAGE)) == waits
     assert woken == []
@@ -261,7 +260,7 @@ def test_the_image_that_a_pod_was_to_have_counts_and_not_what_admission_made_of_
     made = pod(Identity.of(resource()), application_of(resource()), 0, "digest", Defaults(IMAGE))
     made["metadata"]["uid"] = "u"
     made["spec"]["containers"][0]["image"] = f"mirror.example/{IMAGE}"
-    assert pod_seen(made, "orders").image == IMAGE
+    assert pod_state(made, "orders").image == IMAGE
 
 
 def test_without_a_limit_nobody_waits() -> None:

@@ -9,16 +9,16 @@ import pytest
 from operator_cases import READY, condition, digest_of, instance, made, observed, remembered, status_of, told
 from operator_world import START, ready_topics, running
 
-from streams_operator.model import InstanceAccount, Plan, PodSeen, TopicsSeen
+from streams_operator.model import InstanceAccount, Plan, PodState, TopicsState
 from streams_operator.plan import plan
-from streams_operator.plan.status import shown_lag
-from streams_operator.plan.times import seconds_of, text_not_before, text_of
+from streams_operator.plan.status.application_status import shown_lag
+from streams_operator.plan.status.times import seconds_of, text_not_before, text_of
 
 NOW = digest_of()
 PODS = [running(0, NOW), running(1, NOW)]
 
 
-def in_state(ordinal: int, state: str | None) -> PodSeen:
+def in_state(ordinal: int, state: str | None) -> PodState:
     return running(ordinal, NOW, state=state, ready=state == "RUNNING")
 
 
@@ -108,7 +108,7 @@ def test_a_status_that_is_as_it_should_be_is_left_alone() -> None:
     assert todo.status is None
     assert todo.events == ()
     assert todo.kafka is None
-    assert todo.again_in == 60.0
+    assert todo.requeue_after == 60.0
 
 
 def test_a_pod_that_can_t_start_says_why() -> None:
@@ -128,7 +128,7 @@ def test_every_change_of_state_is_an_event_once() -> None:
 
 def test_topics_that_are_there_from_the_beginning_are_no_event() -> None:
     assert [each.reason for each in plan(observed()).events] == ["PodsCreated"]
-    missing = TopicsSeen(START, False, failure=("MissingSourceTopics", "orders is missing"))
+    missing = TopicsState(START, False, failure=("MissingSourceTopics", "orders is missing"))
     before = status_of(observed(topics=missing))
     assert "InternalTopicsReady" in told(plan(observed(status=before)))
 
@@ -143,7 +143,7 @@ def test_a_new_application_has_no_status_until_the_brokers_have_answered() -> No
     assert (todo.status, todo.events) == (None, ())
     assert todo.kafka is not None
     assert made(todo, "Service") == ["orders"]
-    assert todo.again_in == 55.0
+    assert todo.requeue_after == 55.0
     assert new_one(5.0, topics=READY).status is not None
 
 

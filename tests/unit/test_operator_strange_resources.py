@@ -8,11 +8,11 @@ import pytest
 from operator_cases import DEFAULTS, remembered
 from operator_world import START, resource, running
 
+from streams_operator.kube.pod_state import pod_state
 from streams_operator.model import Observed
 from streams_operator.names import ANNOTATION_NONCE, CONDITION_RESTORED, ordinal
-from streams_operator.plan.case import Case
-from streams_operator.plan.instances import instances
-from streams_operator.pods import pod_seen
+from streams_operator.plan.pods.instances import instances
+from streams_operator.plan.reconcile_context import ReconcileContext
 from streams_operator.webhook import verdict
 from streams_runtime.errors import Mistake
 
@@ -36,14 +36,14 @@ def test_the_instances_of_an_invalid_resource_are_those_on_record_however_many_i
     status = remembered(running(0, "old"), running(1, "old"))
     given = {**resource({"replicas": 10**15}), "status": status}
     seen = Observed(given, None, (Mistake("spec.replicas", "found", "give"),), START)
-    assert [each.ordinal for each in instances(Case.of(seen))] == [0, 1]
+    assert [each.ordinal for each in instances(ReconcileContext.of(seen))] == [0, 1]
 
 
 @pytest.mark.parametrize("words", ["9" * 5_000 + " records left", "x" + "9" * 5_000 + " records left"])
 def test_a_pod_says_no_number_that_an_answer_can_not_hold(words: str) -> None:
     condition = {"type": CONDITION_RESTORED, "status": "False", "message": words}
     metadata = {"name": "orders-0", "uid": "u", "annotations": {ANNOTATION_NONCE: "9" * 5_000}}
-    seen = pod_seen({"metadata": metadata, "status": {"conditions": [condition]}}, "orders")
+    seen = pod_state({"metadata": metadata, "status": {"conditions": [condition]}}, "orders")
     assert (seen.records_left, seen.nonce) == (0, 0)
 
 

@@ -9,12 +9,12 @@ import pytest
 from operator_cases import READY, condition, digest_of, made, observed, remembered, removed, status_of, told
 from operator_world import START, TOPICS, running
 
-from streams_operator.model import InitResult, KafkaWork, TopicsSeen
+from streams_operator.model import InitResult, KafkaWork, TopicsState
 from streams_operator.plan import plan
 
-NONE = TopicsSeen(START, False, missing=TOPICS, tasks=4)
-SOME = TopicsSeen(START, False, existing=TOPICS[:1], missing=TOPICS[1:], tasks=4)
-UNREACHABLE = TopicsSeen(START, False, failure=("BrokerNotAvailable", "no broker answers"))
+NONE = TopicsState(START, False, missing=TOPICS, tasks=4)
+SOME = TopicsState(START, False, existing=TOPICS[:1], missing=TOPICS[1:], tasks=4)
+UNREACHABLE = TopicsState(START, False, failure=("BrokerNotAvailable", "no broker answers"))
 DONE = {"internalTopics": {"init": {"nonce": 1, "result": "Created", "message": ""}}}
 
 
@@ -23,13 +23,13 @@ def manual(nonce: int | None = None) -> dict[str, Any]:
     return {"internalTopics": {"setup": "manual", **init}}
 
 
-def failed(reason: str) -> TopicsSeen:
-    return TopicsSeen(START, False, existing=TOPICS, failure=(reason, f"why {reason}"))
+def failed(reason: str) -> TopicsState:
+    return TopicsState(START, False, existing=TOPICS, failure=(reason, f"why {reason}"))
 
 
 @pytest.mark.parametrize("seen", [None, NONE, SOME, UNREACHABLE, failed("MissingSourceTopics")])
 @pytest.mark.parametrize("spec", [{}, manual()])
-def test_no_pod_is_made_before_its_topics_are_ready(seen: TopicsSeen | None, spec: dict[str, Any]) -> None:
+def test_no_pod_is_made_before_its_topics_are_ready(seen: TopicsState | None, spec: dict[str, Any]) -> None:
     todo = plan(observed(spec, topics=seen))
     assert made(todo) == []
     assert todo.status is not None
@@ -39,7 +39,7 @@ def test_no_pod_is_made_before_its_topics_are_ready(seen: TopicsSeen | None, spe
 
 
 @pytest.mark.parametrize("seen", [None, NONE, UNREACHABLE, failed("MissingSourceTopics")])
-def test_no_pod_is_replaced_before_the_topics_of_its_new_version_are_ready(seen: TopicsSeen | None) -> None:
+def test_no_pod_is_replaced_before_the_topics_of_its_new_version_are_ready(seen: TopicsState | None) -> None:
     pods = [running(0, "old"), running(1, "old", phase="Failed", exit_code=70)]
     todo = plan(observed(pods=pods, topics=seen))
     assert made(todo) == removed(todo) == []
@@ -67,7 +67,7 @@ def test_manual_set_up_only_looks() -> None:
     ],
 )
 def test_the_condition_says_what_keeps_the_topics_from_being_ready(
-    seen: TopicsSeen | None, status: str, reason: str
+    seen: TopicsState | None, status: str, reason: str
 ) -> None:
     found = status_of(observed(manual(), topics=seen))
     told = condition(found, "InternalTopicsReady")
@@ -85,7 +85,7 @@ def test_missing_topics_are_named_with_the_nonce_that_asks_for_them() -> None:
 def test_a_failed_look_is_repeated_after_ten_seconds_and_not_before() -> None:
     early = plan(observed(topics=UNREACHABLE, now=START + 4))
     assert early.kafka is None
-    assert early.again_in == pytest.approx(6.0)
+    assert early.requeue_after == pytest.approx(6.0)
     assert plan(observed(topics=UNREACHABLE, now=START + 10)).kafka == KafkaWork("setup")
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from operator_world import NAME, TOPICS, World, resource
 
-from streams_operator.model import PodSeen
+from streams_operator.model import PodState
 
 OPERATIONS = (
     "scale",
@@ -72,8 +72,8 @@ def with_store(name: str) -> dict[str, Any]:
     return topology
 
 
-def foreign() -> PodSeen:
-    return PodSeen(name="other", uid="foreign", ordinal=None, phase="Running", created_at=0.0)
+def foreign() -> PodState:
+    return PodState(name="other", uid="foreign", ordinal=None, phase="Running", created_at=0.0)
 
 
 def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) -> World:
@@ -199,7 +199,7 @@ def test_a_pod_that_was_told_and_has_not_read_it_yet_is_replaced_by_a_new_nonce(
     world.settle()
     world.ask(f"{NAME}-0")
     world.reconcile()
-    assert world.pods[f"{NAME}-1"].told
+    assert world.pods[f"{NAME}-1"].shutdown_signaled
     world.change(restartNonce=1)
     world.settle()
     assert {pod.state for pod in world.pods.values()} == {"RUNNING"}

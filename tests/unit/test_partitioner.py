@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.kafka.partitioner import murmur2, partition_for
+from streams_runtime.kafka.producer.partitioner import murmur2, partition_for
 
 # From Kafka's own UtilsTest.
 KNOWN = {

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from streams_runtime.pipeline.peeks import Line, Seen
-from streams_runtime.pipeline.peeks import seen as read_of
-from streams_runtime.tasks.peeks import PeekLog, added_up, rows_of
-from streams_runtime.topology.stream_nodes import PeekNode
+from streams_runtime.batch.peeks import Line, Seen
+from streams_runtime.pipeline.steps.peek_observations import seen as read_of
+from streams_runtime.processing.peek_log import PeekLog, added_up, rows_of
+from streams_runtime.topology.nodes.stream_nodes import PeekNode
 
 NODE = PeekNode("seen", "in", "text", "info", 3, "cents", "a", "spec.topology.steps[0]")
 DEBUG = PeekNode("quiet", "in", "text", "debug", 3, None, None, "spec.topology.steps[1]")

@@ -6,9 +6,16 @@ import threading
 
 import pytest
 
-from streams_runtime.query.liveness import READY_SECONDS, TURN_SECONDS, WORK_SECONDS, Pulse, account, stuck_threads
+from streams_runtime.processing.stop_signal import StopSign
+from streams_runtime.query.server.liveness import (
+    READY_SECONDS,
+    TURN_SECONDS,
+    WORK_SECONDS,
+    Pulse,
+    health_document,
+    stuck_threads,
+)
 from streams_runtime.states import ThreadState
-from streams_runtime.tasks.stop_sign import StopSign
 
 NOW = 10_000.0
 
@@ -48,7 +55,7 @@ def test_a_thread_that_has_not_started_or_has_ended_is_never_stuck(state: Thread
 
 def test_the_account_names_the_thread_and_since_when() -> None:
     stuck = stuck_threads([pulse(400)], NOW)
-    assert account(stuck, now=1_700_000_400) == {
+    assert health_document(stuck, now=1_700_000_400) == {
         "status": "stuck",
         "threads": [
             {
@@ -60,7 +67,7 @@ def test_the_account_names_the_thread_and_since_when() -> None:
             }
         ],
     }
-    assert account((), now=0) == {"status": "ok"}
+    assert health_document((), now=0) == {"status": "ok"}
 
 
 def test_looking_at_the_stop_sign_is_a_sign_of_life() -> None:

@@ -10,7 +10,7 @@ import pytest
 from streams_runtime.cli.produce import _send
 from streams_runtime.cli.record_files import Record, RecordFile
 from streams_runtime.errors import ProducerException, StreamsException
-from streams_runtime.kafka.producer import BatchProducer
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 
 
 class FakeProducer:

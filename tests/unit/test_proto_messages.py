@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from proto_kit import HEAD, ORDER, proto
 from pyspark.sql.types import ArrayType, DataType, DateType, DecimalType, LongType, StringType, StructType
 
-from streams_runtime.api.proto_resolution import mismatches
-from streams_runtime.api.proto_schema import messages_by_name, parse_proto
+from streams_runtime.api.schemas.proto_resolution import mismatches
+from streams_runtime.api.schemas.proto_schema import messages_by_name, parse_proto
 from streams_runtime.errors import InvalidApplicationException
-from streams_runtime.pipeline.proto_fill import UnfitValue, filled
-from streams_runtime.pipeline.proto_messages import UnreadableBody
-from streams_runtime.pipeline.proto_read import ProtoFormat, as_written, message_type
-from streams_runtime.pipeline.proto_wire import framed, unframed
-from streams_runtime.pipeline.proto_write import proto_writer
-from streams_runtime.pipeline.proto_writers import ProtoWriters
-from streams_runtime.testing.schemas import LocalSchemas
-from streams_runtime.topology.nodes import Format
+from streams_runtime.pipeline.formats.protobuf.proto_fill import UnfitValue, filled
+from streams_runtime.pipeline.formats.protobuf.proto_messages import UnreadableBody
+from streams_runtime.pipeline.formats.protobuf.proto_read import ProtoFormat, as_written, message_type
+from streams_runtime.pipeline.formats.protobuf.proto_wire import framed, unframed
+from streams_runtime.pipeline.formats.protobuf.proto_write import proto_writer
+from streams_runtime.pipeline.formats.protobuf.proto_writer_schemas import proto_writer_schemas
+from streams_runtime.testing.memory_registry import LocalSchemas
+from streams_runtime.topology.nodes.all_nodes import Format
 
 INSIDE = f"{HEAD} message Order {{ Line a = 1; }} message Line {{ %s; }}"
 
@@ -211,7 +211,7 @@ def test_texts_that_are_no_utf_8_are_damaged(syntax: str, body: bytes) -> None:
 
 def test_a_schema_is_taken_as_text_and_as_a_descriptor_and_asked_for_until_it_is_there() -> None:
     schemas = LocalSchemas()
-    known = ProtoFormat("protobuf", ORDER, None, ProtoWriters(schemas))
+    known = ProtoFormat("protobuf", ORDER, None, proto_writer_schemas(schemas))
     data = [framed(number, (0,)) + filled(known.message_type, {"user": "ann"}) for number in (1, 2)]
     assert not known.learn(pa.array([*data, None, b"{}"]))
     schemas.id_of("a", ORDER, "PROTOBUF")
@@ -227,7 +227,7 @@ def test_a_message_inside_of_itself_is_shown_as_it_was_written() -> None:
     text = proto("Order inside = 1", "int32 depth = 2")
     number = schemas.id_of("a", text, "PROTOBUF")
     body = b"\x0a\x02\x10\x02\x10\x01"
-    assert as_written(framed(number, (0,)) + body, ProtoWriters(schemas)) == {
+    assert as_written(framed(number, (0,)) + body, proto_writer_schemas(schemas)) == {
         "inside": {"inside": None, "depth": 2},
         "depth": 1,
     }
@@ -237,7 +237,7 @@ def test_a_written_descriptor_that_imports_another_file_is_named_as_unusable() -
     schemas = LocalSchemas()
     file = FileDescriptorProto(name="a.proto", dependency=["shop/other.proto"])
     number = schemas.id_of("a", base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
-    assert "it imports what is not Protobuf's own" in str(ProtoWriters(schemas).problem(number))
+    assert "it imports what is not Protobuf's own" in str(proto_writer_schemas(schemas).problem(number))
 
 
 @pytest.mark.parametrize("kind", [DateType(), DecimalType(20, 0), ArrayType(ArrayType(LongType()))])

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.api.columns import shown_type
-from streams_runtime.api.proto_schema import parse_proto
-from streams_runtime.pipeline.proto_wire import framed, unframed
+from streams_runtime.api.flow.known_columns import shown_type
+from streams_runtime.api.schemas.proto_schema import parse_proto
+from streams_runtime.pipeline.formats.protobuf.proto_wire import framed, unframed
 
 HEAD = 'syntax = "proto3"; package shop;'
 ORDER = f"""{HEAD}

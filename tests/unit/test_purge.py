@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.foreign import translated
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.admin.pending_requests import Deletion
+from streams_runtime.kafka.client.librdkafka_errors import translated
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.kafka.under_way import Deletion
-from streams_runtime.tasks.purge import Purge
+from streams_runtime.processing.purge import Purge
 
 BETWEEN = TopicPartition("between", 0)
 NO_RIGHT = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))

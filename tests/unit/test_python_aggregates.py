@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from streams_runtime.api import parse_application, sql_of
-from streams_runtime.api.aggregates import AggregateCall, aggregate_problems, parse_aggregate
-from streams_runtime.api.columns import Column, Columns, type_named
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.changes import changes
+from streams_runtime.api import Reading, read_application
+from streams_runtime.api.flow.known_columns import Column, Columns, type_named
+from streams_runtime.api.sql.aggregate_calls import AggregateCall, aggregate_problems, parse_aggregate
+from streams_runtime.topology.changes.compare import changes
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import does
+from streams_runtime.topology.plan import Topology
 
 COLUMNS = Columns(
     (Column("amount", type_named("DOUBLE")), Column("at", type_named("STRUCT<day: INT>")), Column("_timestamp"))
@@ -58,11 +57,11 @@ def test_what_is_wrong_with_a_call_is_told_with_what_would_do(text: str, found: 
     assert remedy in problem.remedy
 
 
-def application(call: str, **step: Any) -> Any:
+def read(call: str) -> Reading:
     source = {"name": "in", "topic": "in", "key": {"format": "string"}}
     source |= {"value": {"format": "json", "schema": "amount DOUBLE, at STRUCT<day: INT>"}}
-    made = {"name": "s", "from": "in", "aggregate": {"sum": call}, "store": "s"} | step
-    return parse_application(
+    made = {"name": "s", "from": "in", "aggregate": {"sum": call}, "store": "s"}
+    return read_application(
         {
             "apiVersion": "streamsoperator.io/v1alpha1",
             "kind": "StreamsApplication",
@@ -72,10 +71,15 @@ def application(call: str, **step: Any) -> Any:
     )
 
 
+def topology_of(reading: Reading) -> Topology:
+    assert reading.application is not None
+    return build_topology(reading.application)
+
+
 def test_spark_is_asked_about_the_columns_and_the_topology_shows_the_call() -> None:
-    asked = application(CALL)
-    assert [each.text for each in sql_of(asked) if each.kind == "aggregate"] == [parse_aggregate(CALL).argument]
-    assert f"sum = {CALL}" in does(build_topology(asked).node("s"))
+    asked = read(CALL)
+    assert [each.text for each in asked.sql if each.kind == "aggregate"] == [parse_aggregate(CALL).argument]
+    assert f"sum = {CALL}" in does(topology_of(asked).node("s"))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +92,7 @@ def test_spark_is_asked_about_the_columns_and_the_topology_shows_the_call() -> N
     ],
 )
 def test_another_class_or_other_columns_do_not_fit_the_store(call: str, compatible: bool) -> None:
-    old, new = (build_topology(application(each)) for each in (CALL, call))
+    old, new = (topology_of(read(each)) for each in (CALL, call))
     assert [each.where for each in changes(old, new).items] == (
         [] if compatible else ["spec.topology.steps[0].aggregate.sum"]
     )

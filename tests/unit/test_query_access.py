@@ -15,16 +15,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 from query_fakes import client_with
 
-from streams_runtime.api.queries_spec import QueriesSpec
+from streams_runtime.api.spec.queries_spec import QueriesSpec
 from streams_runtime.errors import ConfigException, StreamsException
-from streams_runtime.kubernetes.api import ApiAccess
+from streams_runtime.kubernetes.pod_status_api import ApiAccess
 from streams_runtime.kubernetes.query_guard import pod_guard
 from streams_runtime.kubernetes.token_review import TokenReviewer, review_of
-from streams_runtime.query.access import OPEN, Gate, QueryGuard, TokenGate, check_guard
-from streams_runtime.query.app import create_app
-from streams_runtime.query.problems import AccessNotCheckedException, QueryNotAuthenticatedException
-from streams_runtime.query.reviews import BELIEVED_SECONDS, Review, ReviewGate, admitted
-from streams_runtime.query.tls import TlsFiles
+from streams_runtime.query.server.access import OPEN, Gate, QueryGuard, TokenGate, check_guard
+from streams_runtime.query.server.http_app import create_app
+from streams_runtime.query.server.tls import TlsFiles
+from streams_runtime.query.server.token_access import REVIEW_CACHE_SECONDS, Review, ReviewGate, admitted
+from streams_runtime.query.wire.problems import AccessNotCheckedException, QueryNotAuthenticatedException
 
 OPEN_PATHS = ("/healthz", "/readyz", "/state/figures", "/openapi.json", "/docs")
 GUARDED = (
@@ -191,7 +191,7 @@ def test_a_review_is_believed_for_a_short_while_and_so_is_a_refusal() -> None:
         ask(gate, authorization="Bearer own")
         ask(gate, authorization="Bearer fake")
     assert cluster.asked == ["own", "fake"]
-    cluster.now += BELIEVED_SECONDS
+    cluster.now += REVIEW_CACHE_SECONDS
     del cluster.known["own"]
     assert told(ask(gate, authorization="Bearer own")) == NOT_AUTHENTICATED
 
@@ -203,7 +203,7 @@ def test_an_api_server_that_is_away_lets_nobody_in_but_those_it_has_just_reviewe
     cluster.away = True
     assert ask(gate, authorization="Bearer own").status == 200
     assert told(ask(gate, authorization="Bearer late")) == NOT_CHECKED
-    cluster.now += BELIEVED_SECONDS
+    cluster.now += REVIEW_CACHE_SECONDS
     assert told(ask(gate, authorization="Bearer own")) == NOT_CHECKED
     cluster.away = False
     assert ask(gate, authorization="Bearer late").status == 200, "that it was away is not remembered"
@@ -221,7 +221,7 @@ def test_requests_with_the_same_token_at_once_are_one_review() -> None:
 
 
 def test_invented_tokens_can_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams_runtime.query.reviews._KEPT", 3)
+    monkeypatch.setattr("streams_runtime.query.server.token_access._CACHED", 3)
     cluster = Cluster(own=account("shop:reports"))
     gate = cluster.gate("reports")
     ask(gate, authorization="Bearer own")
@@ -281,7 +281,7 @@ def test_a_token_that_counted_is_reviewed_again_ahead_of_invented_ones_even_of_t
     cluster = Hanging(own=account("shop:reports"))
     gate = cluster.gate("reports")
     asyncio.run(gate.admit("Bearer own", "10.0.0.1"))
-    cluster.now += BELIEVED_SECONDS
+    cluster.now += REVIEW_CACHE_SECONDS
     assert flooded(cluster, gate, ("own", "10.0.0.1"))[0] is None
     assert cluster.asked.count("own") == 2
 

@@ -20,7 +20,12 @@ from streams_runtime.errors import (
     StreamsRebalancingException,
     UnknownStateStoreException,
 )
-from streams_runtime.query.handles import KeyValue, ReadOnlyKeyValueStore, StoreQueryParameters, open_store
+from streams_runtime.query.stores.key_value_handle import (
+    KeyValue,
+    ReadOnlyKeyValueStore,
+    StoreQueryParameters,
+    open_store,
+)
 from streams_runtime.states import ClientState
 
 STARTED = [state for state in ClientState if state is not ClientState.CREATED]

@@ -13,15 +13,15 @@ from query_fakes import KEYS, FakeClient, FakeView, client_with
 from structlog.testing import capture_logs
 
 from streams_runtime.errors import BrokerNotAvailableException, UnknownStateStoreException
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query import records
-from streams_runtime.query.app import create_app
-from streams_runtime.query.liveness import Stuck
-from streams_runtime.query.metrics import create_registry
-from streams_runtime.query.problems import KINDS, InvalidQueryException, exception_of, problem_of
-from streams_runtime.query.times import parse_time
-from streams_runtime.query.views import Owner
-from streams_runtime.query.windowed import last_ms
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.server.http_app import create_app
+from streams_runtime.query.server.instance_metrics import create_registry
+from streams_runtime.query.server.liveness import Stuck
+from streams_runtime.query.stores.views import Owner
+from streams_runtime.query.wire import record_lines as records
+from streams_runtime.query.wire.moments import parse_time
+from streams_runtime.query.wire.problems import KINDS, InvalidQueryException, exception_of, problem_of
+from streams_runtime.query.wire.windowed_keys import last_ms
 from streams_runtime.states import ClientState, ThreadState
 
 AWKWARD = (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from query_fakes import FakeView
 
 from streams_runtime.errors import StateStoreMigratedException
-from streams_runtime.query.merged import MergedEntries
-from streams_runtime.query.views import ViewClosed
+from streams_runtime.query.stores.merged_entries import MergedEntries
+from streams_runtime.query.stores.views import ViewClosed
 
 
 def merged(views: list[FakeView], asked: list[bool]) -> MergedEntries:

@@ -9,11 +9,11 @@ from streams_runtime.errors import (
     StreamsException,
     StreamsRebalancingException,
 )
-from streams_runtime.kafka.partitioner import partition_for
-from streams_runtime.query.problems import KINDS, InstanceNotReachableException
-from streams_runtime.query.routing import Directory, Failure, Next, directory_of, next_step, pause
+from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.client.routing import Directory, Failure, Next, directory_of, next_step, pause
+from streams_runtime.query.wire.problems import KINDS, InstanceNotReachableException
 from streams_runtime.state.serdes import key_serde
-from streams_runtime.topology.nodes import Format
+from streams_runtime.topology.nodes.all_nodes import Format
 
 STEPS = {
     "StreamsNotStartedException": Next.RETRY,

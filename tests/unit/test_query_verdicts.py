@@ -17,7 +17,7 @@ from streams_runtime.errors import (
     StreamsRebalancingException,
     UnknownStateStoreException,
 )
-from streams_runtime.query.verdicts import Found, Situation, check, settled, verdict
+from streams_runtime.query.stores.verdicts import Found, Situation, check, settled, verdict
 from streams_runtime.states import ClientState
 
 NOT_STARTED = StreamsNotStartedException

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from streams_runtime.api import parse_application, sql_of
-from streams_runtime.api.aggregates import AggregateCall, aggregate_problems, parse_aggregate
-from streams_runtime.api.columns import Column, Columns, shown_type, type_named
-from streams_runtime.api.reduce_aggregates import Lambda, merging_problem, parse_reduce
+from streams_runtime.api import parse_application, read_application
+from streams_runtime.api.flow.known_columns import Column, Columns, shown_type, type_named
+from streams_runtime.api.sql.aggregate_calls import AggregateCall, aggregate_problems, parse_aggregate
+from streams_runtime.api.sql.reduce_aggregates import Lambda, merging_problem, parse_reduce
 from streams_runtime.errors import InvalidApplicationException
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.changes import changes
+from streams_runtime.topology.changes.compare import changes
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import does
 
 COLUMNS = Columns(
@@ -134,7 +134,9 @@ def test_a_resource_tells_what_is_wrong_at_the_field() -> None:
 
 
 def test_spark_is_asked_about_each_part() -> None:
-    parts = [field.text for field in sql_of(parse_application(application(SUM))) if field.kind == "aggregate"]
+    reading = read_application(application(SUM))
+    assert reading.mistakes == ()
+    parts = [field.text for field in reading.sql if field.kind == "aggregate"]
     assert parts == ["cast(0 as double)", "state + row.amount"]
 
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from streams_runtime.errors import InvalidApplicationException
-from streams_runtime.state import reducing
-from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.state.reducing import ADD, BEGIN, MERGE, STORED
-from streams_runtime.state.turns import Mark
-from streams_runtime.topology.nodes import Aggregate
+from streams_runtime.state.aggregates import reduce_state
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
+from streams_runtime.state.aggregates.merge_order import Mark
+from streams_runtime.state.aggregates.reduce_state import ADD, BEGIN, MERGE, STORED
+from streams_runtime.topology.nodes.all_nodes import Aggregate
 
 RECORD = pa.struct([pa.field("a", pa.int64(), nullable=False)])
 PARAMETER = "'', (state, row) -> concat(state, row.a)"
@@ -125,7 +125,7 @@ def test_states_that_json_does_not_hold_are_refused_at_the_field(kind: pa.DataTy
 def test_of_a_reduce_that_is_told_the_records_of_each_key_are_asked_for_in_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reducing, "CHUNK_SIZE", 2)
+    monkeypatch.setattr(reduce_state, "CHUNK_SIZE", 2)
     state, _ = state_of(PARAMETER)
     asked: list[dict[str, Any]] = []
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from restore_heard import Heard
 from state_kit import contents, key_value_store, memory_folder
 
-from streams_runtime.restore.beginning import Beginning, Log
-from streams_runtime.restore.listener import NullListener
+from streams_runtime.restore.restore_listener import NullListener
+from streams_runtime.restore.restore_start import Beginning, Log
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.state.rocksdb import write_sst
+from streams_runtime.state.database.rocksdb_adapter import write_sst
 from streams_runtime.state.store import KeyValueStore, Updates, stamp
 from streams_runtime.topology.plan import TaskId
 
@@ -42,7 +42,7 @@ def test_the_last_record_of_a_key_wins_null_keys_are_skipped_null_values_delete(
     restorer.apply([Change(7, b"c", None), Change(8, b"a", b"3", time=9)], 12)
     assert contents(store) == {b"a": b"3"}
     assert store.get_stored([b"a"]) == [stamp(9, b"3")]
-    assert (store.offset(), restorer.restored_offset, restorer.checkpoint) == (12, 12, 12)
+    assert (store.offset(), restorer.position, restorer.checkpoint) == (12, 12, 12)
 
 
 def test_a_batch_of_null_keys_moves_the_checkpoint_all_the_same(store: KeyValueStore) -> None:
@@ -94,7 +94,7 @@ def test_reaching_an_end_beyond_the_last_record_moves_the_checkpoint_there(store
     restorer.restore_started(0, 9)
     restorer.apply([Change(0, b"a", b"1")], 1)
     restorer.reached(9)
-    assert (store.offset(), restorer.restored_offset, contents(store)) == (9, 9, {b"a": b"1"})
+    assert (store.offset(), restorer.position, contents(store)) == (9, 9, {b"a": b"1"})
 
 
 CHANGES = st.lists(st.tuples(st.sampled_from([b"a", b"b", None]), st.sampled_from([b"1", b"2", None])), max_size=25)
@@ -130,7 +130,7 @@ def test_a_listener_that_nobody_gave_hears_everything_and_does_nothing(store: Ke
     restorer.apply([Change(0, b"a", b"1")], 1)
     restorer.restore_suspended()
     restorer.restore_done()
-    assert restorer.persistent
+    assert contents(store) == {b"a": b"1"}
 
 
 def prepared(store: KeyValueStore, log: Log) -> Beginning:

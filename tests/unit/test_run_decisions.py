@@ -6,11 +6,11 @@ import signal
 
 import pytest
 
-from streams_runtime.cli.local.catch_up import CatchUp
-from streams_runtime.cli.local.group import GroupProgress
 from streams_runtime.cli.local.outcome import End, end_of, exit_code_of, exit_text
+from streams_runtime.cli.local.progress.catch_up import CatchUp
+from streams_runtime.cli.local.progress.group_lag import GroupProgress
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.lifecycle.budget import RestartBudget, RestartPolicy
+from streams_runtime.lifecycle.retry_budget import RestartBudget, RestartPolicy
 
 POLICY = RestartPolicy(budget=3, refill=60.0, first=1.0, longest=5.0)
 
@@ -44,7 +44,7 @@ def test_uptime_gives_back_no_more_than_the_whole_budget():
 
 
 @pytest.mark.parametrize(
-    ("code", "asked", "started", "end"),
+    ("code", "stop_requested", "started", "end"),
     [
         (0, False, True, End.NOT_RUNNING),
         (0, True, True, End.NOT_RUNNING),
@@ -60,8 +60,8 @@ def test_uptime_gives_back_no_more_than_the_whole_budget():
         (-signal.SIGSEGV, False, True, End.CRASHED),
     ],
 )
-def test_an_exit_code_tells_an_error_from_a_crash(code, asked, started, end):
-    assert end_of(code, asked, started) is end
+def test_an_exit_code_tells_an_error_from_a_crash(code, stop_requested, started, end):
+    assert end_of(code, stop_requested, started) is end
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,12 @@ import pytest
 from pipeline_kit import source, topology_of
 from rich.console import Console
 
-from streams_runtime.cli.local.account import Account
-from streams_runtime.cli.local.document import change, document_of
-from streams_runtime.cli.local.group import GroupProgress
-from streams_runtime.cli.local.news import News
-from streams_runtime.cli.local.output import JsonNarrator, LineNarrator
-from streams_runtime.cli.local.overview import (
+from streams_runtime.cli.local.progress.group_lag import GroupProgress
+from streams_runtime.cli.local.progress.live_table import drawing, duration
+from streams_runtime.cli.local.progress.overview import (
     Failure,
     Overview,
-    Seen,
+    ReplicaSnapshot,
     application_row,
     instance_row,
     on_the_way,
@@ -26,7 +23,10 @@ from streams_runtime.cli.local.overview import (
     topic_rows,
     weakest,
 )
-from streams_runtime.cli.local.table import drawing, duration
+from streams_runtime.cli.local.progress.run_account import RunAccount
+from streams_runtime.cli.local.progress.run_document import change, document_of
+from streams_runtime.cli.local.progress.run_events import RunEvent
+from streams_runtime.cli.local.progress.run_output import JsonReporter, LineReporter
 from streams_runtime.kafka.types import TopicPartition
 
 NOW = 1000.0
@@ -58,7 +58,7 @@ def described(state="RUNNING", tasks=("0_0",), lags=(), stores=(), error=None, l
 
 
 def row(name="app-0", now=NOW, **of):
-    return instance_row(Seen(name, **of), now)
+    return instance_row(ReplicaSnapshot(name, **of), now)
 
 
 def overview(*rows, lag=0, setup="Created"):
@@ -150,13 +150,16 @@ def test_an_instance_that_will_not_come_back_is_not_waited_for():
 def test_the_account_says_at_the_end_how_often_a_record_came_too_late():
     topology = topology_of([source("string")], sinks=[{"from": "in", "topic": "out"}])
     nothing = GroupProgress(frozenset(), {}, {}, {})
-    account = Account("app", topology, nothing, NOW)
-    account.overview([Seen("app-0", described=described())], nothing, NOW)
+    account = RunAccount("app", topology, nothing, NOW)
+    account.overview([ReplicaSnapshot("app-0", described=described())], nothing, NOW)
     assert account.late is None
-    seen = [Seen("app-0", described=described(late=1_200)), Seen("app-1", described=described(late=3))]
+    seen = [
+        ReplicaSnapshot("app-0", described=described(late=1_200)),
+        ReplicaSnapshot("app-1", described=described(late=3)),
+    ]
     account.overview(seen, nothing, NOW)
-    account.overview([Seen("app-0", state="NOT_RUNNING"), seen[1]], nothing, NOW)
-    assert account.late == News(
+    account.overview([ReplicaSnapshot("app-0", state="NOT_RUNNING"), seen[1]], nothing, NOW)
+    assert account.late == RunEvent(
         "late",
         "1,203 times a record came too late (app-0 1,200, app-1 3); the logs name the steps",
         {"late_records": {"app-0": 1_200, "app-1": 3}},
@@ -210,12 +213,12 @@ def test_a_change_is_named_for_what_a_reader_waits_for():
 
 
 def test_json_tells_each_change_once_and_news_after_the_overview_it_came_with(capfdbinary):
-    narrator = JsonNarrator()
+    reporter = JsonReporter()
     first = overview(row(pid=1, described=described()))
-    narrator.show(first)
-    narrator.show(first)
-    narrator.show(overview(row(state="CRASHED")))
-    narrator.say(News("crash", "app-0 crashed", {"instance": "app-0"}))
+    reporter.show(first)
+    reporter.show(first)
+    reporter.show(overview(row(state="CRASHED")))
+    reporter.report(RunEvent("crash", "app-0 crashed", {"instance": "app-0"}))
     events = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert [event["event"] for event in events] == ["state", "state", "crash"]
     assert [event["application"]["state"] for event in events[:2]] == ["RUNNING", "CRASHED"]
@@ -223,11 +226,11 @@ def test_json_tells_each_change_once_and_news_after_the_overview_it_came_with(ca
 
 
 def test_lines_tell_changes_and_send_problems_to_stderr(capsys):
-    narrator = LineNarrator()
-    narrator.show(overview(row(pid=1, described=described())))
-    narrator.show(overview(row(pid=1, described=described())))
-    narrator.say(News("crash", "app-0 crashed", problem=True))
-    narrator.say(News("exit", "", {"code": 0}))
+    reporter = LineReporter()
+    reporter.show(overview(row(pid=1, described=described())))
+    reporter.show(overview(row(pid=1, described=described())))
+    reporter.report(RunEvent("crash", "app-0 crashed", problem=True))
+    reporter.report(RunEvent("exit", "", {"code": 0}))
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "  app-0 RUNNING pid 1",

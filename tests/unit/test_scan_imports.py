@@ -10,25 +10,33 @@ from zipfile import ZipFile
 
 import pytest
 
-from streams_runtime.pipeline import nodes
-from streams_runtime.pipeline.pushdown import partial
-from streams_runtime.pipeline.scan import forget_archives
+from streams_runtime.pipeline.kafka_scan import forget_archives
+from streams_runtime.pipeline.pushdown import partial_columns
+from streams_runtime.pipeline.steps import applied_nodes
 
-READING = {"errors", "kafka", "pipeline.json_read", "pipeline.pushdown", "pipeline.scan", "topology.windows"}
+READING = {
+    "batch",
+    "errors",
+    "kafka",
+    "pipeline.formats.json_read",
+    "pipeline.kafka_scan",
+    "pipeline.pushdown",
+    "topology.nodes.window_kinds",
+}
 
 
 def test_a_worker_loads_what_reading_needs_and_nothing_of_plans_and_stores() -> None:
-    script = "import sys, streams_runtime.pipeline.pushdown.scan\nprint(*sys.modules)"
+    script = "import sys, streams_runtime.pipeline.pushdown.scan_ranges\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("streams_runtime.") for name in done.stdout.split() if "streams_runtime." in name}
-    packages = {"pipeline", "topology"}
+    packages = {"pipeline", "pipeline.formats", "topology", "topology.nodes"}
     others = {name for name in loaded - packages if not any(f"{name}.".startswith(f"{each}.") for each in READING)}
     assert not others
 
 
 def test_the_names_that_a_worker_gives_its_columns_are_those_of_the_plans() -> None:
-    there = (nodes.OUT_KEY, nodes.OUT_TIME, nodes.OUT_WINDOW, nodes.OUT_RECORDS)
-    assert there == (partial.KEY, partial.TIME, partial.WINDOW, partial.RECORDS)
+    there = (applied_nodes.OUT_KEY, applied_nodes.OUT_TIME, applied_nodes.OUT_WINDOW, applied_nodes.OUT_RECORDS)
+    assert there == (partial_columns.KEY, partial_columns.TIME, partial_columns.WINDOW, partial_columns.RECORDS)
 
 
 def test_an_archive_whose_directory_was_forgotten_is_read_again_where_something_is_imported(

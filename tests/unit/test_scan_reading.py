@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from streams_runtime.kafka.record_table import LATEST_TIME, RAW_SCHEMA, microseconds
-from streams_runtime.pipeline.json_read import json_reader
-from streams_runtime.pipeline.pushdown.reading import formats_of
+from streams_runtime.kafka.consumer.record_table import LATEST_TIME, RAW_SCHEMA, microseconds
+from streams_runtime.pipeline.formats.json_read import json_reader
+from streams_runtime.pipeline.pushdown.scanned_records import formats_of
 
 READER = json_reader(pa.schema([("n", pa.int64())]))
 

@@ -14,21 +14,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from state_kit import memory_folder
 
+from streams_runtime.batch.columns import ORDER, OUT_RECORDS
+from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.nodes import OUT_RECORDS
-from streams_runtime.pipeline.stage import Keyed
-from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.state.in_turn import ORDER
+from streams_runtime.processors.aggregates import sliding_windows
+from streams_runtime.processors.aggregates.grouped_parts import put_together
+from streams_runtime.processors.aggregates.sliding_windows import merged_sliding
+from streams_runtime.processors.aggregates.store_updates import Merged
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.window_keys import LATEST, split_window_key
-from streams_runtime.state.windows import WindowStore
-from streams_runtime.tasks import sliding
-from streams_runtime.tasks.parts import put_together
-from streams_runtime.tasks.sliding import merged_sliding
-from streams_runtime.tasks.updates import Merged
-from streams_runtime.topology.nodes import Aggregate, AggregateNode
+from streams_runtime.state.window_store import WindowStore
+from streams_runtime.topology.nodes.all_nodes import Aggregate, AggregateNode
+from streams_runtime.topology.nodes.window_kinds import SlidingWindows
 from streams_runtime.topology.store_specs import Windowing
-from streams_runtime.topology.windows import SlidingWindows
 
 FUNCTIONS = {"total": "sum", "n": "count", "least": "min", "newest": "last"}
 AGGREGATES = tuple(Aggregate(name, function, "x", f"steps[0].aggregate.{name}") for name, function in FUNCTIONS.items())
@@ -77,7 +76,7 @@ class Tasks:
                 found[partition, key.decode(), start] = (seen["total"], seen["n"], seen["least"], seen["newest"])
         return found
 
-    def _keyed(self, rows: Sequence[Row]) -> Keyed:
+    def _keyed(self, rows: Sequence[Row]) -> StoreBatch:
         """What Spark gives for a batch: each record, in no order."""
         numbered = [(*row, self.records + turn) for turn, row in enumerate(rows)][::-1]
         partitions, keys, numbers, times, turns = zip(*numbered, strict=True) if rows else [()] * 5
@@ -88,7 +87,7 @@ class Tasks:
             "newest.at": turns,
             "newest.value": numbers,
         }
-        return Keyed(
+        return StoreBatch(
             self.node,
             pa.chunked_array([pa.array(partitions, pa.int32())]),
             pa.chunked_array([pa.array(keys, pa.string())]),
@@ -157,7 +156,7 @@ def test_late_records_and_expired_windows_do_not_depend_on_where_batches_begin(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, tasks(windows) as one_by_one, tasks(windows) as together:
         in_batches(one_by_one, rows, range(len(rows)))
-        patch.setattr(sliding, "_MOST_PARTS", most)
+        patch.setattr(sliding_windows, "_MOST_PARTS", most)
         in_batches(together, rows, cuts)
         assert together.shown() == one_by_one.shown()
         assert together.late == one_by_one.late

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from streams_runtime.api.models import SparkSpec
-from streams_runtime.api.spark_checks import is_cluster, is_kubernetes, spark_mistakes
+from streams_runtime.api.checks.spark_checks import is_cluster, is_kubernetes, spark_mistakes
+from streams_runtime.api.spec.resource import SparkSpec
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.pipeline.session import spark_settings
-from streams_runtime.pipeline.standalone import Standalone
+from streams_runtime.pipeline.spark.spark_session import spark_settings
+from streams_runtime.pipeline.spark.standalone import Standalone
 
 
 @pytest.mark.parametrize(

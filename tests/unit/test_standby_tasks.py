@@ -14,10 +14,10 @@ from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
 from streams_runtime.kafka.types import GroupMember, TopicPartition
-from streams_runtime.restore.listener import SuspendReason
+from streams_runtime.restore.restore_listener import SuspendReason
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.state.damage import DAMAGED
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.database.damaged_files import DAMAGED
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import TaskState
 from streams_runtime.tasks import standbys as standbys_module
 from streams_runtime.tasks.standbys import StandbyTasks

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from streams_runtime.errors import LockException, ProcessorStateException
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.topology.plan import TaskId
 
 HOLDER = """
 import sys
 from pathlib import Path
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.state_directory import StateDirectory
 StateDirectory(Path(sys.argv[1]), "orders", "orders-1").acquire()
 print("locked", flush=True)
 sys.stdin.read()

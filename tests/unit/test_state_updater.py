@@ -15,10 +15,10 @@ from waiting import eventually
 
 from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.restore import updater as updater_module
-from streams_runtime.restore.meter import Meter
-from streams_runtime.restore.progress import ProgressListener, in_all
-from streams_runtime.restore.updater import StateUpdater
+from streams_runtime.restore import state_updater as updater_module
+from streams_runtime.restore.rate_meter import Meter
+from streams_runtime.restore.restore_progress import ProgressListener, in_all
+from streams_runtime.restore.state_updater import StateUpdater
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 PATIENCE = 10.0

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from joins_model import JoinModel, Pair
 from state_kit import memory_folder
 
-from streams_runtime.api.topology_spec import JoinType
+from streams_runtime.api.steps.topology_spec import JoinType
+from streams_runtime.batch.columns import LEFT, OUT_TIME, OUT_VALUE, RIGHT, SIDE
+from streams_runtime.batch.stage import StageInput
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.nodes import OUT_TIME, OUT_VALUE
-from streams_runtime.pipeline.stream_joins import LEFT, RIGHT, SIDE, StreamsToJoin
+from streams_runtime.processors.joins.stream_stream_join import JoinedStreams, join_streams
+from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.store import KeyValueStore, Updates
-from streams_runtime.state.stores import AnyStore
 from streams_runtime.state.window_keys import split_window_key
-from streams_runtime.state.windows import JoinStore
-from streams_runtime.tasks.stream_joins import JoinedStreams, join_streams
-from streams_runtime.topology.nodes import Format
+from streams_runtime.state.window_store import JoinStore
+from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.stream_join_node import Side, StreamJoinNode
 from streams_runtime.topology.store_specs import Windowing
-from streams_runtime.topology.stream_joins import Side, StreamJoinNode
 
 KINDS: tuple[JoinType, ...] = ("inner", "left", "outer")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -89,14 +89,14 @@ def rows(records: Sequence[tuple[int, Given]], partition: int = 0) -> pa.Table:
 
 def joined(join: StreamJoinNode, table: pa.Table, stores: Mapping[int, Mapping[str, AnyStore]]) -> JoinedStreams:
     """The join of a batch, with the stores as they will be afterwards."""
-    found = join_streams(StreamsToJoin(join, table), stores, key_serde(Format("string")))
+    found = join_streams(StageInput(join, table), stores, key_serde(Format("string")))
     for store, updates in found.updates:
         store.write(updates, 1)
     return found
 
 
 def pairs(found: JoinedStreams) -> list[Pair]:
-    table = found.results.rows
+    table = found.results
     times = (time // 1000 for time in table["_timestamp"].cast(pa.int64()).to_pylist())
     assert table["_offset"].to_pylist() == list(range(len(table)))
     return list(zip(table["_key"].to_pylist(), times, table[LEFT].to_pylist(), table[RIGHT].to_pylist(), strict=True))
@@ -134,7 +134,7 @@ def test_what_meets_nobody_is_passed_on_once_its_window_and_grace_are_over() -> 
         assert pairs(second) == [("a", 10, "L", None)], "the left's window has ended 2 ms after it, the right's 5"
         third = joined(join, rows(list(enumerate(of(("l", "c", 19, "x"), ("l", "c", 20, "y"))))), {0: stores})
         assert pairs(third) == [("b", 11, None, "R")]
-        assert third.results.rows["_headers"].to_pylist() == [None], "no record of the batch brought it"
+        assert third.results["_headers"].to_pylist() == [None], "no record of the batch brought it"
 
 
 def test_a_result_has_the_headers_of_the_record_that_brought_it_about() -> None:
@@ -143,7 +143,7 @@ def test_a_result_has_the_headers_of_the_record_that_brought_it_about() -> None:
         joined(join, rows(list(enumerate(of(("l", "a", 10, "L"))))), {0: stores})
         second = joined(join, rows([(7, of(("r", "a", 12, "R"))[0])]), {0: stores})
         assert pairs(second) == [("a", 12, "L", "R")]
-        assert second.results.rows["_headers"].to_pylist() == [[{"key": "o", "value": b"7"}]]
+        assert second.results["_headers"].to_pylist() == [[{"key": "o", "value": b"7"}]]
 
 
 def test_keys_of_the_sides_stores_are_those_of_kafka_streams_with_a_number_for_equals() -> None:

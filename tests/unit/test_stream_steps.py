@@ -6,11 +6,11 @@ from typing import Any
 
 from refused_applications import ORDERS, application, step, total
 
-from streams_runtime.api import StreamsApplication, parse_application, read_application, sql_of
-from streams_runtime.topology.build import build_topology
+from streams_runtime.api import Reading, StreamsApplication, parse_application, read_application
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_text
+from streams_runtime.topology.nodes.stream_nodes import BranchNode, FlatMapNode, HeadersNode, PeekNode, SplitNode
 from streams_runtime.topology.plan import Topology
-from streams_runtime.topology.stream_nodes import BranchNode, FlatMapNode, HeadersNode, PeekNode, SplitNode
 
 LINES = {**ORDERS, "value": {"format": "json", "schema": "user STRING, lines ARRAY<STRUCT<item: STRING, n: INT>>"}}
 EACH = step(name="each", flatMap={"explode": "lines", "as": "line"})
@@ -24,6 +24,12 @@ SIZED = step(
 
 
 SEEN = step(name="seen", peek={"log": "user", "level": "debug", "atMost": 3, "metric": "lines", "value": "size(lines)"})
+
+
+def read(*steps: Any) -> Reading:
+    reading = read_application(application(*steps, sources=[LINES]))
+    assert reading.mistakes == ()
+    return reading
 
 
 def accepted(*steps: Any, **more: Any) -> StreamsApplication:
@@ -69,7 +75,7 @@ def test_a_flat_map_with_a_new_key_behind_it_is_repartitioned_before_an_aggregat
 
 
 def test_the_expressions_of_such_steps_are_listed_with_their_fields() -> None:
-    fields = [(field.path, field.kind, field.text) for field in sql_of(accepted(EACH, SIZED, SEEN))]
+    fields = [(field.path, field.kind, field.text) for field in read(EACH, SIZED, SEEN).sql]
     assert fields[1:] == [
         ("spec.topology.steps[0].flatMap.explode", "flatMap", "lines"),
         ("spec.topology.steps[1].split[0].where", "split", "size(lines) > 9"),
@@ -84,7 +90,7 @@ def test_headers_are_a_node_that_keeps_the_columns() -> None:
     topology = planned(step(name="h", headers=by_name), step(name="x", from_="h", where="user is not null"))
     assert topology.node("h") == HeadersNode("h", "orders", tuple(by_name.items()), "spec.topology.steps[0]")
     assert (shown(topology, "h")["type"], shown(topology, "h")["does"]) == ("headers", "headers who, how-many")
-    fields = [(field.path, field.kind, field.text) for field in sql_of(accepted(step(name="h", headers=by_name)))]
+    fields = [(field.path, field.kind, field.text) for field in read(step(name="h", headers=by_name)).sql]
     assert fields[1:] == [
         ("spec.topology.steps[0].headers.who", "headers", "user"),
         ("spec.topology.steps[0].headers.how-many", "headers", "size(lines)"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.pipeline.stream_time import stream_time_order
+from streams_runtime.pipeline.windowing.repartition_order import stream_time_order
 
 Row = tuple[int, str | None, int]
 """Partition, topic, and time."""

@@ -17,15 +17,16 @@ from shared_cases import batches
 from table_trees import KINDS, RECORDS, TREES, Given, Tree, in_partitions, joined, renamed, steps_of, table, topics_of
 from tables_model import TablesModel
 
-from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.stage import Keyed
-from streams_runtime.pipeline.tables import RAW_KEY, held_time, held_value, present, time_of, written_to
-from streams_runtime.state.shown import Shown, as_stored
+from streams_runtime.batch.columns import OUT_VALUE
+from streams_runtime.batch.encode import encoded
+from streams_runtime.batch.snapshot_columns import RAW_KEY, held_time, held_value, present, time_of, written_to
+from streams_runtime.batch.stage import StoreBatch
+from streams_runtime.processors.aggregates.store_updates import table_updates
+from streams_runtime.processors.contract import ApplyContext
+from streams_runtime.processors.tables.table_changes import Passed, Rows, apply, passed_on
+from streams_runtime.state.shown_values import Shown, as_stored
 from streams_runtime.state.store import stamp
-from streams_runtime.tasks.table_changes import Passed, Rows, passed_on, told_changes
-from streams_runtime.tasks.updates import table_updates
-from streams_runtime.topology.nodes import SinkNode, TransformNode
+from streams_runtime.topology.nodes.all_nodes import SinkNode, TransformNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
@@ -47,29 +48,18 @@ class OneTask:
     stores: defaultdict[str, Store] = field(default_factory=lambda: defaultdict(Store))
 
 
-class Kept:
-    """Of tables that are kept as they are seen."""
+class PlayedRunner:
+    """Spark's part in plain Python: where is "not divisible by 3", select doubles, join is ten times left and right."""
 
     def shown_by(self, table: str) -> Shown:
         return as_stored
 
-
-class PlayedEmissions:
-    """Keys and values as they are."""
-
-    def keys(self, sink: SinkNode, column: pa.ChunkedArray) -> list[bytes | None]:
+    def sink_keys(self, sink: SinkNode, column: pa.ChunkedArray) -> list[bytes | None]:
         return encoded(column)
 
-    values = keys
+    sink_values = sink_keys
 
-
-class PlayedRunner:
-    """Spark's part in plain Python: where is "not divisible by 3", select doubles, join is ten times left and right."""
-
-    def __init__(self) -> None:
-        self.emissions = PlayedEmissions()
-
-    def run_tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
+    def tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
         rows: dict[str, list[Any]] = {}
         for index, source in enumerate(part.sources):
             times = snapshots[held_time(index)].cast(pa.int64()).to_pylist()
@@ -105,7 +95,7 @@ class PlayedRunner:
         return number, max(row[1] for row in (left, right) if row is not None)
 
 
-def keyed(sub: SubTopology, records: list[Record]) -> dict[str, Keyed]:
+def keyed(sub: SubTopology, records: list[Record]) -> dict[str, StoreBatch]:
     """The records by the source that reads them, as the first stage gives them."""
     found = {}
     for part in table_parts(sub):
@@ -121,7 +111,7 @@ def keyed(sub: SubTopology, records: list[Record]) -> dict[str, Keyed]:
             }
             keys, partitions = [each.key for each in rows], [each.partition for each in rows]
             made = (pa.chunked_array([pa.array(each)]) for each in (partitions, pa.array(keys, pa.binary()), times))
-            found[source.name] = Keyed(source, *made, pa.table(columns))
+            found[source.name] = StoreBatch(source, *made, pa.table(columns))
     return found
 
 
@@ -134,7 +124,9 @@ def passed_in_batches(tree: Tree, records: list[Record], cuts: list[int]) -> dic
     for first, end in batches(len(records), cuts):
         changed = keyed(sub, records[first:end])
         for part in table_parts(sub):
-            told = told_changes(part, changed, PlayedRunner(), tasks, Kept())  # type: ignore[arg-type]
+            stores = {number: task.stores for number, task in tasks.items()}
+            context = ApplyContext(PlayedRunner(), sub, stores, {}, changed, {}, {})  # type: ignore[arg-type]
+            told = apply(part, context)
             for each in told.emissions:
                 values = [loaded(value) for value in each.values]
                 found[each.topic] += list(zip(each.keys, values, each.timestamps, strict=True))

@@ -9,13 +9,13 @@ from pipeline_kit import source, topology_of
 
 from streams_runtime.api import StreamsApplication, parse_application
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.changes import changes
+from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.column_types import columns_of
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
-from streams_runtime.topology.partitions import copartitioned, internal_topic_names
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode
+from streams_runtime.topology.partition_counts import copartitioned, internal_topic_names
 from streams_runtime.topology.plan import Topology
-from streams_runtime.topology.table_nodes import TableJoinNode
 from streams_runtime.topology.table_parts import table_parts
 
 FILTER = {"where": "v > 1"}

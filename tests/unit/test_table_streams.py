@@ -10,15 +10,15 @@ from refused_applications import CLICKS, ORDERS, USERS, S, application, joined, 
 from streams_runtime.api import StreamsApplication, parse_application, read_application
 from streams_runtime.builder import StreamsBuilder, json
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.changes import changes
+from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.column_types import columns_of
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_text
-from streams_runtime.topology.partitions import internal_topic_names
+from streams_runtime.topology.nodes.table_nodes import ToStreamNode, ToTableNode
+from streams_runtime.topology.partition_counts import internal_topic_names
 from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.stage_order import stage_order
 from streams_runtime.topology.store_specs import StoreSpec
-from streams_runtime.topology.table_nodes import ToStreamNode, ToTableNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
 KEPT = {"toTable": {"store": "kept"}}

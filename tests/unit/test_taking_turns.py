@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pipeline_kit import source, topology_of
 
-from streams_runtime.topology.ways import takes_turns
+from streams_runtime.topology.fork_paths import orders_by_time
 
 IN, OTHER = source(schema="v BIGINT"), source(schema="w BIGINT") | {"name": "other", "topic": "other"}
 USERS = source(schema="w BIGINT") | {"name": "users", "topic": "users", "table": {"store": "users"}}
@@ -59,4 +59,4 @@ def test_turns_are_taken_where_a_record_that_is_gone_may_count(name: str) -> Non
     sources, steps, taken = CASES[name]
     last = steps[-1]["name"] if name != "a merge" else "some"
     sub = topology_of(sources, steps, [{"from": last, "topic": "out"}]).subtopologies[0]
-    assert takes_turns(sub) is taken
+    assert orders_by_time(sub) is taken

@@ -10,8 +10,8 @@ from state_kit import memory_folder
 
 from streams_runtime.errors import IllegalStateException, ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.state.directory import StateDirectory
-from streams_runtime.state.rocksdb import StoreClosed
+from streams_runtime.state.database.rocksdb_adapter import StoreClosed
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.states import TaskState
 from streams_runtime.tasks.task import Task

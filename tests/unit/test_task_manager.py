@@ -12,11 +12,11 @@ from state_kit import memory_folder
 from streams_runtime.errors import BrokerNotAvailableException, ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.state.damage import DAMAGED
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.database.damaged_files import DAMAGED
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.states import TaskState
-from streams_runtime.tasks.manager import TaskManager
+from streams_runtime.tasks.task_manager import TaskManager
 from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 from streams_runtime.topology.store_specs import StoreSpec
 

@@ -9,12 +9,12 @@ from operator_cases import DEFAULTS
 from operator_world import application_of, resource
 
 from streams_operator import names
-from streams_operator.plan.acceptance import cluster_mistakes
 from streams_operator.plan.objects.identity import Identity
-from streams_operator.plan.objects.pod import pod
+from streams_operator.plan.objects.pod_manifest import pod
 from streams_operator.plan.objects.volumes import RESERVED_FOLDERS, RESERVED_VOLUMES, folder_in_the_way
+from streams_operator.plan.version.acceptance import cluster_mistakes
 from streams_runtime.api import read_application
-from streams_runtime.api.label_checks import OUR_LABELS, OURS
+from streams_runtime.api.checks.label_checks import OUR_LABELS, OURS
 
 SECRET = {"name": "given", "secret": {"secretName": "given"}}
 MOUNT = {"name": "given", "mountPath": "/mnt/given"}

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-import streams_runtime.testing.session as sessions
+import streams_runtime.testing.spark_for_tests as sessions
 from streams_runtime.errors import ProducerException
-from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.serdes import SerdeException
-from streams_runtime.testing.fitting import fitted
-from streams_runtime.testing.logs import Logs, batch_of
-from streams_runtime.testing.outbox import Outbox, Sent
-from streams_runtime.testing.records import START, Record, headers_of, ms_of
+from streams_runtime.testing.driver_records import START, Record, headers_of, ms_of
+from streams_runtime.testing.fitting_inputs import fitted
+from streams_runtime.testing.memory_topics import Logs, batch_of
+from streams_runtime.testing.mock_producer import MockProducer, Sent
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
@@ -128,7 +128,7 @@ def test_records_are_taken_once_and_those_of_topics_that_nobody_reads_are_only_c
 
 
 def test_an_outbox_refuses_times_before_1970_as_the_producer_does_and_keeps_nothing_of_the_batch() -> None:
-    outbox = Outbox()
+    outbox = MockProducer()
     with pytest.raises(
         ProducerException, match=re.escape("record 1 for out has the timestamp -1, which is before 1970")
     ):

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from streams_runtime.kafka.group_consumer import Membership
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.kafka.consumer.group_consumer import Membership
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.threads import StreamThread
 from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 from streams_runtime.topology.store_specs import StoreSpec
@@ -40,7 +40,7 @@ class Member:
         self.thread = StreamThread("app-0-StreamThread-1", application, Membership("app", "app-0", "app-0"), print)
 
     def started(self) -> bool:
-        self.thread._start_engine()
+        self.thread._start_spark()
         return self.spark_starts > 0
 
     def _start(self) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from streams_runtime.kafka.group_consumer import Membership
+from streams_runtime.kafka.consumer.group_consumer import Membership
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import ThreadState
 from streams_runtime.threads import StreamThread
 from streams_runtime.topology.plan import SubTopology, Topology

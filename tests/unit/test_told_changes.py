@@ -11,15 +11,13 @@ from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.pipeline.decode import TURN
-from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.stage import Keyed
-from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.state.in_turn import ORDER
+from streams_runtime.batch.columns import ORDER, ORDER_TIME, OUT_VALUE
+from streams_runtime.batch.record_order import ordinals_among
+from streams_runtime.batch.stage import StoreBatch
+from streams_runtime.processors.aggregates.per_update import merged_one_by_one
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.store import stamp
-from streams_runtime.tasks.places import places_among
-from streams_runtime.tasks.told import merged_one_by_one
-from streams_runtime.topology.nodes import Aggregate, AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Aggregate, AggregateNode
 
 Given = tuple[int, str, int, int]
 """Partition, key, number and time."""
@@ -34,13 +32,13 @@ def rows(topic: str, *placed: tuple[int, int], turns: Sequence[int] = ()) -> pa.
         "_timestamp": pa.array([time * 1000 for _, time in placed], pa.timestamp("us", tz="UTC")),
     }
     if turns:
-        columns[TURN] = pa.array([time * 1000 for time in turns], pa.timestamp("us", tz="UTC"))
+        columns[ORDER_TIME] = pa.array([time * 1000 for time in turns], pa.timestamp("us", tz="UTC"))
     return pa.table(columns)
 
 
 def in_turn(*several: pa.Table) -> list[tuple[int, int]]:
     """Which of the tables has its turn with which row."""
-    placed = places_among(*(([0] * len(table), table) for table in several))
+    placed = ordinals_among(*(([0] * len(table), table) for table in several))
     return [
         at for _, at in sorted((place, (n, row)) for n, some in enumerate(placed) for row, place in enumerate(some))
     ]
@@ -77,7 +75,7 @@ class Store:
         return [self.held.get(key) for key in keys]
 
 
-def keyed(given: Sequence[Given], first: int) -> Keyed:
+def keyed(given: Sequence[Given], first: int) -> StoreBatch:
     """The records as Spark gives them: sorted by nothing."""
     shuffled = sorted(enumerate(given), key=lambda each: (each[1][2], -each[0]))
     partitions, keys, numbers, times = (
@@ -89,7 +87,7 @@ def keyed(given: Sequence[Given], first: int) -> Keyed:
     columns["_headers"] = pa.array([[{"key": "at", "value": bytes([at])}] for at in offsets])
     within = pa.table({ORDER: pa.array([at + 1 for at, _ in shuffled], pa.int32())})
     chunked = [pa.chunked_array([each]) for each in (partitions.cast(pa.int32()), keys, times)]
-    return Keyed(NODE, *chunked, pa.table(columns), within)
+    return StoreBatch(NODE, *chunked, pa.table(columns), within)
 
 
 records = st.lists(

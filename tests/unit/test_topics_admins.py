@@ -11,7 +11,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.topics.admins import KeptAdmins
 
 ONE = {"bootstrap.servers": "kafka:9092"}

@@ -9,7 +9,7 @@ import pytest
 
 from streams_runtime.api import parse_application
 from streams_runtime.errors import ConfigException, InvalidApplicationException
-from streams_runtime.topics.application import ApplicationTopics, InitOutcome, TopicsReport
+from streams_runtime.topics.application_topics import ApplicationTopics, InitOutcome, TopicsReport
 
 
 def application(**kafka):
@@ -70,7 +70,7 @@ def test_a_report_is_ready_when_nothing_is_missing():
 
 def test_the_operator_s_way_to_kafka_needs_nothing_of_the_runtime_s_heavy_libraries():
     heavy = "{'pyspark', 'pyarrow', 'numpy', 'rocksdict', 'fastapi', 'polars'}"
-    code = f"import sys, streams_runtime.topics.application; print({heavy} & set(sys.modules))"
+    code = f"import sys, streams_runtime.topics.application_topics; print({heavy} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert said.stdout.strip() == "set()"
 

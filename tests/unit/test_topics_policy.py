@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.api.kafka_spec import InitSpec
+from streams_runtime.api.spec.kafka_spec import InitSpec
 from streams_runtime.errors import MissingInternalTopicException
-from streams_runtime.topics.policy import InitParameters, automatic, explicit, manual
+from streams_runtime.topics.setup_policy import InitParameters, automatic, explicit, manual
 from streams_runtime.topology.plan import InternalTopic
 
 KINDS = ("repartition", "changelog")

@@ -16,11 +16,11 @@ from streams_runtime.errors import (
     MissingSourceTopicException,
     StreamsException,
 )
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import CreatedTopics, TopicDescription, TopicPartition, TopicSpec
-from streams_runtime.topics.manager import InternalTopicManager
-from streams_runtime.topics.policy import InitParameters, SetupPolicy, explicit, manual
-from streams_runtime.topology.build import build_topology
+from streams_runtime.topics.setup_policy import InitParameters, SetupPolicy, explicit, manual
+from streams_runtime.topics.topic_manager import InternalTopicManager
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.plan import InternalTopic
 
 APPLICATION: StreamsApplication = parse_application(

@@ -10,9 +10,9 @@ from streams_runtime.errors import (
     TopologyException,
 )
 from streams_runtime.kafka.types import TopicDescription
-from streams_runtime.topics.external import check_external_topics
-from streams_runtime.topics.policy import automatic
-from streams_runtime.topics.validate import Findings, validate
+from streams_runtime.topics.external_topics import check_external_topics
+from streams_runtime.topics.setup_policy import automatic
+from streams_runtime.topics.validate_internal import Findings, validate
 from streams_runtime.topology.plan import InternalTopic
 
 KEY_VALUE = InternalTopic("app-s-changelog", "changelog", 4, -1, (("cleanup.policy", "compact"),))

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.under_way import TopicLook
-from streams_runtime.topics.watch import TopicWatch
+from streams_runtime.kafka.admin.pending_requests import TopicLook
+from streams_runtime.topics.topic_watch import TopicWatch
 
 ABSENT = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
 SILENT = KafkaException(KafkaError(KafkaError._TIMED_OUT))

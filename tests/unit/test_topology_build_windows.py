@@ -8,13 +8,13 @@ import pytest
 from pipeline_kit import source, topology_of
 
 from streams_runtime.api import ApplicationSpec
-from streams_runtime.api.kafka_spec import ProcessingSpec
-from streams_runtime.topics.external import sink_topics
+from streams_runtime.api.spec.kafka_spec import ProcessingSpec
+from streams_runtime.topics.external_topics import sink_topics
 from streams_runtime.topology.describe import as_json, as_mermaid
-from streams_runtime.topology.nodes import AggregateNode
+from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.store_specs import StoreSpec, Windowing
-from streams_runtime.topology.windows import SessionWindows, SlidingWindows, TimeWindows
 
 
 def of(window: dict[str, Any]) -> Topology:

@@ -8,9 +8,9 @@ import pytest
 from full_application import FULL
 
 from streams_runtime.api import parse_application
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.change import Change, TopologyChanges
-from streams_runtime.topology.changes import changes
+from streams_runtime.topology.changes.change import Change, TopologyChanges
+from streams_runtime.topology.changes.compare import changes
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.plan import Topology
 
 JSON = {"format": "json", "schema": "user STRING, region STRING, n INT, x DOUBLE"}

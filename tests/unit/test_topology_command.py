@@ -11,7 +11,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from streams_runtime.cli.topology import topology
+from streams_runtime.cli.topology.topology_command import topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FIRST = (EXAMPLES / "first.yaml").read_text()

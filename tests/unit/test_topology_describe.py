@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams_runtime.api import parse_application
-from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
 from streams_runtime.topology.plan import Topology
 

@@ -10,8 +10,8 @@ import pytest
 from full_application import FULL
 
 from streams_runtime.api import parse_application
-from streams_runtime.cli.drawing import draw
-from streams_runtime.topology.build import build_topology
+from streams_runtime.cli.topology.drawing import draw
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.plan import Topology
 
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -10,9 +10,8 @@ import pytest
 
 from streams_runtime.api import StreamsApplication, load_application, parse_application
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.nodes import (
+from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     Format,
     JoinNode,
@@ -25,10 +24,11 @@ from streams_runtime.topology.nodes import (
     TableSourceNode,
     TransformNode,
 )
-from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.partition_counts import copartitioned, internal_topics, partition_counts, tasks
 from streams_runtime.topology.plan import TaskId, Topology
 from streams_runtime.topology.store_specs import StoreKind, StoreSpec, Windowing
-from streams_runtime.topology.stream_joins import StreamJoinNode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JSON = {"format": "json", "schema": "user STRING, region STRING, n INT"}

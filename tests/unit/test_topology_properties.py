@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from streams_runtime.api import StreamsApplication, parse_application
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
-from streams_runtime.topology.nodes import (
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     RepartitionSinkNode,
     RepartitionSourceNode,
@@ -21,7 +21,7 @@ from streams_runtime.topology.nodes import (
     inputs_of,
     needed_by,
 )
-from streams_runtime.topology.partitions import copartitioned, internal_topics, partition_counts, tasks
+from streams_runtime.topology.partition_counts import copartitioned, internal_topics, partition_counts, tasks
 from streams_runtime.topology.plan import TaskId, Topology
 
 KEYED = {"key": {"format": "string"}, "value": {"format": "json", "schema": "k STRING, n INT"}}

@@ -13,7 +13,7 @@ from streams_runtime.errors import (
     StreamsException,
     TaskMigratedException,
 )
-from streams_runtime.kafka.transaction_errors import (
+from streams_runtime.kafka.producer.transaction_errors import (
     BrokerFailedException,
     StaleMemberException,
     UntoldException,

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams_runtime.errors import BrokerNotAvailableException, ProducerFencedException, TaskMigratedException
-from streams_runtime.kafka import transactions
-from streams_runtime.kafka.transactions import TransactionalProducer
+from streams_runtime.kafka.producer import transactions
+from streams_runtime.kafka.producer.transactions import TransactionalProducer
 
 
 class Failing(TransactionalProducer):

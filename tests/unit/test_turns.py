@@ -10,7 +10,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.pipeline.pushdown.turns import TURN, StreamTimes, put_off
+from streams_runtime.batch.stream_times import ORDER_TIME, StreamTimes, put_off
 
 
 class Fate(Enum):
@@ -26,7 +26,7 @@ records = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.sampled_fr
 
 def table(rows: Sequence[tuple[int, int, int]]) -> pa.Table:
     """Rows of partition, offset and turn."""
-    types = {"_partition": pa.int32(), "_offset": pa.int64(), TURN: pa.timestamp("us", tz="UTC")}
+    types = {"_partition": pa.int32(), "_offset": pa.int64(), ORDER_TIME: pa.timestamp("us", tz="UTC")}
     columns = (
         zip(types.items(), zip(*rows, strict=True), strict=True) if rows else ((each, ()) for each in types.items())
     )
@@ -35,7 +35,7 @@ def table(rows: Sequence[tuple[int, int, int]]) -> pa.Table:
 
 def turns_of(rows: pa.Table) -> dict[int, int]:
     """By offset."""
-    return dict(zip(rows["_offset"].to_pylist(), rows[TURN].cast(pa.int64()).to_pylist(), strict=True))
+    return dict(zip(rows["_offset"].to_pylist(), rows[ORDER_TIME].cast(pa.int64()).to_pylist(), strict=True))
 
 
 def running(given: Sequence[Given], counted: set[Fate]) -> dict[int, int]:

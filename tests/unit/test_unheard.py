@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streams_runtime.errors import BrokerNotAvailableException
+from streams_runtime.kafka.consumer.unheard_assignment import AssignmentDoubt, HeartbeatLog
 from streams_runtime.kafka.types import GroupMember, TopicPartition
-from streams_runtime.kafka.unheard import AssignmentDoubt, HeartbeatLog
 
 A, B, C = (TopicPartition("orders", number) for number in range(3))
 LOST = "[thrd:GroupCoordinator]: GroupCoordinator/1: Timed out ConsumerGroupHeartbeatRequest in flight (after 5002ms, …"

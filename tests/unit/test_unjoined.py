@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.state.unjoined import (
+from streams_runtime.state.unjoined_records import (
     STREAM_TIME,
     first_key_after,
     joined_values,
-    place_of,
+    ordinal_of,
     split_values,
     unjoined_key,
 )
 from streams_runtime.state.window_keys import LATEST
-from streams_runtime.topology.stream_joins import Side
+from streams_runtime.topology.nodes.stream_join_node import Side
 
 places = st.tuples(st.integers(0, LATEST - 1), st.sampled_from(list(Side)), st.binary(max_size=4))
 
@@ -27,7 +27,7 @@ def test_a_key_is_time_side_and_key_as_kafka_streams_writes_it() -> None:
 @given(st.lists(places))
 def test_keys_sort_as_places_do_and_come_back(given: list[tuple[int, Side, bytes]]) -> None:
     keys = sorted(map(unjoined_key, given))
-    assert [place_of(key) for key in keys] == sorted(given)
+    assert [ordinal_of(key) for key in keys] == sorted(given)
     assert all(key < STREAM_TIME for key in keys)
 
 

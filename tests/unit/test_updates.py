@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_kit import contents, key_value_store, memory_folder
 
+from streams_runtime.batch.columns import OUT_VALUE
+from streams_runtime.batch.json_columns import json_rows
+from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.errors import StreamsException
-from streams_runtime.pipeline.nodes import OUT_VALUE
-from streams_runtime.pipeline.stage import Keyed
-from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.state.json_columns import json_rows
+from streams_runtime.processors.aggregates.store_updates import Merged, merged, table_updates
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.store import KeyValueStore, unstamp
-from streams_runtime.tasks.updates import Merged, merged, table_updates
-from streams_runtime.topology.nodes import Aggregate, AggregateNode, Format, TableSourceNode
+from streams_runtime.topology.nodes.all_nodes import Aggregate, AggregateNode, Format, TableSourceNode
 
 AGGREGATES = tuple(
     Aggregate(name, function, "x", f"steps[0].aggregate.{name}")
@@ -56,7 +56,7 @@ def aggregate_state() -> AggregateState:
     return state
 
 
-def keyed(rows: Sequence[Row]) -> Keyed:
+def keyed(rows: Sequence[Row]) -> StoreBatch:
     """What Spark gives for a batch: each (partition, key) once, in no order."""
     groups: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
@@ -78,7 +78,7 @@ def keyed(rows: Sequence[Row]) -> Keyed:
             LISTED,
         ),
     }
-    return Keyed(
+    return StoreBatch(
         NODE,
         pa.chunked_array([pa.array(columns[0], pa.int32())]),
         pa.chunked_array([pa.array(columns[1], pa.string())]),
@@ -179,7 +179,7 @@ def test_the_rows_for_the_steps_behind_are_those_of_the_updates(stores: dict[int
 def test_numbers_as_keys_are_sorted_by_their_bytes(stores: dict[int, KeyValueStore]) -> None:
     """Stores are ordered by bytes, where negative numbers come last."""
     rows = keyed([(0, "x", 1, 1), (0, "y", 2, 2), (0, "z", 3, 3)])
-    numbers = Keyed(
+    numbers = StoreBatch(
         NODE, rows.partitions, pa.chunked_array([pa.array([5, -1, 0], pa.int64())]), rows.timestamps, rows.columns
     )
     result = merged(aggregate_state(), numbers, stores)
@@ -211,9 +211,9 @@ def test_what_is_stored_does_not_depend_on_where_batches_end(rows: list[Row], cu
         assert stored(stores) == expected(rows)
 
 
-def table_rows(*rows: tuple[int, bytes, bytes | None, int]) -> Keyed:
+def table_rows(*rows: tuple[int, bytes, bytes | None, int]) -> StoreBatch:
     partitions, keys, values, times = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return Keyed(
+    return StoreBatch(
         TABLE,
         pa.chunked_array([pa.array(partitions, pa.int32())]),
         pa.chunked_array([pa.array(keys, pa.binary())]),

@@ -1,8 +1,8 @@
 """The StreamsApplication resource as typed models, loaded and checked without Kafka and without Spark."""
 
-from streams_runtime.api.expressions import SqlField
-from streams_runtime.api.load import Reading, load_application, parse_application, read_application, sql_of
-from streams_runtime.api.models import GROUP, KIND, VERSION, ApplicationSpec, StreamsApplication
+from streams_runtime.api.reading.load import Reading, load_application, parse_application, read_application
+from streams_runtime.api.spec.resource import GROUP, KIND, VERSION, ApplicationSpec, StreamsApplication
+from streams_runtime.api.sql.declared_expressions import SqlField
 
 __all__ = [
     "GROUP",
@@ -15,5 +15,4 @@ __all__ = [
     "load_application",
     "parse_application",
     "read_application",
-    "sql_of",
 ]

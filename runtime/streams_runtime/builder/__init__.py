@@ -1,10 +1,11 @@
 """Topologies in Python: `StreamsBuilder` makes the same model that a file declares as sources, steps and sinks."""
 
+from streams_runtime.builder.branches import BranchedKStream
 from streams_runtime.builder.builder import StreamsBuilder
-from streams_runtime.builder.formats import json, protobuf
-from streams_runtime.builder.global_tables import GlobalKTable
-from streams_runtime.builder.streams import BranchedKStream, KGroupedStream, KStream, KTable, WindowedKStream
-from streams_runtime.builder.windows import hopping, session, sliding, tumbling
+from streams_runtime.builder.builder_formats import json, protobuf
+from streams_runtime.builder.builder_global_tables import GlobalKTable
+from streams_runtime.builder.streams_and_tables import KGroupedStream, KStream, KTable, WindowedKStream
+from streams_runtime.builder.window_arguments import hopping, session, sliding, tumbling
 
 __all__ = [
     "BranchedKStream",

@@ -6,22 +6,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from streams_runtime.api.load import Reading, read_application
-from streams_runtime.api.models import GROUP, KIND, VERSION
-from streams_runtime.api.topology_spec import TopologySpec
-from streams_runtime.builder.formats import Format, format_document
-from streams_runtime.builder.functions import reference_of
-from streams_runtime.builder.global_tables import GlobalKTable
+from streams_runtime.api.reading.load import Reading, read_application
+from streams_runtime.api.spec.resource import GROUP, KIND, VERSION
+from streams_runtime.api.steps.topology_spec import TopologySpec
+from streams_runtime.builder.builder_formats import Format, format_document
+from streams_runtime.builder.builder_global_tables import GlobalKTable
+from streams_runtime.builder.function_names import reference_of
 from streams_runtime.builder.recording import Recording
-from streams_runtime.builder.streams import KStream, KTable
+from streams_runtime.builder.streams_and_tables import KStream, KTable
 from streams_runtime.errors import InvalidApplicationException
 
 
 class StreamsBuilder:
-    """Makes the model that a file declares as sources, steps and sinks.
+    """Builds a topology in Python: the same model that a file declares as sources, steps and sinks (StreamsBuilder).
 
-    A function without arguments that returns one is what `topology: {python: "module:function"}` names. It has to make
-    the same topology each time that it is called.
+    A function without arguments that returns one is what `topology: {python: "module:function"}` names; it has to make
+    the same topology at every call. Expressions are Spark SQL. A call that can't be recorded raises ConfigException
+    with its file and line; mistakes in names, columns and formats are found by `build`.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,15 @@ class StreamsBuilder:
         timestamp: str | None = None,
         name: str | None = None,
     ) -> KStream:
-        """The records of a topic. `timestamp`: expression for a record's time. Absent: `name` is the topic's."""
+        """Read a topic as a stream of records (StreamsBuilder#stream).
+
+        `value` and `key` are formats; without `key` the key stays bytes. `timestamp` is an expression for a record's
+        time, a TIMESTAMP or milliseconds since 1970; without it the time is the one in Kafka. `name` is what steps and
+        joins call the source; without it the topic's name.
+
+        Raises:
+            ConfigException: a value can't stand in a resource, such as a Column; write it as text.
+        """
         return KStream(self._recording, self._source("stream", topic, value, key, timestamp, name))
 
     def table(
@@ -49,7 +58,13 @@ class StreamsBuilder:
         timestamp: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The last value of each key of a topic, in `store`."""
+        """Read a topic as a table: the last value of each key, kept in `store` (StreamsBuilder#table).
+
+        The other parameters are those of `stream`. Each task keeps the partition that it reads.
+
+        Raises:
+            ConfigException: a value can't stand in a resource, such as a Column; write it as text.
+        """
         return KTable(self._recording, self._source("table", topic, value, key, timestamp, name, {"store": store}))
 
     def global_table(
@@ -62,35 +77,49 @@ class StreamsBuilder:
         timestamp: str | None = None,
         name: str | None = None,
     ) -> GlobalKTable:
-        """The same, the whole of it in every instance: streams are joined with it by any expression."""
+        """Read a topic as a table that every instance keeps whole, in `store` (StreamsBuilder#globalTable).
+
+        Streams are joined with it by any expression, whatever their keys and partitions. The other parameters are those
+        of `stream`.
+
+        Raises:
+            ConfigException: a value can't stand in a resource, such as a Column; write it as text.
+        """
         table: dict[str, str | bool] = {"store": store, "global": True}
         made = self._source("global_table", topic, value, key, timestamp, name, table)
         return GlobalKTable(self._recording, made)
 
     def udf(self, name: str, function: Callable[..., Any], returns: str) -> None:
-        """Have expressions call `function` as `name`, with the values of one record.
+        """Let expressions call the Python function `function` as `name`, with the values of one record.
 
-        It is a plain function of a module; `returns` is the type of what it gives, as Spark DDL. Pods find it by its
-        module's and its own name.
+        `function` is a plain function of a module, which pods import by its module's name and its own. `returns` is its
+        type as Spark DDL, such as `STRING` or `ARRAY<DOUBLE>`. It must give the same result for the same values.
+
+        Raises:
+            ConfigException: there is a function of this name, or other processes can't import this one; the message
+                says why.
         """
         self._recording.add_function("udf", name, {"python": reference_of(function), "returns": returns})
 
     def pandas_udf(self, name: str, function: Callable[..., Any], returns: str) -> None:
-        """The same with a function that is called with a pandas Series for each argument, and returns a Series."""
+        """Let expressions call `function` as `name`, with a pandas Series for each argument: faster for much data.
+
+        It returns a Series of as many values. Parameters and errors are those of `udf`.
+        """
         self._recording.add_function("pandas_udf", name, {"pandas": reference_of(function), "returns": returns})
 
     @property
     def document(self) -> dict[str, Any]:
-        """The topology as it stands in a resource, unchecked."""
+        """The topology as plain data, as it stands under `spec.topology` of a resource; nothing is checked."""
         return self._recording.document
 
     @property
     def origins(self) -> dict[str, str]:
-        """The call that each source, step and sink comes from, by its path in a resource."""
+        """The call behind each source, step and sink, as `file:line method(name)`, by its path in a resource."""
         return dict(self._recording.origins)
 
     def build(self) -> TopologySpec:
-        """The topology, checked as that of a file.
+        """Return the topology, checked as one that stands in a file (StreamsBuilder#build).
 
         Raises:
             InvalidApplicationException: lists every mistake, each with the call that it comes from.
@@ -101,7 +130,10 @@ class StreamsBuilder:
         return reading.application.spec.topology
 
     def reading(self, name: str = "topology") -> Reading:
-        """An application of this name that has this topology, and nothing else that differs from the defaults."""
+        """Read the topology as that of an application called `name`, with defaults in every other field.
+
+        Returns the application, or all mistakes in its place; raises nothing for them. `build` is the method for users.
+        """
         resource = {
             "apiVersion": f"{GROUP}/{VERSION}",
             "kind": KIND,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from streams_runtime.api.base import Model
-from streams_runtime.api.topology_spec import SinkSpec, SourceSpec, StepSpec, TopologySpec
+from streams_runtime.api.spec.spec_model import Model
+from streams_runtime.api.steps.topology_spec import SinkSpec, SourceSpec, StepSpec, TopologySpec
 
 _SHOWN = 5  # differences that are told one by one; the first ones say what has happened
 

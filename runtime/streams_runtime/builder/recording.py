@@ -9,8 +9,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from streams_runtime.api.paths import path
-from streams_runtime.api.values import format_duration
+from streams_runtime.api.reading.field_paths import path
+from streams_runtime.api.spec.spec_values import format_duration
 from streams_runtime.errors import ConfigException
 
 _HERE = str(Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""`streamsapp broker`: an Apache Kafka for this machine, until it is told to stop."""
+"""`streamsapp broker`: an Apache Kafka for this machine, until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Annotated
 import orjson
 import typer
 
-from streams_runtime.cli.form import Output
+from streams_runtime.cli.output_format import Output
 from streams_runtime.errors import EnvironmentException, StreamsException
-from streams_runtime.kafka.broker import EmbeddedBroker
-from streams_runtime.kafka.broker_cluster import EmbeddedCluster, size_of
+from streams_runtime.kafka.broker.broker_cluster import EmbeddedCluster, size_of
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 
 _FAILED = 1
 

@@ -1,4 +1,4 @@
-"""`streamsapp init`: the internal topics of a file's application, looked at and set up (KIP-698)."""
+"""`streamsapp init`: checks and sets up the internal topics of a file's application (KIP-698)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.cli.form import Output
+from streams_runtime.cli.output_format import Output
 from streams_runtime.cli.validate import (
     INVALID,
     NOT_CHECKED,
@@ -29,8 +29,8 @@ from streams_runtime.errors import (
     StreamsException,
     TopologyException,
 )
-from streams_runtime.topics.application import ApplicationTopics, InitOutcome
-from streams_runtime.topics.policy import InitParameters
+from streams_runtime.topics.application_topics import ApplicationTopics, InitOutcome
+from streams_runtime.topics.setup_policy import InitParameters
 
 _SECONDS = 30.0  # for one answer of the brokers, set-up included
 _REFUSALS = (
@@ -117,7 +117,7 @@ def _refuse_secret(application: StreamsApplication, output: Output) -> None:
 
 
 def _print_refusal(topics: ApplicationTopics, error: StreamsException, dry_run: bool, output: Output) -> None:
-    """The exception of the init(), after what is there where that can be told."""
+    """Print the exception of init(), after the state of each topic where the brokers give it."""
     with suppress(StreamsException):
         report = topics.check()
         states = {**dict.fromkeys(report.existing, "exists"), **dict.fromkeys(report.missing, "missing")}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from streams_runtime.cli import query
 from streams_runtime.cli.broker import broker
 from streams_runtime.cli.build import build
 from streams_runtime.cli.init import init
 from streams_runtime.cli.produce import produce
+from streams_runtime.cli.query import query_command
 from streams_runtime.cli.run import run
-from streams_runtime.cli.topology import topology
+from streams_runtime.cli.topology.topology_command import topology
 from streams_runtime.cli.validate import validate
 
 app = typer.Typer(
@@ -27,4 +27,4 @@ app.command()(build)
 app.command()(init)
 app.command()(broker)
 app.command()(produce)
-app.add_typer(query.app, name="query")
+app.add_typer(query_command.app, name="query")

@@ -15,12 +15,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from streams_runtime.cli.form import Output
+from streams_runtime.cli.output_format import Output
 from streams_runtime.cli.record_files import Record, RecordFile, open_records
 from streams_runtime.errors import ConfigException, StreamsException
-from streams_runtime.kafka.admin import Admin
-from streams_runtime.kafka.producer import BatchProducer
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicSpec
 
 _FAILED = 1

@@ -1,4 +1,4 @@
-"""The classes that a file names for its aggregates: loaded, and looked at, before anything is started."""
+"""The classes that a file names for its aggregates: loaded and checked before anything is started."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 from streams_runtime.api import Reading
 from streams_runtime.errors import Mistake
-from streams_runtime.state.user_class import user_class_mistakes
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.nodes import AggregateNode
-from streams_runtime.topology.windows import SessionWindows
+from streams_runtime.state.aggregates.user_class import user_class_mistakes
+from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.window_kinds import SessionWindows
 
 
 def class_mistakes(reading: Reading, file: Path) -> list[Mistake]:

@@ -10,13 +10,13 @@ import orjson
 import typer
 
 from streams_runtime.api import Reading, StreamsApplication
-from streams_runtime.builder.resolve import Beside, read_file
-from streams_runtime.cli.form import Output
+from streams_runtime.builder.resolve_python import Beside, read_file
+from streams_runtime.cli.output_format import Output
 from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
-from streams_runtime.kafka.properties import client_properties
+from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.topology.aggregate_order import order_mistakes
-from streams_runtime.topology.build import build_topology
+from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.plan import Topology
 
 INVALID, NOT_CHECKED = 1, 2
@@ -43,7 +43,7 @@ def validate(
     reading = read_or_exit(file, output)
     reading = reading.with_more(_client_property_mistakes(reading))
     if spark:
-        from streams_runtime.pipeline.expressions import check_sql
+        from streams_runtime.pipeline.spark.parsed_expressions import check_sql
 
         try:
             reading = reading.with_more(check_sql(reading.sql, reading.functions))
@@ -84,7 +84,7 @@ def print_mistakes(mistakes: Iterable[Mistake], output: Output) -> None:
 
 
 def print_error(error: Exception, output: Output) -> None:
-    """What kept the command from its work."""
+    """Print an error that ends the command."""
     if output is Output.JSON:
         print_json({"error": type(error).__name__, "message": str(error)})
     else:

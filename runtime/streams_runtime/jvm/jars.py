@@ -1,4 +1,4 @@
-"""The jars of Spark's Kafka connector and of the embedded broker: two sets, each fetched once and kept."""
+"""The jars that Spark's JVM needs beside its own, and those of the embedded broker: each set fetched once and kept."""
 
 from __future__ import annotations
 
@@ -47,12 +47,20 @@ class JarSet:
 SPARK = JarSet(
     "spark",
     (
-        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
-        "org.apache.spark:spark-avro_2.13:4.0.2",
-        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.spark:spark-avro_2.13:4.0.2",  # from_avro
+        "org.apache.kafka:kafka-clients:3.9.1",  # takes static members out of their group
     ),
     # Spark has these itself.
-    exclusions=("org.scala-lang:scala-library", "org.apache.spark:spark-tags_2.13", "org.tukaani:xz"),
+    exclusions=(
+        "com.github.luben:zstd-jni",
+        "org.apache.spark:spark-tags_2.13",
+        "org.lz4:lz4-java",
+        "org.scala-lang:scala-library",
+        "org.scala-lang.modules:scala-parallel-collections_2.13",
+        "org.slf4j:slf4j-api",
+        "org.tukaani:xz",
+        "org.xerial.snappy:snappy-java",
+    ),
 )
 BROKER = JarSet(
     "broker",
@@ -65,7 +73,7 @@ BROKER = JarSet(
 
 
 def spark_jars() -> list[Path]:
-    """The jars that Spark's session needs for Kafka; fetched when they are not in the cache.
+    """The jars that Spark's JVM needs beside its own; fetched when they are not in the cache.
 
     Raises EnvironmentException when there is no Java, no network or no room.
     """

@@ -31,7 +31,7 @@ def spark_home() -> Path:
 
 
 def first_on_class_path(further: Iterable[str] = ()) -> str:
-    """What stands before Spark's own jars: the connectors' jars, and behind them the user's, `further`.
+    """What stands before Spark's own jars: the runtime's (spark_jars), and behind them the user's, `further`.
 
     Raises EnvironmentException: see spark_jars.
     """

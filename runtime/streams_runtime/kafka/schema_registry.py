@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from streams_runtime.api.kafka_spec import SchemaRegistrySpec
+from streams_runtime.api.spec.kafka_spec import SchemaRegistrySpec
 from streams_runtime.errors import (
     ConfigException,
     SchemaRegistryException,

@@ -11,19 +11,14 @@ from typing import Any
 import orjson
 
 from streams_runtime.api import StreamsApplication, parse_application
-from streams_runtime.api.avro_checks import CLIENT_PROPERTIES
-from streams_runtime.api.mistakes import suggestion
+from streams_runtime.api.reading.mistakes import suggestion
+from streams_runtime.api.schemas.avro_checks import CLIENT_PROPERTIES
 from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
-from streams_runtime.kafka.security import config_path
+from streams_runtime.kafka.client.security import config_path
 
 CONFIG_FILE = "application.json"
 """Name of the application's file in its folder; with `.gz` behind it when the application is long."""
-CONFIG_MOUNT = Path("/etc/streams/application")
-SECRET_MOUNT = Path("/etc/streams/kafka")
-CODE_MOUNT = Path("/etc/streams/code")
-REGISTRY_MOUNT = Path("/etc/streams/schema-registry")
 _PEM = {f"ssl.{name}.pem": f"ssl.{name}.location" for name in ("ca", "certificate", "key")}
-STATE_MOUNT = Path("/var/lib/streams")
 
 
 def read_mounted_application(folder: Path) -> StreamsApplication:

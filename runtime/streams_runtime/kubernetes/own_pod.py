@@ -12,7 +12,7 @@ import httpx
 import orjson
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.kubernetes.api import ApiAccess, PodIdentity
+from streams_runtime.kubernetes.pod_status_api import ApiAccess, PodIdentity
 
 _SECONDS = 5.0  # for an answer
 _RETRY = 1.0  # seconds between two questions

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from streams_runtime.kubernetes.conditions import CONDITION_RESTORED, Condition
+from streams_runtime.kubernetes.pod_conditions import CONDITION_RESTORED, Condition
+from streams_runtime.retry_backoff import backoff_delay
 
 BETWEEN = 0.5
 """Seconds between two reports: a rebalance moves a client through several states in less."""
@@ -37,7 +38,7 @@ class Reported:
         `spread`, from 0 to 1, moves the next try by up to a quarter either way, so that a thousand pods do not come
         back at once.
         """
-        delay = min(FIRST_RETRY * 2**self.failures, LONGEST_RETRY) * (0.75 + spread / 2)
+        delay = backoff_delay(self.failures, FIRST_RETRY, LONGEST_RETRY) * (0.75 + spread / 2)
         return self._not_before(now + max(delay, retry_after))
 
     def refused(self, now: float) -> Reported:

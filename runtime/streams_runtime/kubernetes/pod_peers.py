@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams_runtime.query.siblings import is_sibling
+from streams_runtime.query.client.sibling_names import is_sibling
 
 
 class PodPeers:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streams_runtime.api.queries_spec import QueriesSpec
-from streams_runtime.kubernetes.api import ApiAccess
+from streams_runtime.api.spec.queries_spec import QueriesSpec
+from streams_runtime.kubernetes.pod_status_api import ApiAccess
 from streams_runtime.kubernetes.token_review import TokenReviewer
-from streams_runtime.query.access import Gate, QueryGuard, TokenGate
-from streams_runtime.query.reviews import ReviewGate, admitted
-from streams_runtime.query.tls import TlsFiles
+from streams_runtime.query.server.access import Gate, QueryGuard, TokenGate
+from streams_runtime.query.server.tls import TlsFiles
+from streams_runtime.query.server.token_access import ReviewGate, admitted
 
-QUERIES_MOUNT = Path("/etc/streams/queries")
 ACCESS_FOLDER, TLS_FOLDER = "access", "tls"
 TOKEN_FILE = "token"
 """Name of the token's file in its folder, whatever the Secret's key is called."""
 
 
-def pod_guard(queries: QueriesSpec, namespace: str, api: ApiAccess, folder: Path = QUERIES_MOUNT) -> QueryGuard:
-    """The guard of a pod of the application with these `queries` in `namespace`. Opens no file and no connection."""
+def pod_guard(queries: QueriesSpec, namespace: str, api: ApiAccess, folder: Path) -> QueryGuard:
+    """The guard of a pod of the application with these `queries` in `namespace`. Opens no file and no connection.
+
+    `folder` is where the operator mounts the Secrets of the queries.
+    """
     tls = folder / TLS_FOLDER
     files = None if queries.tls is None else TlsFiles(tls / "tls.crt", tls / "tls.key")
     return QueryGuard(_gate(queries, namespace, api, folder / ACCESS_FOLDER / TOKEN_FILE), files)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from streams_runtime.kubernetes.api import Answer, Result
-from streams_runtime.kubernetes.conditions import Condition, Transitions
 from streams_runtime.kubernetes.pace import Reported, due_at
+from streams_runtime.kubernetes.pod_conditions import Condition, Transitions
+from streams_runtime.kubernetes.pod_status_api import Answer, Result
 
 LAST_WORD_SECONDS = 3.0
 """How long a process waits for its last conditions to be accepted. Exit code and termination message say it too."""
@@ -25,7 +25,7 @@ _LOGGER = logging.getLogger("streams_runtime.kubernetes")
 
 
 class StatusApi(Protocol):
-    """What takes the conditions (kubernetes.api.PodStatusApi)."""
+    """What takes the conditions (kubernetes.pod_status_api.PodStatusApi)."""
 
     def patch(self, conditions: Sequence[Mapping[str, Any]], timeout: float) -> Result: ...
 

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import orjson
 
-from streams_runtime.kubernetes.api import ApiAccess
-from streams_runtime.query.problems import AccessNotCheckedException
-from streams_runtime.query.reviews import Review
+from streams_runtime.kubernetes.pod_status_api import ApiAccess
+from streams_runtime.query.server.token_access import Review
+from streams_runtime.query.wire.problems import AccessNotCheckedException
 
 _SECONDS = 5.0  # for an answer; queries wait for it, so they hear soon that it does not come
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"

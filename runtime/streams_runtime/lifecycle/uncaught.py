@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streams_runtime.errors import IllegalStateException
-from streams_runtime.lifecycle.budget import RestartBudget, RestartPolicy
+from streams_runtime.lifecycle.retry_budget import RestartBudget, RestartPolicy
 
 REPLACEMENTS = RestartPolicy(budget=5, refill=60.0, first=0.5)
 """How often a client's threads are replaced: five times in a row, one more for each minute that went well."""

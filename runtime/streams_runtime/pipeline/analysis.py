@@ -6,46 +6,46 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
-from streams_runtime.api.formats import REGISTERED
+from streams_runtime.api.steps.format_names import REGISTERED
+from streams_runtime.batch.rows import table_rows
 from streams_runtime.errors import InvalidApplicationException, Mistake
-from streams_runtime.pipeline.avro_ids import Schemas, WriterSchemas
-from streams_runtime.pipeline.avro_read import AvroFormat
-from streams_runtime.pipeline.avro_write import avro_writer
-from streams_runtime.pipeline.batch_aggregates import partial_aggregates
-from streams_runtime.pipeline.decode import Decoder
-from streams_runtime.pipeline.dedupe import check_dedupe
-from streams_runtime.pipeline.foreign_keys import check_foreign_key_join
-from streams_runtime.pipeline.formats import ddl_of, format_of
-from streams_runtime.pipeline.frames import frame_of
-from streams_runtime.pipeline.global_joins import check_lookup
-from streams_runtime.pipeline.joins import check_join
-from streams_runtime.pipeline.nodes import (
+from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.formats.avro.avro_read import AvroFormat
+from streams_runtime.pipeline.formats.avro.avro_write import avro_writer
+from streams_runtime.pipeline.formats.avro.avro_writer_schemas import avro_writer_schemas
+from streams_runtime.pipeline.formats.decode import Decoder
+from streams_runtime.pipeline.formats.protobuf.proto_read import ProtoFormat
+from streams_runtime.pipeline.formats.protobuf.proto_write import proto_writer
+from streams_runtime.pipeline.formats.protobuf.proto_writer_schemas import proto_writer_schemas
+from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
+from streams_runtime.pipeline.formats.spark_formats import ddl_of, format_of
+from streams_runtime.pipeline.spark.frames import frame_of
+from streams_runtime.pipeline.spark.refused_expressions import refusing
+from streams_runtime.pipeline.stage_outputs import applied_to
+from streams_runtime.pipeline.steps.applied_nodes import (
     check_aggregates,
     check_select,
     sink_format,
     sums_of_doubles,
-    table_rows,
     value_columns,
     written,
 )
-from streams_runtime.pipeline.outlets import applied_to
-from streams_runtime.pipeline.proto_read import ProtoFormat
-from streams_runtime.pipeline.proto_write import proto_writer
-from streams_runtime.pipeline.proto_writers import ProtoWriters
-from streams_runtime.pipeline.reduce import bind_reductions
-from streams_runtime.pipeline.refusing import refusing
-from streams_runtime.pipeline.registered import RegisteredWriter
-from streams_runtime.pipeline.stream_joins import check_stream_join
-from streams_runtime.pipeline.stream_nodes import check_stream_node
-from streams_runtime.pipeline.tables import check_table_join
-from streams_runtime.pipeline.to_table import decoder_of_rows
-from streams_runtime.pipeline.traits import Traits
-from streams_runtime.state.aggregates import AggregateState
-from streams_runtime.state.user_class import user_class_mistakes
+from streams_runtime.pipeline.steps.dedupe_ids import check_dedupe
+from streams_runtime.pipeline.steps.foreign_key_frames import check_foreign_key_join
+from streams_runtime.pipeline.steps.global_lookups import check_lookup
+from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
+from streams_runtime.pipeline.steps.reduce_lambda import bind_reductions
+from streams_runtime.pipeline.steps.stream_frames import check_stream_node
+from streams_runtime.pipeline.steps.stream_join_frames import check_stream_join
+from streams_runtime.pipeline.steps.table_join_frames import check_join
+from streams_runtime.pipeline.steps.table_rows import check_table_join
+from streams_runtime.pipeline.steps.to_table_rows import decoder_of_rows
+from streams_runtime.pipeline.topology_traits import Traits
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
+from streams_runtime.state.aggregates.user_class import user_class_mistakes
 from streams_runtime.topology.aggregate_order import order_mistakes
-from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
-from streams_runtime.topology.nodes import (
+from streams_runtime.topology.node_order import needed_first
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     Format,
     JoinNode,
@@ -59,14 +59,15 @@ from streams_runtime.topology.nodes import (
     TransformNode,
     needed_by,
 )
-from streams_runtime.topology.order import needed_first
-from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.stream_nodes import StreamNode
-from streams_runtime.topology.table_nodes import TableJoinNode, ToTableNode
-from streams_runtime.topology.windows import SessionWindows
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.stream_nodes import StreamNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
+from streams_runtime.topology.nodes.window_kinds import SessionWindows
 
 Source = SourceNode | TableSourceNode | RepartitionSourceNode
-MeetsStores = JoinNode | StreamJoinNode | DedupeNode | TableJoinNode | AnswerNode | ForeignKeyJoinNode | ToTableNode
+MeetsStores = JoinNode | StreamJoinNode | DedupeNode | TableJoinNode | ResponseNode | ForeignKeyJoinNode | ToTableNode
 
 
 class Analysis:
@@ -76,8 +77,8 @@ class Analysis:
         """Nothing is read or run. Raises what Compiler raises."""
         self._spark = spark
         self._traits = traits
-        self._writers = None if schemas is None else WriterSchemas(schemas)
-        self._proto_writers = None if schemas is None else ProtoWriters(schemas)
+        self._writers = None if schemas is None else avro_writer_schemas(schemas)
+        self._proto_writers = None if schemas is None else proto_writer_schemas(schemas)
         self.registered: dict[tuple[str, str], RegisteredWriter] = {}
         self.decoders: dict[str, Decoder] = {}
         self.aggregates: dict[str, AggregateState] = {}
@@ -112,7 +113,7 @@ class Analysis:
                 | TableJoinNode()
                 | DedupeNode()
                 | ForeignKeyJoinNode()
-                | AnswerNode()
+                | ResponseNode()
                 | ToTableNode()
             ):
                 return self._analysed_later(node)
@@ -152,7 +153,7 @@ class Analysis:
                 return check_dedupe(node, rows)
             case StreamJoinNode():
                 return check_stream_join(node, rows, self.outputs[node.other])
-            case AnswerNode():
+            case ResponseNode():
                 return rows
             case TableJoinNode() | ForeignKeyJoinNode():
                 return self._analysed_tables(node, rows)

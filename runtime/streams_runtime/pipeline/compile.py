@@ -7,30 +7,30 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 
+from streams_runtime.batch.columns import MATCH, OTHER
+from streams_runtime.batch.late_records import Missed
+from streams_runtime.batch.snapshot_columns import held_value
 from streams_runtime.pipeline.analysis import Analysis
-from streams_runtime.pipeline.avro_ids import Schemas
-from streams_runtime.pipeline.batch_aggregates import late_rows, partial_aggregates
-from streams_runtime.pipeline.decode import Decoder
-from streams_runtime.pipeline.foreign_keys import OTHER, foreign_keys, results, rows_as_json, sent_format
-from streams_runtime.pipeline.frames import frame_of
-from streams_runtime.pipeline.joins import MATCH, joined
-from streams_runtime.pipeline.nodes import sink_format
-from streams_runtime.pipeline.outlets import Frames, Later, Outlet, outlets
-from streams_runtime.pipeline.pushdown.behind import BehindJoin
+from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.formats.decode import Decoder
+from streams_runtime.pipeline.formats.registered_format import RegisteredFormat, RegisteredWriter
+from streams_runtime.pipeline.pushdown.after_join import AfterJoin
 from streams_runtime.pipeline.pushdown.candidates import Candidates
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
-from streams_runtime.pipeline.registered import RegisteredFormat, RegisteredWriter
-from streams_runtime.pipeline.stream_joins import joined_streams, side_format
-from streams_runtime.pipeline.tables import held_value, rows_of_last, tables_of_snapshots
-from streams_runtime.pipeline.traits import Traits
-from streams_runtime.pipeline.ways import on_one_way, with_turns
-from streams_runtime.pipeline.windows import Missed
-from streams_runtime.state.aggregates import AggregateState
+from streams_runtime.pipeline.spark.frames import frame_of
+from streams_runtime.pipeline.stage_outputs import Frames, Later, OutputFrame, output_frames
+from streams_runtime.pipeline.steps.applied_nodes import sink_format
+from streams_runtime.pipeline.steps.foreign_key_frames import foreign_keys, results, rows_as_json, sent_format
+from streams_runtime.pipeline.steps.partial_aggregates import late_rows, partial_aggregates
+from streams_runtime.pipeline.steps.stream_join_frames import joined_streams, side_format
+from streams_runtime.pipeline.steps.table_join_frames import joined
+from streams_runtime.pipeline.steps.table_rows import rows_of_last, tables_of_snapshots
+from streams_runtime.pipeline.topology_traits import Traits
+from streams_runtime.pipeline.windowing.record_places import on_one_path, with_order_time
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
-from streams_runtime.state.shown import Shown, as_stored, shown
-from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.nodes import (
+from streams_runtime.state.shown_values import Shown, as_stored, shown
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     Format,
     JoinNode,
@@ -40,9 +40,11 @@ from streams_runtime.topology.nodes import (
     inputs_of,
     streams_of,
 )
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.table_nodes import ToStreamNode
 from streams_runtime.topology.plan import SubTopology, Topology
-from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.table_nodes import ToStreamNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
 
@@ -108,7 +110,7 @@ class Compiler:
         """The rows that came too late for a window of the node (see batch_aggregates.late_rows)."""
         return late_rows(self._traits, node, rows, since, found)
 
-    def is_told(self, aggregate: str) -> bool:
+    def emits_per_update(self, aggregate: str) -> bool:
         """Whether every change of an aggregate counts (see table_parts.told_aggregates)."""
         return aggregate in self._traits.told
 
@@ -128,23 +130,23 @@ class Compiler:
         """Name of the format that a sink writes."""
         return sink_format(sink, self._known.outputs[sink.input])
 
-    def has_several_outlets(self, sub: SubTopology) -> bool:
+    def has_several_queries(self, sub: SubTopology) -> bool:
         """Whether the first stage of a batch is more than one query."""
-        return len(self._analysed_outlets(sub)) > 1
+        return len(self._analysed_frames(sub)) > 1
 
     def taken_over(self, sub: SubTopology) -> list[TakenOver]:
         """What the scan does of the first stage, all of it; nothing: all of it is Spark's."""
         return self._candidates.first_stage(sub, self.needs_headers(sub))
 
-    def joins_taken_over(self, sub: SubTopology) -> dict[str, BehindJoin]:
+    def joins_taken_over(self, sub: SubTopology) -> dict[str, AfterJoin]:
         """The stages behind joins with tables that need no Spark, by the joins' names."""
-        return self._candidates.behind_joins(sub)
+        return self._candidates.after_joins(sub)
 
     def unread_sources(self, sub: SubTopology) -> frozenset[str]:
         """Sources of which nothing is made that leaves the first stage, so that no query asks for their records."""
         by_name = {node.name: node for node in sub.nodes}
         read: set[str] = set()
-        waiting = [outlet.node.name for outlet in self._analysed_outlets(sub)]
+        waiting = [outlet.node.name for outlet in self._analysed_frames(sub)]
         while waiting:
             here = waiting.pop()
             if here not in read:
@@ -155,36 +157,36 @@ class Compiler:
     def needs_headers(self, sub: SubTopology) -> bool:
         """Whether a batch's records need their headers: where they go on to a topic, or an expression asks for them."""
         to_topics = SinkNode | RepartitionSinkNode | Later
-        forwarded = any(isinstance(outlet.node, to_topics) for outlet in self._analysed_outlets(sub))
+        forwarded = any(isinstance(outlet.node, to_topics) for outlet in self._analysed_frames(sub))
         forwarded = forwarded or any(part.sinks or part.streams for part in table_parts(sub))
         return forwarded or any("_headers" in repr(node) for node in sub.nodes)
 
-    def stream_outlets(
+    def first_stage_frames(
         self, sub: SubTopology, sources: Frames, peeks: dict[str, Observation] | None = None
-    ) -> list[Outlet]:
+    ) -> list[OutputFrame]:
         """The first stage of a batch: from the sources' readable records to where rows leave Spark.
 
         `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
         """
         frames = dict(sources)
         if sub.id in self._traits.turns:
-            frames = {name: with_turns(frame) for name, frame in frames.items()}
+            frames = {name: with_order_time(frame) for name, frame in frames.items()}
         if sub.id in self._traits.forks:
-            frames = {name: on_one_way(frame) for name, frame in frames.items()}
-        return outlets(self._traits, sub, frames, peeks)
+            frames = {name: on_one_path(frame) for name, frame in frames.items()}
+        return output_frames(self._traits, sub, frames, peeks)
 
-    def table_outlets(
+    def table_frames(
         self, sub: SubTopology, aggregate: str, rows: pa.Table, peeks: dict[str, Observation] | None = None
-    ) -> list[Outlet]:
+    ) -> list[OutputFrame]:
         """The second stage: from an aggregate's new rows (see nodes.table_rows) to what is behind it.
 
         `peeks`: as for the first stage.
         """
-        return outlets(self._traits, sub, {aggregate: frame_of(self._spark, rows)}, peeks)
+        return output_frames(self._traits, sub, {aggregate: frame_of(self._spark, rows)}, peeks)
 
-    def outlets_behind(
+    def frames_behind(
         self, sub: SubTopology, node: Later | ToStreamNode, rows: pa.Table, peeks: dict[str, Observation] | None = None
-    ) -> list[Outlet]:
+    ) -> list[OutputFrame]:
         """The stage behind a join: from records with what the table holds beside them (joins.MATCH) on.
 
         Of a join of streams from its results on (see stream_joins.joined_streams), of a dedupe from the records that it
@@ -202,7 +204,7 @@ class Compiler:
                 frame = joined(node, frame, self._known.decoders[node.table].value)
             case DedupeNode() | ToStreamNode() | MergeNode():
                 pass
-        return outlets(self._traits, sub, {node.name: frame}, peeks)
+        return output_frames(self._traits, sub, {node.name: frame}, peeks)
 
     def tables(self, part: TablePart, snapshots: pa.Table) -> DataFrame:
         """Every table's row in each snapshot, and what sinks write of it (see tables.tables_of_snapshots)."""
@@ -231,7 +233,7 @@ class Compiler:
         for index, source in enumerate(part.sources):
             self.learn(self._known.decoders[source.name].value, snapshots[held_value(index)])
 
-    def _analysed_outlets(self, sub: SubTopology) -> list[Outlet]:
+    def _analysed_frames(self, sub: SubTopology) -> list[OutputFrame]:
         """The first stage's outlets, over no records."""
         sources = {node.name: self._known.outputs[node.name] for node in sub.nodes if not inputs_of(node)}
-        return self.stream_outlets(sub, sources)
+        return self.first_stage_frames(sub, sources)

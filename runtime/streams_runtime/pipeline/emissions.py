@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from streams_runtime.kafka.producer import Headers
-from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.encode import Bytes, encoded, windowed_keys
-from streams_runtime.pipeline.nodes import (
+from streams_runtime.batch.columns import (
     HIDDEN,
     OUT_KEY,
+    OUT_ORDER_TIME,
     OUT_TIME,
     OUT_TOPIC,
-    OUT_TURN,
     OUT_VALUE,
     OUT_WINDOW,
     OUT_WINDOW_END,
-    written,
-    written_in_turn,
 )
-from streams_runtime.pipeline.stage import Emission, TableRows
-from streams_runtime.pipeline.stream_time import stream_time_order
-from streams_runtime.state.json_columns import json_rows
-from streams_runtime.topology.nodes import AggregateNode, RepartitionSinkNode, SinkNode, streams_of
+from streams_runtime.batch.encode import Bytes, Headers, encoded, headers_of, windowed_keys
+from streams_runtime.batch.json_columns import json_rows
+from streams_runtime.batch.stage import Emission, TableRows
+from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.steps.applied_nodes import written, written_in_order
+from streams_runtime.pipeline.windowing.repartition_order import stream_time_order
+from streams_runtime.topology.nodes.all_nodes import AggregateNode, RepartitionSinkNode, SinkNode, streams_of
+from streams_runtime.topology.nodes.window_kinds import SessionWindows
 from streams_runtime.topology.plan import SubTopology
-from streams_runtime.topology.windows import SessionWindows
 
 
 class Emissions:
@@ -52,8 +49,8 @@ class Emissions:
         """What Spark's rows come to in the node's topic; for a repartition topic in the order of stream time."""
         internal = isinstance(node, RepartitionSinkNode)
         if isinstance(node, RepartitionSinkNode):
-            table = written_in_turn(rows, "json").toArrow()
-            table = table.take(stream_time_order(table["_partition"], table[OUT_TOPIC], table[OUT_TURN]))
+            table = written_in_order(rows, "json").toArrow()
+            table = table.take(stream_time_order(table["_partition"], table[OUT_TOPIC], table[OUT_ORDER_TIME]))
         else:
             table = written(rows, self._compiler.value_format(node)).toArrow()
         headers = table["_headers"]
@@ -125,8 +122,3 @@ class Emissions:
 def _headers_in(column: pa.ChunkedArray) -> list[Headers | None] | None:
     """The same of the column; None where no record has any."""
     return None if column.null_count == len(column) else headers_of(column.to_pylist())
-
-
-def headers_of(rows: Sequence[Any]) -> list[Headers | None]:
-    """The headers of records as they are sent, from the rows of the column _headers."""
-    return [None if row is None else [(each["key"], each["value"]) for each in row] for row in rows]

@@ -9,28 +9,30 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from streams_runtime.kafka.record_table import RAW_SCHEMA
+from streams_runtime.batch.accounts import Account
+from streams_runtime.batch.columns import ORDER_TIME, ORDINAL, OUT_KEY, OUT_TIME, OUT_VALUE, RECORD, VALUE, further
+from streams_runtime.batch.encode import encoded, headers_of
+from streams_runtime.batch.late_records import Missed
+from streams_runtime.batch.peeks import Seen
+from streams_runtime.batch.rows import table_rows
+from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch, TableRows, store_batch_of
+from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.decode import RECORD, TURN, VALUE, Account, account_of, counted
-from streams_runtime.pipeline.dedupe import ToDedupe, with_ids
-from streams_runtime.pipeline.emissions import Emissions, headers_of
-from streams_runtime.pipeline.encode import encoded
-from streams_runtime.pipeline.merges import ToMerge
-from streams_runtime.pipeline.nodes import OUT_KEY, OUT_TIME, OUT_VALUE, table_rows, taken, usable
-from streams_runtime.pipeline.observed import observed
-from streams_runtime.pipeline.outlets import Outlet
-from streams_runtime.pipeline.peeks import Seen, seen
-from streams_runtime.pipeline.pushdown.reading import Answer
+from streams_runtime.pipeline.emissions import Emissions
+from streams_runtime.pipeline.formats.decode import account_of, counted
+from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
+from streams_runtime.pipeline.pushdown.scanned_records import Answer
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
-from streams_runtime.pipeline.registered import RegisteredFormat
-from streams_runtime.pipeline.source import BatchInput, OffsetRange, RecordReader
-from streams_runtime.pipeline.stage import Behind, Emission, Keyed, StageResult, TableRows, ToJoin, keyed_of
-from streams_runtime.pipeline.stream_joins import StreamsToJoin
-from streams_runtime.pipeline.to_table import PLACE, further, kept_rows
-from streams_runtime.pipeline.windows import Missed
-from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.nodes import (
+from streams_runtime.pipeline.spark.observed import observed
+from streams_runtime.pipeline.stage_outputs import OutputFrame
+from streams_runtime.pipeline.steps.applied_nodes import taken, usable
+from streams_runtime.pipeline.steps.dedupe_ids import with_ids
+from streams_runtime.pipeline.steps.peek_observations import seen
+from streams_runtime.pipeline.steps.to_table_rows import kept_rows
+from streams_runtime.topology.fork_paths import fork_path_between, keeps_order, orders_by_time
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     JoinNode,
     MergeNode,
@@ -40,19 +42,23 @@ from streams_runtime.topology.nodes import (
     SourceNode,
     TableSourceNode,
 )
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.stream_nodes import PeekNode
+from streams_runtime.topology.nodes.table_nodes import ToTableNode
+from streams_runtime.topology.nodes.window_kinds import TimeWindows
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import stage_order
-from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.stream_nodes import PeekNode
-from streams_runtime.topology.table_nodes import ToTableNode
-from streams_runtime.topology.table_parts import TablePart
-from streams_runtime.topology.ways import keeps_places, takes_turns, way_between
-from streams_runtime.topology.windows import TimeWindows
 
 # Batches that are Spark's at once after one that the scan could not do: it would read them in vain, most likely.
-_SPARKS_TURNS = 10
+_SPARK_BATCHES = 10
 _NONE_READ = pa.schema(
-    [("_topic", pa.string()), ("_partition", pa.int32()), ("_offset", pa.int64()), (TURN, pa.timestamp("us", tz="UTC"))]
+    [
+        ("_topic", pa.string()),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+        (ORDER_TIME, pa.timestamp("us", tz="UTC")),
+    ]
 ).empty_table()
 
 
@@ -66,15 +72,16 @@ class SubTopologyRunner:
         self._sub = sub
         self.stages = stage_order(sub)
         self.emissions = Emissions(compiler, sub)
-        self._keeps_places = keeps_places(sub)
-        self._takes_turns = takes_turns(sub)
-        self._parse_once = compiler.has_several_outlets(sub)
+        self._keeps_order = keeps_order(sub)
+        self._orders_by_time = orders_by_time(sub)
+        self._parse_once = compiler.has_several_queries(sub)
         self._unread = compiler.unread_sources(sub)
         self._taken_over = compiler.taken_over(sub) if take_over else []
         self._behind = compiler.joins_taken_over(sub) if take_over else {}
-        self._sparks_turns = 0
+        self._spark_batches = 0
         self._headers = compiler.needs_headers(sub)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
+        self._aggregates = {node.name: node for node in sub.nodes if isinstance(node, AggregateNode)}
         self._sources = [
             node for node in sub.nodes if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode)
         ]
@@ -89,7 +96,7 @@ class SubTopologyRunner:
         """The joins behind which no Spark is needed, unless a table holds what only Spark reads."""
         return self._behind.keys()
 
-    def run(self, batch: BatchInput) -> StageResult:
+    def run(self, batch: BatchInput) -> StageOutput:
         """The first stage: everything up to the stores, and what goes to topics without passing one.
 
         Records that can't be read are left out and accounted for; the caller decides what becomes of the batch.
@@ -104,17 +111,17 @@ class SubTopologyRunner:
             result = self._run(batch)
         return result
 
-    def _run(self, batch: BatchInput) -> StageResult:
-        if self._taken_over and not self._sparks_turns:
+    def _run(self, batch: BatchInput) -> StageOutput:
+        if self._taken_over and not self._spark_batches:
             found = self._answered(self._taken_over, batch)
             if found is not None:
                 return found
-            self._sparks_turns = _SPARKS_TURNS
-        elif self._sparks_turns:
-            self._sparks_turns -= 1
+            self._spark_batches = _SPARK_BATCHES
+        elif self._spark_batches:
+            self._spark_batches -= 1
         return self._run_by_spark(batch)
 
-    def _answered(self, over: Sequence[TakenOver], batch: BatchInput) -> StageResult | None:
+    def _answered(self, over: Sequence[TakenOver], batch: BatchInput) -> StageOutput | None:
         """The stage as the scan has done it, but for the records that it leaves to Spark; None: all are left to it."""
         answers: list[Answer] = []
         for each in over:
@@ -124,9 +131,9 @@ class SubTopologyRunner:
         left = pa.concat_tables(answer.left.select(RAW_SCHEMA.names) for answer in answers)
         sparks = self._run_by_spark(BatchInput(batch.ranges, left)) if left.num_rows else None
         read = _NONE_READ
-        if self._takes_turns and sparks is not None and sparks.readable:
+        if self._orders_by_time and sparks is not None and sparks.readable:
             read = self._read_by_spark(BatchInput(batch.ranges, left))
-        result = StageResult() if sparks is None else StageResult(sparks.accounts, sparks.dropped, sparks.late)
+        result = StageOutput() if sparks is None else StageOutput(sparks.accounts, sparks.dropped, sparks.late)
         for each, answer in zip(over, answers, strict=True):
             account = result.accounts.get(each.source.name, Account(0, 0, None))
             result.accounts[each.source.name] = account.with_more(answer.records)
@@ -141,12 +148,12 @@ class SubTopologyRunner:
         found = [_NONE_READ]
         for node in self._sources:
             readable = self._compiler.decoder(node.name).readable(self._decoded(node, batch, headers=False))
-            times = readable.select("_topic", "_partition", "_offset", F.col("_timestamp").alias(TURN)).toArrow()
+            times = readable.select("_topic", "_partition", "_offset", F.col("_timestamp").alias(ORDER_TIME)).toArrow()
             found.append(times.cast(_NONE_READ.schema))
         return pa.concat_tables(found)
 
-    def _run_by_spark(self, batch: BatchInput) -> StageResult:
-        result = StageResult()
+    def _run_by_spark(self, batch: BatchInput) -> StageOutput:
+        result = StageOutput()
         observations = {node.name: Observation() for node in self._sources}
         peeks: dict[str, Observation] = {}
         decoded = {
@@ -158,7 +165,7 @@ class SubTopologyRunner:
             # Several outlets are several queries: keep the parsed records instead of parsing them for each.
             readable = {name: frame.persist() for name, frame in readable.items()}
         try:
-            for outlet in self._compiler.stream_outlets(self._sub, readable, peeks):
+            for outlet in self._compiler.first_stage_frames(self._sub, readable, peeks):
                 self._collect(outlet, result)
             for name in self._unread:
                 readable[name].agg(F.count(F.lit(1))).toArrow()  # they are accounted for by a query
@@ -186,88 +193,90 @@ class SubTopologyRunner:
             record = pa.table(columns, schema=RAW_SCHEMA)
             self.run(BatchInput((where,), record.slice(1) if self._compiler.has_functions else record))
 
-    def run_behind(self, found: Behind) -> StageResult:
+    def run_after(self, found: StageInput) -> StageOutput:
         """The stage behind a join: records with what the table holds beside them (joins.MATCH), or pairs of streams.
 
         Or the one behind a dedupe: the records that it passes on; or behind a toStream: the table's changes; or behind
         a merge: the rows of all stages that meet in it.
         """
-        result = StageResult(behind=found)
+        result = StageOutput(begun_with=found)
         over = self._behind.get(found.node.name)
         rows = None if over is None else over.rows(found.rows)
         if rows is not None:
             result.emissions = [self.emissions.of_columns(sink, made) for sink, made in rows]
             return result
         peeks: dict[str, Observation] = {}
-        for outlet in self._compiler.outlets_behind(self._sub, found.node, found.rows, peeks):
+        for outlet in self._compiler.frames_behind(self._sub, found.node, found.rows, peeks):
             self._collect(outlet, result)
         result.peeks = self._seen(peeks)
         return result
 
-    def run_tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
-        """What tables have before and after each of a batch's changes (see tables.tables_of_snapshots)."""
-        return self._compiler.tables(part, snapshots).toArrow()
-
-    def way_between(self, source: str, name: str) -> tuple[int, ...] | None:
+    def fork_path_between(self, source: str, name: str) -> tuple[int, ...] | None:
         """What the way from one node to another adds to a row's ELEMENT; None where no places are kept."""
-        return way_between(self._sub, source, name) if self._keeps_places else None
+        return fork_path_between(self._sub, source, name) if self._keeps_order else None
 
     def _seen(self, peeks: Mapping[str, Observation]) -> list[Seen]:
         return [seen(node, peeks[node.name]) for node in self._peeks if node.name in peeks]
 
     def again(
-        self, node: AggregateNode, batch: BatchInput, since: Mapping[int, int], behind: Behind | None = None
-    ) -> Keyed:
+        self, node: AggregateNode, batch: BatchInput, since: Mapping[int, int], behind: StageInput | None = None
+    ) -> StoreBatch:
         """The stage of one aggregate of sessions once more, with the stream time of each partition before it."""
         rows = self._rows_for(node, batch, behind, headers=False)
         state = self._compiler.aggregate(node.name)
         table = self._compiler.partial_aggregates(node, rows, Observation(), since).toArrow()
-        return keyed_of(node, table, [column.name for column in state.columns])
+        return store_batch_of(node, table, [column.name for column in state.columns])
 
     def late(
         self,
         node: AggregateNode,
-        topic: str,
         batch: BatchInput,
         since: Mapping[int, int],
         found: Sequence[Missed],
-        behind: Behind | None = None,
+        behind: StageInput | None = None,
     ) -> Emission:
-        """The records that came too late for a window of the node, for `topic`; `since` as for `again`, `found` as the
+        """The records that came too late for a window of the node, for its topic of those; `since` as for `again`,
+        `found` as the
         compiler wants it.
         """
         rows = self._rows_for(node, batch, behind, headers=True)
         table = self._compiler.late_records(node, rows, since, found).toArrow()
         keys, values = encoded(table[OUT_KEY]), encoded(table[OUT_VALUE])
         return Emission(
-            topic, False, keys, values, table[OUT_TIME].to_pylist(), headers_of(table["_headers"].to_pylist())
+            node.late_topic or "",
+            False,
+            keys,
+            values,
+            table[OUT_TIME].to_pylist(),
+            headers_of(table["_headers"].to_pylist()),
         )
 
-    def _rows_for(self, node: AggregateNode, batch: BatchInput, behind: Behind | None, headers: bool) -> DataFrame:
+    def _rows_for(self, node: AggregateNode, batch: BatchInput, behind: StageInput | None, headers: bool) -> DataFrame:
         """The rows that the aggregate takes of the batch, or of what stands behind a join, a dedupe or a toStream."""
         if behind is not None:
-            outlets = self._compiler.outlets_behind(self._sub, behind.node, behind.rows)
+            output_frames = self._compiler.frames_behind(self._sub, behind.node, behind.rows)
         else:
             readable = {
                 each.name: self._compiler.decoder(each.name).readable(self._decoded(each, batch, headers))
                 for each in self._sources
             }
-            outlets = self._compiler.stream_outlets(self._sub, readable)
-        (rows,) = (each.rows for each in outlets if each.node is node)
+            output_frames = self._compiler.first_stage_frames(self._sub, readable)
+        (rows,) = (each.rows for each in output_frames if each.node is node)
         return rows.where(usable(node))
 
-    def run_table(self, node: AggregateNode, rows: TableRows) -> StageResult:
+    def run_table(self, name: str, rows: TableRows) -> StageOutput:
         """The second stage: an aggregate's new rows through the steps and sinks behind it."""
-        result = StageResult()
-        consumers = self._sub.consumers_of(node.name)
+        result = StageOutput()
+        consumers = self._sub.consumers_of(name)
         direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
         result.emissions = self.emissions.direct(direct, rows) if direct else []
         if len(direct) < len(consumers):
+            node = self._aggregates[name]
             if node.windows is None or not node.windows.only_final:
                 rows = rows.in_order_of_times()
             table = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
             peeks: dict[str, Observation] = {}
-            for outlet in self._compiler.table_outlets(self._sub, node.name, table, peeks):
+            for outlet in self._compiler.table_frames(self._sub, name, table, peeks):
                 if outlet.node not in direct:
                     self._collect(outlet, result)
             result.peeks = self._seen(peeks)
@@ -301,7 +310,7 @@ class SubTopologyRunner:
         decoder = self._compiler.decoder(node.name)
         return decoder.decode(self._reader.read(node.topic, batch, decoder.wanted(headers)))
 
-    def _collect(self, outlet: Outlet, result: StageResult) -> None:
+    def _collect(self, outlet: OutputFrame, result: StageOutput) -> None:
         match outlet.node:
             case AggregateNode() as node:
                 dropped, late = Observation(), Observation()
@@ -310,15 +319,19 @@ class SubTopologyRunner:
                 table = self._compiler.partial_aggregates(node, rows, late).toArrow()
                 result.dropped += observed(dropped, "dropped")
                 result.late[node.name] += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
-                told = [*PLACE, *further(rows.columns), "_headers"] if self._compiler.is_told(node.name) else []
-                result.keyed.append(keyed_of(node, table, [*(column.name for column in state.columns), *told]))
+                told = (
+                    [*ORDINAL, *further(rows.columns), "_headers"] if self._compiler.emits_per_update(node.name) else []
+                )
+                result.store_batches.append(
+                    store_batch_of(node, table, [*(column.name for column in state.columns), *told])
+                )
             case ToTableNode() as node:
                 table = kept_rows(outlet.rows, self._headers)
                 result.dropped += table[OUT_KEY].null_count
                 more = [name for name in table.column_names if name not in ("_partition", OUT_KEY, OUT_TIME)]
-                result.keyed.append(keyed_of(node, table, more))
+                result.store_batches.append(store_batch_of(node, table, more))
             case TableSourceNode() as node:
-                beside = [*PLACE, *further(outlet.rows.columns), *(["_headers"] if self._headers else [])]
+                beside = [*ORDINAL, *further(outlet.rows.columns), *(["_headers"] if self._headers else [])]
                 keyed = outlet.rows.selectExpr(
                     "_partition",
                     f"case when _key is not null then {RECORD}.key end {OUT_KEY}",
@@ -326,23 +339,23 @@ class SubTopologyRunner:
                     f"{RECORD}.value {OUT_VALUE}",
                     *beside,
                 ).toArrow()
-                result.keyed.append(keyed_of(node, keyed, [OUT_VALUE, *beside]))
+                result.store_batches.append(store_batch_of(node, keyed, [OUT_VALUE, *beside]))
                 result.dropped += keyed[OUT_KEY].null_count
             case RepartitionSourceNode() as node:
                 raw = (f"_key {OUT_KEY}", f"{VALUE} {OUT_VALUE}", f"unix_millis(_timestamp) {OUT_TIME}")
-                place = (*PLACE, *further(outlet.rows.columns))
+                place = (*ORDINAL, *further(outlet.rows.columns))
                 result.arrived[node.name] = outlet.rows.selectExpr("_partition", *raw, *place).toArrow()
             case JoinNode() as node:
                 dropped = Observation()
                 rows = taken(node, outlet.rows.drop(RECORD), dropped)
-                result.joins.append(ToJoin(node, rows.toArrow()))
+                result.inputs.append(StageInput(node, rows.toArrow()))
                 result.dropped += observed(dropped, "dropped")
             case StreamJoinNode() as node:
-                result.stream_joins.append(StreamsToJoin(node, outlet.rows.toArrow()))
+                result.inputs.append(StageInput(node, outlet.rows.toArrow()))
             case MergeNode() as node:
-                result.merges.append(ToMerge(node, outlet.rows.toArrow()))
+                result.inputs.append(StageInput(node, outlet.rows.toArrow()))
             case DedupeNode() as node:
-                result.dedupes.append(ToDedupe(node, with_ids(node, outlet.rows).toArrow()))
+                result.inputs.append(StageInput(node, with_ids(node, outlet.rows).toArrow()))
             case RepartitionSinkNode() as node:
                 dropped = Observation()
                 rows = taken(node, outlet.rows, dropped)

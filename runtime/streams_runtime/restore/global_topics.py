@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from streams_runtime.errors import BrokerNotAvailableException, StreamsException
-from streams_runtime.kafka.changelog_consumer import ChangelogConsumer
-from streams_runtime.kafka.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicDescription, TopicPartition
-from streams_runtime.restore import sayings
-from streams_runtime.restore.beginning import Log, Offsets
-from streams_runtime.restore.global_beginning import global_beginning
-from streams_runtime.restore.listener import StateRestoreListener
+from streams_runtime.restore import restore_log
+from streams_runtime.restore.global_restore_start import global_beginning
+from streams_runtime.restore.restore_listener import StateRestoreListener
+from streams_runtime.restore.restore_start import Log, Offsets
 from streams_runtime.state.global_store import GlobalStore
 
 _LOGGER = logging.getLogger("streams_runtime.restore")
@@ -24,7 +24,7 @@ _BATCH_RECORDS = 50_000
 
 
 class Brokers(Offsets, Protocol):
-    """Answers what topics are like (kafka.admin.Admin)."""
+    """Answers what topics are like (kafka.admin.kafka_admin.Admin)."""
 
     def describe_topics(self, names: Collection[str], config: bool = True) -> dict[str, TopicDescription]: ...
 
@@ -151,7 +151,7 @@ class GlobalTopics:
         store = each.store
         begin = global_beginning(store.offsets(), store.topic_id(), logs, store.is_empty())
         if begin.wipe is not None:
-            sayings.wiped(store.name, TopicPartition(each.topic, 0), begin.wipe)
+            restore_log.wiped(store.name, TopicPartition(each.topic, 0), begin.wipe)
             store.wipe()
         store.follow(topic_id)
         each.topic_id, each.positions = topic_id, dict(begin.offsets)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.restore import sayings
-from streams_runtime.restore.beginning import Beginning, Log, beginning
-from streams_runtime.restore.listener import NullListener, StateRestoreListener
+from streams_runtime.restore import restore_log
+from streams_runtime.restore.restore_listener import NullListener, StateRestoreListener
+from streams_runtime.restore.restore_start import Beginning, Log, beginning
 from streams_runtime.state.store import LocalStore, Updates
 from streams_runtime.topology.plan import TaskId
 
@@ -42,19 +42,9 @@ class StateRestorer:
         return self.store.name
 
     @property
-    def persistent(self) -> bool:
-        """Whether the store survives the process, so that its checkpoint means something."""
-        return self.store.persistent
-
-    @property
     def checkpoint(self) -> int | None:
         """The changelog offset that comes next, as the store has it; None when it is not known."""
         return self.store.offset()
-
-    @property
-    def restored_offset(self) -> int:
-        """The changelog offset up to which the store is complete."""
-        return self.position
 
     def set_user_restore_listener(self, listener: StateRestoreListener) -> None:
         """Tell this listener from now on."""
@@ -65,7 +55,7 @@ class StateRestorer:
         topic_id = self.store.topic_id()
         begin = beginning(self.checkpoint, log, topic_id)
         if begin.wipe is not None:
-            sayings.wiped(self.store_name, self.partition, begin.wipe)
+            restore_log.wiped(self.store_name, self.partition, begin.wipe)
         if begin.wipe is not None or not (begin.known or self.store.is_empty()):
             # Without a checkpoint, what a record deleted that compaction has removed since would stay for ever.
             wipe()

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.restore.listener import NullListener, StandbyUpdateListener, SuspendReason
-from streams_runtime.restore.meter import Meter
+from streams_runtime.restore.rate_meter import Meter
+from streams_runtime.restore.restore_listener import NullListener, StandbyUpdateListener, SuspendReason
 
 _LOGGER = logging.getLogger("streams_runtime.restore")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.state.rocksdb import RocksDB
+from streams_runtime.state.database.rocksdb_adapter import RocksDB
 from streams_runtime.state.store import KeyValueStore, Updates
 
 _PREFIX = b"partition-"  # of a partition's offset; its number follows in 4 bytes

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.state.database import Database
-from streams_runtime.state.rocksdb import RocksDB
+from streams_runtime.state.database.open_database import Database
+from streams_runtime.state.database.rocksdb_adapter import RocksDB
 
 _TIMESTAMP_BYTES = 8
 
@@ -69,7 +69,6 @@ class LocalStore(ABC):
     called by the thread that has the task. All may raise ProcessorStateException: the disk is full or damaged.
     """
 
-    persistent = True
     takes_files = True
     """Whether `ingest` is for this kind; the others are restored record by record."""
     _database: Database

@@ -12,7 +12,7 @@ _LOGGER = logging.getLogger("streams_runtime.tasks")
 
 
 class CommittedOffsets(Protocol):
-    """Answers where a group is, and where partitions begin and end (kafka.admin.Admin)."""
+    """Answers where a group is, and where partitions begin and end (kafka.admin.kafka_admin.Admin)."""
 
     def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.plan import SubTopology, TaskId
 

@@ -9,14 +9,14 @@ from contextlib import ExitStack
 
 from streams_runtime.errors import BrokerNotAvailableException
 from streams_runtime.kafka.types import GroupMember
-from streams_runtime.restore.listener import SuspendReason
+from streams_runtime.restore.restore_listener import SuspendReason
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.restore.updater import StateUpdater
-from streams_runtime.state.directory import StateDirectory
+from streams_runtime.restore.state_updater import StateUpdater
+from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
-from streams_runtime.tasks.stores import damage_of, set_damaged_aside
-from streams_runtime.topics.watch import TopicWatch
+from streams_runtime.tasks.task_stores import damage_of, set_damaged_aside
+from streams_runtime.topics.topic_watch import TopicWatch
 from streams_runtime.topology.plan import TaskId, Topology
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")

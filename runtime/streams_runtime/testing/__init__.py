@@ -5,8 +5,8 @@ runtime imports this package.
 """
 
 from streams_runtime.testing.driver import TopologyTestDriver
-from streams_runtime.testing.records import START, Record
-from streams_runtime.testing.session import spark_session
-from streams_runtime.testing.topics import InputTopic, OutputTopic
+from streams_runtime.testing.driver_records import START, Record
+from streams_runtime.testing.driver_topics import InputTopic, OutputTopic
+from streams_runtime.testing.spark_for_tests import spark_session
 
 __all__ = ["START", "InputTopic", "OutputTopic", "Record", "TopologyTestDriver", "spark_session"]

@@ -12,40 +12,42 @@ from types import TracebackType
 from typing import Any
 
 from streams_runtime.api import Reading, StreamsApplication
-from streams_runtime.api.load import accepted
-from streams_runtime.api.mistakes import suggestion
-from streams_runtime.api.origins import retold
-from streams_runtime.api.spark_checks import is_cluster
+from streams_runtime.api.checks.spark_checks import is_cluster
+from streams_runtime.api.reading.load import accepted
+from streams_runtime.api.reading.mistakes import suggestion
+from streams_runtime.api.reading.python_origins import retold
 from streams_runtime.builder import StreamsBuilder
-from streams_runtime.builder.resolve import read_file, read_with_python
-from streams_runtime.engine import Compiled, compiled, error_policy
+from streams_runtime.builder.resolve_python import read_file, read_with_python
 from streams_runtime.errors import IllegalStateException, InvalidApplicationException, TopologyException
-from streams_runtime.pipeline.avro_ids import Schemas
-from streams_runtime.pipeline.session import SparkSession
-from streams_runtime.query.handles import ReadOnlyStore, StoreQueryParameters, check_name, open_store
+from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.spark.spark_session import SparkSession
+from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
+from streams_runtime.query.stores.store_target import check_name
+from streams_runtime.spark_runtime import Compiled, compiled, error_policy
 from streams_runtime.states import ClientState
-from streams_runtime.tasks.processor import Counters
-from streams_runtime.testing.formats import RAW, decoders_of, encoder
-from streams_runtime.testing.machine import Machine
-from streams_runtime.testing.outbox import Sent
-from streams_runtime.testing.records import START
-from streams_runtime.testing.schemas import LocalSchemas
-from streams_runtime.testing.session import spark_session
-from streams_runtime.testing.stores import DriverStores
-from streams_runtime.testing.topics import InputTopic, OutputTopic
-from streams_runtime.topology.build import build_topology
-from streams_runtime.topology.nodes import SourceNode, TableSourceNode
-from streams_runtime.topology.partitions import partition_counts
+from streams_runtime.testing.driver_records import START
+from streams_runtime.testing.driver_stores import DriverStores
+from streams_runtime.testing.driver_topics import InputTopic, OutputTopic
+from streams_runtime.testing.memory_registry import LocalSchemas
+from streams_runtime.testing.mock_producer import Sent
+from streams_runtime.testing.record_formats import RAW, decoders_of, encoder
+from streams_runtime.testing.spark_for_tests import spark_session
+from streams_runtime.testing.topology_runner import TopologyRunner
+from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.nodes.all_nodes import SourceNode, TableSourceNode
+from streams_runtime.topology.partition_counts import partition_counts
 from streams_runtime.topology.plan import Topology
 from streams_runtime.user_code import search_in
 
 
 class TopologyTestDriver:
-    """Runs the topology of one application without Kafka: pipe records, then read outputs and stores.
+    """Runs the topology of one application without Kafka (TopologyTestDriver, KIP-247).
 
-    What runs is the runtime's own code, in the calling thread: Spark's plans, the aggregates, RocksDB in a folder that
-    is gone at the end, the partitioner. Brokers, groups, threads and restorations are not there, and nothing depends
-    on the clock of the machine: windows go by the times of records. Use it in `with`, in one thread.
+    Pipe records, then read outputs and stores. What runs is the runtime's own code, in the calling thread: Spark's
+    plans, the aggregates, RocksDB in a folder that is gone at the end, the partitioner. Brokers, groups, threads and
+    restorations are not there. Windows go by the times of records, and nothing by the machine's clock. Use it in
+    `with`, in one thread.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class TopologyTestDriver:
             folder = undo.enter_context(TemporaryDirectory(prefix="topology-test-driver-"))
             self._compiled = _analysed(session, self.topology, origins, self.schemas)
             self._compiled.compiler.register_schemas()
-            self._machine = Machine(self.topology, self._compiled, policy, self._counts, Path(folder))
+            self._machine = TopologyRunner(self.topology, self._compiled, policy, self._counts, Path(folder))
             undo.callback(self._machine.close)
             self._stores = DriverStores(self._machine, self._compiled.compiler)
             self._closing = undo.pop_all()
@@ -94,13 +96,14 @@ class TopologyTestDriver:
         auto_advance: timedelta = timedelta(0),
         value_schema: str | None = None,
     ) -> InputTopic:
-        """A source's topic. `start` is the time of its records, and each of them moves it on by `auto_advance`.
+        """Return a handle that pipes records into a source's topic (createInputTopic, KIP-470).
 
-        `value_schema` is the schema that values of avro or protobuf are written with; without it the source's own.
+        `start` is the time of its records, and each of them moves it on by `auto_advance`. `value_schema` is the schema
+        that values of avro or protobuf are written with; None: the source's own.
 
         Raises:
             TopologyException: no source reads this topic; the message names the nearest one.
-            IllegalStateException: the driver is closed.
+            IllegalStateException: the driver is closed; make another one.
         """
         self._check_open()
         sources = {node.topic: node for node in self.topology.nodes if isinstance(node, SourceNode | TableSourceNode)}
@@ -113,12 +116,14 @@ class TopologyTestDriver:
         return InputTopic(name, encoders, self._counts[name], self._pipe, start, auto_advance)
 
     def output_topic(self, name: str) -> OutputTopic:
-        """A topic that a sink writes, or that of the dead letters. All handles of a topic read the same records.
+        """Return a handle that reads a topic of a sink, or that of the dead letters (createOutputTopic, KIP-470).
+
+        All handles of a topic share their position: each record is read once.
 
         Raises:
             TopologyException: no sink writes this topic; the message names the nearest one.
-            ConfigException: sinks write records of different formats to it.
-            IllegalStateException: the driver is closed.
+            ConfigException: sinks write records of different formats to it; give each a topic of its own.
+            IllegalStateException: the driver is closed; make another one.
         """
         self._check_open()
         if name not in self._outputs:
@@ -131,11 +136,13 @@ class TopologyTestDriver:
         return OutputTopic(name, decoders, self._machine.logs.unread(name))
 
     def store(self, name: str) -> ReadOnlyStore:
-        """A store's read-only handle, of the store's own kind: the one that StreamsClient.store gives.
+        """Return a store's read-only handle (getKeyValueStore, getWindowStore, getSessionStore).
+
+        It is of the store's own kind, the handle that StreamsClient.store gives, and it reads all partitions.
 
         Raises:
-            UnknownStateStoreException: there is no store of this name; the message lists those that there are.
-            IllegalStateException: the driver is closed.
+            UnknownStateStoreException: there is no such store; the message lists those that exist.
+            IllegalStateException: the driver is closed; make another one.
         """
         self._check_open()
         check_name(self._stores, name)
@@ -144,10 +151,14 @@ class TopologyTestDriver:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """All that is piped inside the block, into whichever topics, is one batch, which is processed at its end.
+        """Collect all that is piped inside the block, into whichever topics, and process it as one batch at its end.
 
-        Batches decide how often an aggregate is written, never what it comes to: with this a test can say so. An
-        exception inside the block leaves out what was piped in it; at its end it raises as InputTopic.pipe does.
+        Batches decide how often an aggregate is written, never what it is in the end: with this a test can say so. An
+        exception inside the block drops what was piped in it.
+
+        Raises:
+            IllegalStateException: a batch is open already, or the driver is closed.
+            StreamsException: at the end of the block, as InputTopic.pipe raises it.
         """
         self._check_open()
         if self._in_batch:
@@ -164,7 +175,7 @@ class TopologyTestDriver:
 
     @property
     def counters(self) -> Counters:
-        """What was done so far, as `/state` has it: records processed, dropped, too late, unreadable, …"""
+        """What was done so far, as `/state` shows it: records processed, dropped, too late, unreadable, …"""
         return self._machine.counters
 
     def close(self) -> None:

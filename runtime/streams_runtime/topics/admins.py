@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from streams_runtime.kafka.admin import Admin
+from streams_runtime.kafka.admin.kafka_admin import Admin
 
 _IDLE = 60.0  # seconds without work after which one is closed
 _AGE = 600.0  # seconds after which one is not used again: brokers, addresses and what they resolve to change

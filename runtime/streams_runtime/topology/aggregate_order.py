@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streams_runtime.api.aggregates import ORDERED
+from streams_runtime.api.sql.aggregate_calls import ORDERED
 from streams_runtime.errors import Mistake
-from streams_runtime.topology.nodes import AggregateNode, MergeNode, Node, streams_of
+from streams_runtime.topology.nodes.all_nodes import AggregateNode, MergeNode, Node, streams_of
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.plan import Topology
-from streams_runtime.topology.stage_order import gathering
-from streams_runtime.topology.stream_joins import StreamJoinNode
+from streams_runtime.topology.stage_order import merges_stages
 
 
 def order_mistakes(topology: Topology) -> Iterator[Mistake]:
     """Every aggregate column of the topology that needs one order of all records, where offsets are none."""
-    gathers = frozenset[str]().union(*(gathering(sub) for sub in topology.subtopologies))
+    gathers = frozenset[str]().union(*(merges_stages(sub) for sub in topology.subtopologies))
     for node in topology.nodes:
         if isinstance(node, AggregateNode) and any(each.function in ORDERED for each in node.aggregates):
             yield from _of_aggregate(topology, node, gathers)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streams_runtime.api.aggregates import AggregateCall
-from streams_runtime.api.columns import Column, Columns, Type, struct_of, type_named
-from streams_runtime.api.sql import parse_expression
-from streams_runtime.api.streams import value_columns
-from streams_runtime.api.topology_spec import FormatSpec
-from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.nodes import (
+from streams_runtime.api.flow.flows import value_columns
+from streams_runtime.api.flow.known_columns import Column, Columns, Type, struct_of, type_named
+from streams_runtime.api.sql.aggregate_calls import AggregateCall
+from streams_runtime.api.sql.sql_tree import parse_expression
+from streams_runtime.api.steps.topology_spec import FormatSpec
+from streams_runtime.topology.nodes.all_nodes import (
     Aggregate,
     AggregateNode,
     Format,
@@ -22,10 +21,11 @@ from streams_runtime.topology.nodes import (
     TableSourceNode,
     TransformNode,
 )
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.stream_nodes import FlatMapNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode
 from streams_runtime.topology.plan import Topology
-from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.stream_nodes import FlatMapNode
-from streams_runtime.topology.table_nodes import TableJoinNode
 
 Known = Mapping[str, Columns | None]
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
-from streams_runtime.topology.nodes import (
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     JoinNode,
     KeyByNode,
@@ -22,9 +20,10 @@ from streams_runtime.topology.nodes import (
     inputs_of,
     written_by,
 )
-from streams_runtime.topology.plan import SubTopology, Topology
-from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.stream_nodes import (
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.stream_nodes import (
     BranchNode,
     FlatMapNode,
     HeadersNode,
@@ -33,8 +32,9 @@ from streams_runtime.topology.stream_nodes import (
     StreamNode,
     what_it_does,
 )
-from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
-from streams_runtime.topology.windows import SessionWindows, SlidingWindows, Windows
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
+from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, Windows
+from streams_runtime.topology.plan import SubTopology, Topology
 
 _FromTopics = SourceNode | TableSourceNode | RepartitionSourceNode
 
@@ -163,7 +163,7 @@ _TYPES: dict[type[Node], str] = {
     StreamJoinNode: "stream-join",
     TableJoinNode: "table-join",
     SubscribeNode: "foreign-key-subscription",
-    AnswerNode: "foreign-key-response",
+    ResponseNode: "foreign-key-response",
     ForeignKeyJoinNode: "foreign-key-join",
     ToTableNode: "to-table",
     ToStreamNode: "to-stream",
@@ -181,7 +181,7 @@ _PLAIN: dict[type[Node], str] = {
     ToStreamNode: "to a stream",
     RepartitionSinkNode: "write",
     SubscribeNode: "subscribe to the other table's rows",
-    AnswerNode: "answer with the table's rows",
+    ResponseNode: "answer with the table's rows",
     SinkNode: "write",
 }
 

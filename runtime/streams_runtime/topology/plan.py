@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
-from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.nodes import (
+from streams_runtime.topology.node_order import needed_first
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     JoinNode,
     MergeNode,
@@ -26,11 +25,12 @@ from streams_runtime.topology.nodes import (
     streams_of,
     users_topics_written,
 )
-from streams_runtime.topology.order import needed_first
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.stream_nodes import FlatMapNode, PeekNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
 from streams_runtime.topology.store_specs import StoreSpec
-from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.stream_nodes import FlatMapNode, PeekNode
-from streams_runtime.topology.table_nodes import TableJoinNode, ToTableNode
 
 _TASK_ID = re.compile(r"(0|[1-9][0-9]*)_(0|[1-9][0-9]*)")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from streams_runtime.topology.dedupe import DedupeNode
-from streams_runtime.topology.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.foreign_keys import ForeignKeySide, foreign_key_sides
-from streams_runtime.topology.nodes import AggregateNode, JoinNode, MergeNode, streams_of
-from streams_runtime.topology.order import needed_first
+from streams_runtime.topology.declared.foreign_key_step import ForeignKeySide, foreign_key_sides
+from streams_runtime.topology.node_order import needed_first
+from streams_runtime.topology.nodes.all_nodes import AggregateNode, JoinNode, MergeNode, streams_of
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.plan import SubTopology
-from streams_runtime.topology.stream_joins import StreamJoinNode
-from streams_runtime.topology.table_nodes import ToTableNode
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
 Begins = JoinNode | StreamJoinNode | DedupeNode | ForeignKeyJoinNode
@@ -61,7 +61,7 @@ def stages_of(sub: SubTopology) -> dict[str, str | None]:
     return found
 
 
-def gathering(sub: SubTopology) -> frozenset[str]:
+def merges_stages(sub: SubTopology) -> frozenset[str]:
     """Names of the merges, and joins of streams, whose inputs come in several stages."""
     stages = stages_of(sub)
     return frozenset(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.foreign_key_nodes import AnswerNode, ForeignKeyJoinNode, SubscribeNode
-from streams_runtime.topology.nodes import (
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     JoinNode,
     SinkNode,
@@ -15,8 +14,9 @@ from streams_runtime.topology.nodes import (
     inputs_of,
     streams_of,
 )
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 from streams_runtime.topology.plan import SubTopology
-from streams_runtime.topology.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 
 TableRoot = TableSourceNode | ToTableNode | AggregateNode | ForeignKeyJoinNode
 """What keeps a table's rows in a store."""
@@ -51,7 +51,7 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     Sources of which nothing needs old rows are in none. Raises TopologyException for a join of a table that no store
     keeps, or of one with itself.
     """
-    told = told_aggregates(sub)
+    told = per_update_aggregates(sub)
     groups: dict[str, set[str]] = {}  # by the name of a table of sources: the names that belong together
     behind: dict[str, frozenset[str]] = {}  # by the same, but for windows: the sources of its rows
     kept: set[str] = set()
@@ -97,7 +97,7 @@ def part_of(sub: SubTopology, name: str, path: str) -> TablePart:
     return _part(sub, wanted, set())
 
 
-def told_aggregates(sub: SubTopology) -> frozenset[str]:
+def per_update_aggregates(sub: SubTopology) -> frozenset[str]:
     """Names of the aggregates of which every change counts: for a toStream, or for a join of or with their table.
 
     Those by windows that are passed on once they have closed are not among them.
@@ -113,7 +113,9 @@ def told_aggregates(sub: SubTopology) -> frozenset[str]:
 
 def _is_asked(sub: SubTopology, name: str) -> bool:
     for node in sub.consumers_of(name):
-        if isinstance(node, ToStreamNode | TableJoinNode | JoinNode | SubscribeNode | AnswerNode | ForeignKeyJoinNode):
+        if isinstance(
+            node, ToStreamNode | TableJoinNode | JoinNode | SubscribeNode | ResponseNode | ForeignKeyJoinNode
+        ):
             return True  # a join of a stream has no table but what it asks
         if isinstance(node, TransformNode) and _is_asked(sub, node.name):
             return True

@@ -4,7 +4,7 @@
 no store, no index and no batches of columns: everything is a dict or a list, and most of it is looked through from the
 beginning. Expressions are evaluated from their text (`expressions`), so a document is all that it needs.
 
-Steps follow Kafka Streams record by record; where runtime/README.md names a difference, they follow that.
+Steps follow Kafka Streams record by record; where runtime/guide/ names a difference, they follow that.
 """
 
 from steps_model.items import Change, Given, Row, Written

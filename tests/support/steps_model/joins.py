@@ -11,7 +11,7 @@ from joins_model import JoinModel
 from steps_model.expressions import evaluate
 from steps_model.items import Change, Item, Row, Value, environment
 from steps_model.steps import Output, Spec
-from streams_runtime.topology.stream_joins import Side
+from streams_runtime.topology.nodes.stream_join_node import Side
 
 TableRow = tuple[dict[str, Any], int] | None
 Lookup = Callable[[Any], TableRow]

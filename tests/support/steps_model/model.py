@@ -14,7 +14,7 @@ from steps_model.items import Change, Given, Item, Row, Written
 from steps_model.joins import ByForeignKey, OfStreams, OfTables, WithTable
 from steps_model.steps import Aggregate, Dedupe, Kept, Stateless, Step
 from steps_model.windows import Sessions, SlidingWindows, TimeWindows, Windows
-from streams_runtime.kafka.partitioner import partition_for
+from streams_runtime.kafka.producer.partitioner import partition_for
 
 Task = dict[str, Step]
 Waiting = tuple[int, int, Row]

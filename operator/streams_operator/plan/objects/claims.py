@@ -10,7 +10,7 @@ from kubernetes.utils.quantity import parse_quantity
 from streams_operator import names
 from streams_operator.model import Json
 from streams_operator.plan.objects.identity import Identity
-from streams_runtime.api.pod_spec import StorageSpec
+from streams_runtime.api.spec.pod_spec import StorageSpec
 
 
 def claim(identity: Identity, ordinal: int, storage: StorageSpec, existing: Json | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def config_map(identity: Identity, digest: str, document: bytes, existing: Json 
     content: dict[str, Any] = {"data": {names.CONFIG_FILE: document.decode()}}
     if len(document) > _PLAIN:
         packed = base64.b64encode(gzip.compress(document, mtime=0)).decode()
-        content = {"binaryData": {f"{names.CONFIG_FILE}.gz": _kept(existing, document) or packed}}
+        content = {"binaryData": {f"{names.CONFIG_FILE}.gz": _existing_bytes(existing, document) or packed}}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -38,7 +38,7 @@ def document_in(config_map: Json) -> bytes | None:
     return str(text).encode() if text is not None else _unpacked(_packed(config_map))
 
 
-def _kept(existing: Json | None, document: bytes) -> str | None:
+def _existing_bytes(existing: Json | None, document: bytes) -> str | None:
     packed = _packed(existing or {})
     return packed if packed is not None and _unpacked(packed) == document else None
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from streams_operator.model import Defaults
 from streams_runtime.api import StreamsApplication
-from streams_runtime.api.template_spec import TemplateSpec
+from streams_runtime.api.spec.template_spec import TemplateSpec
 
 _DIGITS = 10
 _USER = Defaults("").run_as_user
@@ -56,8 +56,13 @@ def as_deployed(deployed: StreamsApplication, asked: StreamsApplication) -> Stre
 
 def digest(application: StreamsApplication, namespace: str, defaults: Defaults) -> str:
     """Ten hexadecimal digits; another digest means that pods have to be replaced."""
+    return digest_with(document(application, namespace), application, defaults)
+
+
+def digest_with(text: bytes, application: StreamsApplication, defaults: Defaults) -> str:
+    """The same; `text` is the application's document, which takes most of the time to make."""
     made_from = {
-        "document": document(application, namespace).decode(),
+        "document": text.decode(),
         "image": image(application, defaults),
         "imagePullPolicy": defaults.image_pull_policy,
         "storage": application.spec.state.storage is not None,

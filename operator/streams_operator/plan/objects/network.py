@@ -6,8 +6,8 @@ from typing import Any
 
 from streams_operator import names
 from streams_operator.plan.objects.identity import Identity
-from streams_runtime.api.disruption_spec import DisruptionBudgetSpec
-from streams_runtime.api.network_spec import NetworkPolicySpec
+from streams_runtime.api.spec.disruption_spec import DisruptionBudgetSpec
+from streams_runtime.api.spec.network_spec import NetworkPolicySpec
 
 
 def service(identity: Identity) -> dict[str, Any]:

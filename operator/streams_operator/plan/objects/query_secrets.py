@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streams_operator import names
-from streams_runtime.api.queries_spec import QueriesSpec
+from streams_runtime.api.spec.queries_spec import QueriesSpec
 
 _MODE = 0o440  # the pod's own group, and nobody else
 Volume = dict[str, Any]

@@ -9,8 +9,8 @@ from streams_operator import names
 from streams_operator.plan.objects.identity import Identity
 from streams_operator.plan.objects.query_secrets import query_secrets
 from streams_runtime.api import StreamsApplication
-from streams_runtime.api.volume_checks import mount_place
-from streams_runtime.api.volumes_spec import VolumeMountSpec, VolumeSpec
+from streams_runtime.api.checks.volume_checks import mount_place
+from streams_runtime.api.spec.volumes_spec import VolumeMountSpec, VolumeSpec
 
 RESERVED_VOLUMES = (
     *("application", "told", "kafka", "code", "schema-registry"),
@@ -26,8 +26,8 @@ RESERVED_FOLDERS = (
 )
 """Folders in which, and over which, a template may mount nothing."""
 _MODE = 0o440  # the pod's own group, and nobody else
-_TOLD = {
-    "path": names.TOLD_FILE,
+_SHUTDOWN_ITEM = {
+    "path": names.SHUTDOWN_FILE,
     "fieldRef": {"fieldPath": f"metadata.annotations['{names.ANNOTATION_SHUTDOWN}']"},
 }
 
@@ -56,7 +56,7 @@ def _own_volumes(
     identity: Identity, application: StreamsApplication, ordinal: int, digest: str
 ) -> Iterator[dict[str, Any]]:
     yield {"name": "application", "configMap": {"name": names.config(identity.name, digest)}}
-    yield {"name": "told", "downwardAPI": {"items": [_TOLD]}}
+    yield {"name": "told", "downwardAPI": {"items": [_SHUTDOWN_ITEM]}}
     secret = application.spec.kafka.secret_ref
     if secret is not None:
         yield {"name": "kafka", "secret": {"secretName": secret.name, "defaultMode": _MODE}}
@@ -85,7 +85,7 @@ def _given_volumes(application: StreamsApplication) -> Iterator[dict[str, Any]]:
 
 def _own_mounts(application: StreamsApplication) -> Iterator[dict[str, Any]]:
     yield {"name": "application", "mountPath": names.CONFIG_MOUNT, "readOnly": True}
-    yield {"name": "told", "mountPath": names.TOLD_MOUNT, "readOnly": True}
+    yield {"name": "told", "mountPath": names.SHUTDOWN_MOUNT, "readOnly": True}
     if application.spec.kafka.secret_ref is not None:
         yield {"name": "kafka", "mountPath": names.SECRET_MOUNT, "readOnly": True}
     if application.spec.code is not None:

@@ -15,8 +15,8 @@ _TICK = 0.1
 def sweep(groups: Collection[int], grace: float) -> bool:
     """Wait until no process of these process groups is left; after `grace` seconds, kill what is.
 
-    True when all ended by themselves. Each instance leads a group of its own, numbered by its process id. Looks into
-    /proc: where there is none, nothing is found.
+    True when all ended by themselves. Each instance leads a group of its own, numbered by its process id. It reads
+    /proc: a machine without it has no processes to find.
     """
     wanted = frozenset(groups)
     deadline = time.monotonic() + grace

@@ -22,19 +22,19 @@ class End(enum.Enum):
     KILLED = "had to be killed"
 
 
-def end_of(exit_code: int, asked: bool, started: bool) -> End:
+def end_of(exit_code: int, stop_requested: bool, started: bool) -> End:
     """What an exit code means.
 
-    `asked`: the instance was told to stop, and is killed when it does not; `started`: its client was up (before that,
-    the SIGTERM that tells it to stop ends the process at once, with nothing to close).
+    `stop_requested`: the process was sent SIGTERM, and SIGKILL where it did not end; `started`: its client was up
+    (before that, SIGTERM ends the process at once, with nothing to close).
     """
     if exit_code == EXIT_ERROR:
         return End.ERROR
     if exit_code == EXIT_UNUSABLE:
         return End.UNUSABLE
-    if exit_code == EXIT_NOT_RUNNING or (asked and not started and exit_code == -signal.SIGTERM):
+    if exit_code == EXIT_NOT_RUNNING or (stop_requested and not started and exit_code == -signal.SIGTERM):
         return End.NOT_RUNNING
-    return End.KILLED if asked and exit_code == -signal.SIGKILL else End.CRASHED
+    return End.KILLED if stop_requested and exit_code == -signal.SIGKILL else End.CRASHED
 
 
 def exit_code_of(ends: Collection[End], complete: bool) -> int:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from streams_runtime.cli.local.leftovers import sweep
-from streams_runtime.cli.local.news import News, Say
 from streams_runtime.cli.local.outcome import End
-from streams_runtime.cli.local.overview import Seen
+from streams_runtime.cli.local.progress.overview import ReplicaSnapshot
+from streams_runtime.cli.local.progress.run_events import Report, RunEvent
 from streams_runtime.cli.local.replica import Replica
-from streams_runtime.cli.told import words
+from streams_runtime.cli.process.shutdown_request import encode_request
 
 # Seconds. An instance gives itself sixty to close.
 STOP_GRACE = 75.0
@@ -23,12 +23,12 @@ class Supervisor:
     def __init__(
         self,
         replicas: Sequence[Replica],
-        say: Say = lambda _news: None,
+        report: Report = lambda _event: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Does not start anything."""
         self._replicas = tuple(replicas)
-        self._say = say
+        self._report = report
         self._clock = clock
         self._passed_on = False
 
@@ -64,19 +64,21 @@ class Supervisor:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Once a replica has ended by an exception that asks for the shutdown of all, tell the others."""
-        asking = next((each for each in self._replicas if each.shutdown_request is not None), None)
-        if asking is None or asking.shutdown_request is None:
+        """Once a replica has ended by an exception that requests the shutdown of all, pass that on to the others."""
+        requesting = next((each for each in self._replicas if each.shutdown_request is not None), None)
+        if requesting is None or requesting.shutdown_request is None:
             return
         if not self._passed_on:
             self._passed_on = True
-            text = f"{asking.name} asks for the shutdown of the whole application; the other instances are told"
-            self._say(News("shutdown-application", text, {"instance": asking.name}, problem=True))
+            text = f"{requesting.name} asks for the shutdown of the whole application; the other instances are told"
+            self._report(RunEvent("shutdown-application", text, {"instance": requesting.name}, problem=True))
         for each in self._replicas:
-            each.tell(words(asking.name, asking.shutdown_request.kind, asking.shutdown_request.message))
+            each.pass_shutdown_request(
+                encode_request(requesting.name, requesting.shutdown_request.kind, requesting.shutdown_request.message)
+            )
 
     def stop(self) -> None:
-        """Tell every replica to close, the highest ordinal first; returns at once. May be called twice."""
+        """Stop every replica, the highest ordinal first; returns at once. May be called twice."""
         for each in reversed(self._replicas):
             each.stop(STOP_GRACE)
 
@@ -90,6 +92,6 @@ class Supervisor:
         self.kill()
         sweep([pid for each in self._replicas for pid in each.pids], _SWEEP_GRACE)
 
-    def seen(self) -> tuple[Seen, ...]:
+    def snapshots(self) -> tuple[ReplicaSnapshot, ...]:
         """Every replica now."""
-        return tuple(each.seen() for each in self._replicas)
+        return tuple(each.snapshot() for each in self._replicas)

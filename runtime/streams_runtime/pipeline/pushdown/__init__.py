@@ -2,5 +2,5 @@
 
 Spark analyses every expression; those whose analysed form Arrow computes to the same result are taken over by the scan,
 with all that is before them, and the rest is Spark's. So is the stage behind a join with a table. See
-runtime/README.md, "What the scan takes over".
+runtime/streams_runtime/pipeline/README.md, "What the scan takes over".
 """

@@ -7,20 +7,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
+from streams_runtime.batch.columns import ORDER_TIME, RECORD, WINDOW_START
 from streams_runtime.pipeline.analysis import Analysis
-from streams_runtime.pipeline.batch_aggregates import partial_aggregates
-from streams_runtime.pipeline.decode import RECORD, TURN
-from streams_runtime.pipeline.joins import result_columns
-from streams_runtime.pipeline.json_read import json_reader
-from streams_runtime.pipeline.nodes import WINDOW_START, sink_format, value_columns
-from streams_runtime.pipeline.outlets import Outlet, outlets
-from streams_runtime.pipeline.pushdown.behind import BehindJoin
-from streams_runtime.pipeline.pushdown.partial import stage_of
-from streams_runtime.pipeline.pushdown.plan import RowPlan, plan_of, row_plan_of
-from streams_runtime.pipeline.pushdown.rows import row_stage_of, table_stage_of
+from streams_runtime.pipeline.formats.json_read import json_reader
+from streams_runtime.pipeline.pushdown.after_join import AfterJoin
+from streams_runtime.pipeline.pushdown.partial_columns import stage_of
+from streams_runtime.pipeline.pushdown.scan_plan import RowPlan, plan_of, row_plan_of
+from streams_runtime.pipeline.pushdown.single_rows import row_stage_of, table_stage_of
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver, ToAggregate, ToMatch, ToTable
-from streams_runtime.pipeline.traits import Traits
-from streams_runtime.topology.nodes import (
+from streams_runtime.pipeline.stage_outputs import OutputFrame, output_frames
+from streams_runtime.pipeline.steps.applied_nodes import sink_format, value_columns
+from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
+from streams_runtime.pipeline.steps.table_join_frames import result_columns
+from streams_runtime.pipeline.topology_traits import Traits
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     JoinNode,
     Node,
@@ -48,11 +48,11 @@ class Candidates:
         if sub.id in self._traits.forks or any(not self._is_read_as_it_is(node) for node in sources):
             return []
         turns = sub.id in self._traits.turns
-        more = [StructField(TURN, TimestampType())] if turns else []
+        more = [StructField(ORDER_TIME, TimestampType())] if turns else []
         schemas = {node.name: [*self._known.outputs[node.name].schema.fields, *more] for node in sources}
         frames = {name: self._nothing(StructType(fields)) for name, fields in schemas.items()}
         found: dict[str, TakenOver] = {}
-        for outlet in outlets(self._traits, sub, frames, {}):
+        for outlet in output_frames(self._traits, sub, frames, {}):
             source = _only_source(outlet.node, sub)
             over = None
             if source is not None and source.name not in found:
@@ -62,7 +62,7 @@ class Candidates:
             found[over.source.name] = over
         return list(found.values()) if len(found) == len(sources) else []
 
-    def behind_joins(self, sub: SubTopology) -> dict[str, BehindJoin]:
+    def after_joins(self, sub: SubTopology) -> dict[str, AfterJoin]:
         """The stages behind joins with tables that need no Spark, by the joins' names."""
         if sub.id in self._traits.forks:
             return {}
@@ -72,7 +72,7 @@ class Candidates:
     def _is_read_as_it_is(self, source: Node) -> bool:
         return source.name in self._known.decoders and self._known.decoders[source.name].timestamp is None
 
-    def _of(self, outlet: Outlet, source: Node, headers: bool, turns: bool) -> TakenOver | None:
+    def _of(self, outlet: OutputFrame, source: Node, headers: bool, turns: bool) -> TakenOver | None:
         decoder = self._known.decoders[source.name]
         match outlet.node, source:
             case AggregateNode() as node, SourceNode() | RepartitionSourceNode():
@@ -107,7 +107,7 @@ class Candidates:
         columns = [column.name for column in state.columns]
         return ToAggregate(source, node, stage, to_arrow_schema(partials.schema), columns)
 
-    def _behind(self, sub: SubTopology, node: JoinNode) -> BehindJoin | None:
+    def _behind(self, sub: SubTopology, node: JoinNode) -> AfterJoin | None:
         if node.on is not None:
             return None
         decoder, rows = self._known.decoders[node.table], self._known.outputs[node.input].drop(RECORD)
@@ -117,14 +117,14 @@ class Candidates:
         beside = self._nothing(StructType([*rows.schema.fields, table]))
         joined = beside.select(*result_columns(node, tuple(rows.columns)))
         sinks: list[tuple[SinkNode, RowPlan]] = []
-        for outlet in outlets(self._traits, sub, {node.name: joined}, {}):
+        for outlet in output_frames(self._traits, sub, {node.name: joined}, {}):
             if not isinstance(outlet.node, SinkNode) or not self._is_written_here(outlet.node, outlet.rows):
                 return None
             plan = row_plan_of(outlet.rows)
             if plan is None:
                 return None
             sinks.append((outlet.node, plan))
-        return BehindJoin(node.table, decoder.json, sinks)
+        return AfterJoin(node.table, decoder.json, sinks)
 
     def _is_written_here(self, sink: SinkNode, rows: DataFrame) -> bool:
         """Whether rows become records without Spark, of which the same can be read as of those that it writes."""

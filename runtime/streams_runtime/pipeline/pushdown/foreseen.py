@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from streams_runtime.api.formats import REGISTERED
-from streams_runtime.pipeline.pushdown.reading import KEYS
-from streams_runtime.topology.nodes import (
+from streams_runtime.api.steps.format_names import REGISTERED
+from streams_runtime.pipeline.pushdown.scanned_records import KEYS
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     JoinNode,
     Node,
@@ -22,8 +22,8 @@ from streams_runtime.topology.nodes import (
     TransformNode,
     inputs_of,
 )
+from streams_runtime.topology.nodes.window_kinds import TimeWindows
 from streams_runtime.topology.plan import Topology
-from streams_runtime.topology.windows import TimeWindows
 
 _FUNCTIONS = frozenset({"count", "sum", "min", "max", "avg"})
 _CALL = re.compile(r"([a-z_]\w*)\s*\(", re.IGNORECASE)

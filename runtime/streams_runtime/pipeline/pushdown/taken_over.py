@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.pipeline.pushdown.partial import Stage, fits_with, together
-from streams_runtime.pipeline.pushdown.reading import PARTITION, Answer
-from streams_runtime.pipeline.pushdown.rows import VALUE, RowStage, TableStage
-from streams_runtime.pipeline.pushdown.turns import TURN, put_off
-from streams_runtime.pipeline.stage import StageResult, ToJoin, keyed_of
-from streams_runtime.topology.nodes import (
+from streams_runtime.batch.stage import StageInput, StageOutput, store_batch_of
+from streams_runtime.batch.stream_times import ORDER_TIME, put_off
+from streams_runtime.pipeline.pushdown.partial_columns import Stage, fits_with, together
+from streams_runtime.pipeline.pushdown.scanned_records import PARTITION, Answer
+from streams_runtime.pipeline.pushdown.single_rows import VALUE, RowStage, TableStage
+from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     JoinNode,
     RepartitionSourceNode,
@@ -32,19 +32,19 @@ class ToAggregate:
     schema: pa.Schema
     columns: Sequence[str]
 
-    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None, _read: pa.Table) -> bool:
+    def put(self, result: StageOutput, answer: Answer, sparks: StageOutput | None, _read: pa.Table) -> bool:
         """Add what the answer has, and Spark of the records that were left to it, to the result.
 
         False where a sum of the two may leave its range: then Spark, which raises an error at that, does all of it.
         """
-        theirs = [] if sparks is None else [each.table for each in sparks.keyed if each.node is self.node]
+        theirs = [] if sparks is None else [each.table for each in sparks.store_batches if each.node is self.node]
         both = [each for each in (answer.made, *theirs) if each.num_rows]
         both = [each.select(self.schema.names).cast(self.schema) for each in both]
         if len(both) > 1 and not fits_with(both[1], self.stage.plan.aggregates):
             return False
         made = together(both, self.stage).select(self.schema.names).cast(self.schema) if both else None
         partials = self.schema.empty_table() if made is None else made
-        result.keyed.append(keyed_of(self.node, partials, list(self.columns)))
+        result.store_batches.append(store_batch_of(self.node, partials, list(self.columns)))
         return True
 
 
@@ -60,15 +60,15 @@ class ToTable:
         """The node that takes them."""
         return self.source
 
-    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None, read: pa.Table) -> bool:
+    def put(self, result: StageOutput, answer: Answer, sparks: StageOutput | None, read: pa.Table) -> bool:
         """Add what the answer has, and Spark of the records that were left to it, to the result.
 
         `read` are the records that Spark could read, where turns are taken: topic, partition, offset and time (TURN).
         """
-        theirs = [] if sparks is None else [each.table for each in sparks.keyed if each.node is self.source]
+        theirs = [] if sparks is None else [each.table for each in sparks.store_batches if each.node is self.source]
         rows = _in_order(self.stage, answer, theirs, read)
         names = rows.column_names
-        result.keyed.append(keyed_of(self.source, rows, names[names.index(VALUE) :]))
+        result.store_batches.append(store_batch_of(self.source, rows, names[names.index(VALUE) :]))
         return True
 
 
@@ -80,13 +80,13 @@ class ToMatch:
     node: JoinNode
     stage: RowStage
 
-    def put(self, result: StageResult, answer: Answer, sparks: StageResult | None, read: pa.Table) -> bool:
+    def put(self, result: StageOutput, answer: Answer, sparks: StageOutput | None, read: pa.Table) -> bool:
         """Add what the answer has, and Spark of the records that were left to it, to the result.
 
         `read` are the records that Spark could read, where turns are taken: topic, partition, offset and time (TURN).
         """
-        theirs = [] if sparks is None else [each.rows for each in sparks.joins if each.node is self.node]
-        result.joins.append(ToJoin(self.node, _in_order(self.stage, answer, theirs, read)))
+        theirs = [] if sparks is None else [each.rows for each in sparks.inputs if each.node is self.node]
+        result.inputs.append(StageInput(self.node, _in_order(self.stage, answer, theirs, read)))
         return True
 
 
@@ -97,8 +97,10 @@ def _in_order(stage: RowStage | TableStage, answer: Answer, theirs: Sequence[pa.
     """The rows of one topic in the order of its partitions' records, each with its turn by all of them."""
     schema = stage.schema
     filled = [each.select(schema.names).cast(schema) for each in (answer.made, *theirs) if each.num_rows]
-    if TURN in schema.names and answer.left.num_rows:
-        left = answer.left.select(["partition", "offset", TURN]).rename_columns(["_partition", "_offset", TURN])
+    if ORDER_TIME in schema.names and answer.left.num_rows:
+        left = answer.left.select(["partition", "offset", ORDER_TIME]).rename_columns(
+            ["_partition", "_offset", ORDER_TIME]
+        )
         of_topic = read.filter(pc.equal(read["_topic"], answer.left["topic"][0]))
         filled = [put_off(put_off(each, left), of_topic) for each in filled]
     rows = pa.concat_tables([schema.empty_table(), *filled])

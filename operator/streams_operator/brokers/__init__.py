@@ -1,0 +1,1 @@
+"""Work at the Kafka brokers, in threads with deadlines."""

@@ -1,0 +1,1 @@
+"""The status, its conditions and the events: how a decision reads."""

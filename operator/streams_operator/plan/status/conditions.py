@@ -1,0 +1,310 @@
+"""The five conditions of the resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from streams_operator import names
+from streams_operator.model import AwaitedImage
+from streams_operator.plan.decision import Decision, Phase
+from streams_operator.plan.objects.claims import mismatch
+from streams_operator.plan.pods.instances import Instance
+from streams_operator.plan.pods.lost_nodes import STUCK_TERMINATING
+from streams_operator.plan.pods.progress import EXCEEDED, overdue
+from streams_operator.plan.pods.rolling import arrived
+from streams_operator.plan.pods.standing import Standing, available
+from streams_operator.plan.status.application_state import state
+from streams_operator.plan.status.holdup import holdup
+from streams_operator.plan.status.message_texts import CONDITION_LENGTH, clipped, listed
+from streams_operator.plan.status.times import text_not_before, text_of
+from streams_operator.plan.version.rollback import ROLLBACK_REFUSED, ROLLED_BACK, given_up, refusal, rolled_back_message
+from streams_runtime.api.status.condition_status import ConditionStatus
+from streams_runtime.topology.changes.change import Change
+
+_GAPS = (Standing.ABSENT, Standing.CLOSING, Standing.NEW, Standing.DONE)
+_SHOWN = 20  # pods, or changes, that are named one by one
+_REFUSED_LENGTH = 8_000  # bytes; the remedy stands behind it
+_REMEDY = "spec.topology is as it was, or spec.topologyChange is allow"
+
+TOPOLOGY_REFUSED = "TopologyChangeRefused"
+"""Reason of Degraded, of Progressing, and of the event."""
+IMAGE_AWAITED, IMAGE_STOPPED = "AwaitingImage", "ImageRolloutStopped"
+"""Reasons of Progressing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition without its times."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+def conditions(decision: Decision) -> list[ConditionStatus]:
+    """As they stand in status; the time of a transition is the previous one's unless `status` is another."""
+    context, generation = decision.context, decision.context.metadata.get("generation", 0)
+    found = []
+    for each in _all(decision):
+        before = context.past.conditions.get(each.type)
+        since = before.last_transition_time if before is not None and before.status == each.status else ""
+        found.append(
+            ConditionStatus(
+                type=each.type,
+                status=each.status,
+                reason=each.reason,
+                message=clipped(each.message, CONDITION_LENGTH),
+                last_transition_time=since or text_of(context.now),
+                observed_generation=generation,
+            )
+        )
+    if decision.topics.condition is None:
+        found.insert(1, context.past.conditions["InternalTopicsReady"])
+    return found
+
+
+def _all(decision: Decision) -> Iterator[Condition]:
+    yield ready(decision)
+    if decision.topics.condition is not None:
+        yield Condition("InternalTopicsReady", *decision.topics.condition)
+    yield progressing(decision)
+    yield degraded(decision)
+    yield suspended(decision)
+
+
+def ready(decision: Decision) -> Condition:
+    """Whether every instance does its part."""
+    context, now = decision.context, state(decision)
+    if decision.phase is Phase.INVALID:
+        return Condition("Ready", "False", "InvalidSpec", "\n".join(map(str, context.mistakes)))
+    if decision.phase is Phase.DELETE:
+        return Condition("Ready", "False", "Deleting", decision.note)
+    if decision.phase is Phase.SUSPEND:
+        return Condition("Ready", "False", "Suspended", "spec.suspend is true")
+    if context.replicas == 0:
+        return Condition("Ready", "False", "NoReplicas", "spec.replicas is 0")
+    if now == "WAITING":
+        return Condition("Ready", "False", "WaitingForTopics", "no pod is made before the internal topics are ready")
+    count = sum(1 for each in context.own if available(each))
+    arrived_all = now == "RUNNING" and count >= context.replicas
+    text = f"{count} of {context.replicas} instances are ready"
+    tasks = decision.topics.tasks
+    if tasks is not None and tasks < context.replicas:
+        text += f"; there are {tasks} tasks, so {context.replicas - tasks} stand idle"
+    reason = "PodsNotReady" if now == "RUNNING" and not arrived_all else _camel(now)
+    return Condition("Ready", str(arrived_all), reason, text)
+
+
+def progressing(decision: Decision) -> Condition:
+    """Whether something is under way that the operator sees to."""
+    context = decision.context
+    if decision.phase is Phase.DELETE:
+        return Condition("Progressing", "True", "Deleting", decision.note)
+    if decision.phase is Phase.INVALID:
+        return Condition("Progressing", "False", "InvalidSpec", "nothing is changed until the spec is right")
+    if decision.phase is Phase.SUSPEND:
+        going = bool(context.own)
+        text = (
+            f"closing {listed([pod.name for pod in context.own])}, from the last on" if going else "all pods are closed"
+        )
+        return Condition("Progressing", str(going), "Suspending" if going else "Suspended", text)
+    return _held_up(decision) or _going_on(decision)
+
+
+def _held_up(decision: Decision) -> Condition | None:
+    late = [each.name for each in decision.late]
+    if late:
+        text = f"{listed(late)} did not get nearer to RUNNING and restored in spec.progressDeadline; Degraded says why"
+        return Condition("Progressing", "False", EXCEEDED, text)
+    if overdue(decision.context, decision.wait_for_topics):
+        text = "the internal topics were not ready in spec.progressDeadline; Degraded says why"
+        return Condition("Progressing", "False", EXCEEDED, text)
+    return None
+
+
+def _going_on(decision: Decision) -> Condition:
+    for reason, text in _under_way(decision):
+        return Condition("Progressing", "True", reason, text)
+    context = decision.context
+    if context.observed.refused:
+        text = f"the pods stay as they are until {_REMEDY}; Degraded says why"
+        return Condition("Progressing", "False", TOPOLOGY_REFUSED, text)
+    if context.observed.rolled_back:
+        return Condition("Progressing", "False", ROLLED_BACK, "pods are of the last stable version; Degraded says why")
+    if context.observed.awaited is not None:
+        return _awaiting(context.observed.awaited)
+    return Condition("Progressing", "False", "Settled", "there is nothing to do")
+
+
+def _awaiting(awaited: AwaitedImage) -> Condition:
+    """Nothing of others' applications: they may be other people's."""
+    if awaited.stopped:
+        text = f"{awaited.image} goes to no further application, as one that has it is Degraded; pods keep their image"
+        return Condition("Progressing", "False", IMAGE_STOPPED, f"{text}. The operator's log says which")
+    text = f"the operator's default image is {awaited.image}, which {awaited.at_a_time} applications get at a time"
+    return Condition("Progressing", "True", IMAGE_AWAITED, f"{text}; this one waits")
+
+
+def _under_way(decision: Decision) -> Iterator[tuple[str, str]]:
+    """What is going on, the most telling first."""
+    context, moves = decision.context, decision.moves
+    wanted = [each for each in decision.instances if each.ordinal < context.replicas]
+    if decision.waits_for_topics:
+        yield "WaitingForTopics", "no pod is made or replaced before the internal topics are ready"
+    if moves.rolling.left:
+        text = f"{len(moves.rolling.left)} of {context.replicas} pods are still to be replaced"
+        if moves.rolling.awaited:
+            waits = [f"{each.name} ({holdup(context, each)})" for each in moves.rolling.awaited]
+            text += f"; the next is replaced when these are RUNNING, restored and ready: {listed(waits)}"
+        yield "RollingOut", text
+    surplus = [pod.name for pod in context.own if pod.ordinal is not None and pod.ordinal >= context.replicas]
+    if surplus:
+        yield "ScalingDown", f"closing {listed(surplus)}, from the last on"
+    resting = [each for each in wanted if _rests(each, context.now)]
+    if resting:
+        until = [f"{each.name} at {text_not_before(each.account.until or context.now)}" for each in resting]
+        yield "BackingOff", f"after a crash these are made again: {listed(until)}"
+    starting = [
+        f"{each.name} ({holdup(context, each)})"
+        for each in wanted
+        if each.standing in _GAPS or (_lives(each) and not arrived(each))
+    ]
+    if starting:
+        yield "Starting", f"on their way to RUNNING: {listed(starting)}"
+
+
+def degraded(decision: Decision) -> Condition:
+    """Whether something needs a person, or has failed by itself."""
+    parts = list(complaints(decision))
+    if not parts:
+        return Condition("Degraded", "False", "AsExpected", "nothing has failed")
+    return Condition("Degraded", "True", parts[0][0], "; ".join(text for _, text in parts))
+
+
+def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
+    """What is wrong, the worst first: (reason, text)."""
+    context = decision.context
+    if decision.phase is Phase.INVALID:
+        yield "InvalidSpec", f"the spec can't be used: {'; '.join(map(str, context.mistakes[:_SHOWN]))}"
+    failed = [each for each in decision.instances if each.error is not None]
+    if failed:
+        texts = [
+            f"{each.name} {_ended(each)}: {each.error[0]}: {each.error[1]}" for each in failed[:_SHOWN] if each.error
+        ]
+        more = f", and {len(failed) - _SHOWN} more pods" if len(failed) > _SHOWN else ""
+        remedy = f"Remove the cause, then set spec.restartNonce to {context.nonce + 1} or change the spec"
+        yield "PodsInError", f"{'; '.join(texts)}{more}. {remedy}"
+    yield from _topics_gone(decision)
+    yield from _lost(decision)
+    record, refused = given_up(decision), refusal(decision)
+    if record is not None:
+        yield ROLLED_BACK, rolled_back_message(record)
+    if refused is not None:
+        yield ROLLBACK_REFUSED, f"spec.rollback does not go back: {refused}"
+    crashed = [each for each in decision.instances if _rests(each, context.now)]
+    if crashed:
+        texts = [f"{each.name} ({each.account.last.reason if each.account.last else 'unknown'})" for each in crashed]
+        yield "PodsCrashed", f"crashed: {listed(texts)}"
+    if context.observed.refused:
+        yield TOPOLOGY_REFUSED, _refused(context.observed.refused)
+    if context.foreign:
+        found = listed([pod.name for pod in context.foreign])
+        text = f"pods with the label {names.LABEL_APPLICATION}={context.identity.name} that the operator did not make"
+        yield "ForeignPods", f"{text}: {found}. Remove them, or their label"
+    yield from _unlike_claims(decision)
+
+
+def _topics_gone(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Internal topics that are missing or do not fit while pods run, where the operator does not make them."""
+    context, said = decision.context, decision.topics.condition
+    if decision.phase is not Phase.RUN or decision.waits_for_topics or said is None or said[0] != "False":
+        return
+    topics = context.observed.topics
+    manual = context.application is not None and context.application.spec.internal_topics.setup == "manual"
+    if manual or (topics is not None and topics.failure is not None):
+        yield said[1], f"pods run on without internal topics that they need: {said[2]}"
+
+
+def _lost(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Pods that do not go, and instances that do not come."""
+    context = decision.context
+    stuck = [each.pod for each in decision.instances if each.standing is Standing.STUCK and each.pod is not None]
+    if stuck:
+        texts = [
+            f"{pod.name} on node {pod.node or 'unknown'}, since {text_of(pod.gone_by or context.now)}" for pod in stuck
+        ]
+        remedy = (
+            "When the node is off for good, delete it, or delete the pod by force: kubectl delete pod --force"
+            f" --namespace {context.identity.namespace} {stuck[0].name}."
+            " spec.nodeLoss.forceDeleteAfter does it by itself"
+        )
+        yield STUCK_TERMINATING, f"deleted pods whose node does not confirm their end: {listed(texts)}. {remedy}"
+    late = decision.late
+    if late:
+        texts = [
+            f"{each.name} since {text_of(each.wait.since)}: {holdup(context, each)}"
+            for each in late[:_SHOWN]
+            if each.wait is not None
+        ]
+        more = f", and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
+        yield EXCEEDED, f"instances that do not get nearer to RUNNING and restored: {'; '.join(texts)}{more}"
+    waits = decision.wait_for_topics
+    if waits is not None and overdue(context, waits):
+        _, reason, message = decision.topics.condition or context.past.condition("InternalTopicsReady")
+        text = f"no pod is made or replaced, as the internal topics are not ready since {text_of(waits.since)}"
+        yield EXCEEDED, f"{text}: {reason}: {message}"
+
+
+def _unlike_claims(decision: Decision) -> Iterator[tuple[str, str]]:
+    context = decision.context
+    storage = context.application.spec.state.storage if context.application is not None else None
+    if storage is None:
+        return
+    claimed = [
+        ("PersistentVolumeClaim", names.claim(context.identity.name, each.ordinal)) for each in decision.instances
+    ]
+    found = [context.observed.objects[key] for key in claimed if key in context.observed.objects]
+    unlike = [text for claim in found if (text := mismatch(storage, claim)) is not None]
+    if unlike:
+        text = f"claims that can't become what spec.state.storage says: {listed(unlike)}"
+        remedy = "To have others, scale down, delete the claims and scale up: stores are restored from Kafka"
+        yield "StorageKept", f"{text}. {remedy}"
+
+
+def suspended(decision: Decision) -> Condition:
+    """Whether everything is closed because spec.suspend says so."""
+    if decision.phase is Phase.SUSPEND:
+        if decision.context.own:
+            return Condition("Suspended", "False", "Suspending", "pods are closing")
+        return Condition("Suspended", "True", "Suspended", "all pods are closed; state and topics are kept")
+    return Condition("Suspended", "False", "NotSuspended", "spec.suspend is false")
+
+
+def _refused(changes: Sequence[Change]) -> str:
+    texts = [f"{each.where}: {each.what} ({each.consequence})" for each in changes[:_SHOWN]]
+    more = f", and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    text = clipped("; ".join(texts), _REFUSED_LENGTH)
+    return (
+        f"the change of spec.topology would lose or misread state: {text}{more}. Pods stay as they are until {_REMEDY}"
+    )
+
+
+def _rests(instance: Instance, now: float) -> bool:
+    until = instance.account.until
+    return instance.standing in (Standing.CRASHED, Standing.ABSENT) and until is not None and until > now
+
+
+def _lives(instance: Instance) -> bool:
+    return instance.standing is Standing.LIVE
+
+
+def _ended(instance: Instance) -> str:
+    if instance.standing is Standing.LOST_IN_ERROR:
+        return "ended in ERROR and was removed"
+    return "ended in ERROR" if instance.standing is not Standing.FAILING else "is on its way to ERROR"
+
+
+def _camel(state: str) -> str:
+    return "".join(part.capitalize() for part in state.split("_"))

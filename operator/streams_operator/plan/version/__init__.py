@@ -1,0 +1,1 @@
+"""Which version of an application is in force, and what it mounts."""

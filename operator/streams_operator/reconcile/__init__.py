@@ -1,0 +1,1 @@
+"""The loop: the work queue, one round, what a round observes and what it writes."""

@@ -1,0 +1,1 @@
+"""Checks of one part of the resource each, without Kafka and without Spark."""

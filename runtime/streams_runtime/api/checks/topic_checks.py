@@ -1,0 +1,193 @@
+"""Checks of topics and stores by name: legal, unambiguous, and with properties that keep the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streams_runtime.api.flow.step_graph import foreign_key_joins, outputs_of, repartitioned
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.reading.legal_names import (
+    application_name_problem,
+    changelog_topic,
+    colliding,
+    dedupe_store,
+    foreign_key_parts,
+    join_stores,
+    part_name_problem,
+    registration_topic,
+    repartition_topic,
+    response_topic,
+    subscription_store,
+    topic_problem,
+)
+from streams_runtime.api.reading.mistakes import suggestion
+from streams_runtime.api.reading.readable_parts import Parts
+from streams_runtime.api.steps.topology_spec import StepSpec
+from streams_runtime.errors import Mistake
+
+_BROKERS_OWN = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+
+
+def topic_mistakes(parts: Parts) -> Iterator[Mistake]:
+    """Everything about the names of applications, sources, steps, stores and topics."""
+    yield from _part_names(parts)
+    yield from _stores(parts)
+    yield from _read_and_written(parts)
+    yield from _internal_names(parts)
+
+
+def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
+    """Internal topics by their names without the application's: (full name, field that asks for it)."""
+    topics: dict[str, tuple[str, str]] = {}
+    application = parts.application_id or "application"
+    moved = repartitioned(step.model for step in parts.steps if step.model)
+    foreign = _foreign_key_joins(parts)
+    for step in parts.steps:
+        if step.model and step.name in foreign:
+            for full in (registration_topic(application, step.name), response_topic(application, step.name)):
+                topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
+        if step.model and step.name in moved:
+            full = repartition_topic(application, step.model.name)
+            topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
+        keeps = step.model is not None and (step.model.aggregate is not None or step.name in foreign)
+        if step.model and step.model.store is not None and keeps:
+            full = changelog_topic(application, step.model.store)
+            topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "store"))
+        if step.model and step.model.to_table is not None:
+            full = changelog_topic(application, step.model.to_table.store)
+            topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "toTable", "store"))
+        for store in _unnamed_stores(step.model, foreign):
+            full = changelog_topic(application, store)
+            topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
+    return topics
+
+
+def _foreign_key_joins(parts: Parts) -> frozenset[str]:
+    sources = [source.model for source in parts.sources if source.model]
+    return foreign_key_joins(sources, [step.model for step in parts.steps if step.model])
+
+
+def _unnamed_stores(step: StepSpec | None, foreign: frozenset[str]) -> tuple[str, ...]:
+    """The stores that a step has without naming them: those of a join of streams, that of a dedupe.
+
+    And that of a join by a foreign key, one of `foreign`, which has another one that it names.
+    """
+    if step is not None and step.name in foreign:
+        return (subscription_store(step.name),)
+    if step is not None and step.dedupe is not None:
+        return (dedupe_store(step.name),)
+    if step is None or step.join is None or step.join.stream is None:
+        return ()
+    return join_stores(step.name, step.join.type == "inner")
+
+
+def _part_names(parts: Parts) -> Iterator[Mistake]:
+    if parts.name is not None and (problem := application_name_problem(parts.name)):
+        yield Mistake("metadata.name", *problem)
+    own_id = parts.application_id if parts.application_id != parts.name else None
+    if own_id is not None and (problem := part_name_problem(own_id)):
+        yield Mistake("spec.applicationId", *problem)
+    for node in parts.nodes:
+        if node.name is not None and (problem := part_name_problem(node.name)):
+            yield Mistake(under(node.path, "name"), *problem)
+
+
+def _store_fields(parts: Parts) -> Iterator[tuple[str, str]]:
+    for source in parts.sources:
+        if source.model and source.model.table is not None:
+            yield under(source.path, "table", "store"), source.model.table.store
+    foreign = _foreign_key_joins(parts)
+    for step in parts.steps:
+        if step.model and step.model.store is not None:
+            yield under(step.path, "store"), step.model.store
+        if step.model and step.model.to_table is not None:
+            yield under(step.path, "toTable", "store"), step.model.to_table.store
+        for store in _unnamed_stores(step.model, foreign):
+            yield under(step.path, "name"), store
+
+
+def _stores(parts: Parts) -> Iterator[Mistake]:
+    first: dict[str, str] = {}
+    for field, store in _store_fields(parts):
+        if problem := part_name_problem(store):
+            yield Mistake(field, *problem)
+        if store in first:
+            yield Mistake(
+                field,
+                f"the store {store!r} is used twice, first in {first[store]}",
+                "give each store its own name",
+            )
+        first.setdefault(store, field)
+
+
+def _read_and_written(parts: Parts) -> Iterator[Mistake]:
+    read: dict[str, str] = {}
+    for source in parts.sources:
+        if source.model is None:
+            continue
+        topic, field = source.model.topic, under(source.path, "topic")
+        if problem := topic_problem(topic):
+            yield Mistake(field, *problem)
+        elif topic in read:
+            found = f"the topic {topic!r} is read by {read[topic]}; two sources of one topic are not there yet"
+            yield Mistake(field, found, "let steps take their records from one source")
+        read.setdefault(topic, source.path)
+    for field, topic in _written(parts):
+        if problem := topic_problem(topic):
+            yield Mistake(field, *problem)
+        elif topic in read:
+            found = f"the topic {topic!r} is read by {read[topic]}"
+            yield Mistake(field, found, "write to another topic; the application would read its own records")
+        elif topic in _BROKERS_OWN:
+            yield Mistake(field, f"{topic!r} belongs to the brokers", "write to another topic")
+
+
+def _written(parts: Parts) -> Iterator[tuple[str, str]]:
+    for step in parts.steps:
+        if step.model and step.model.window and step.model.window.late:
+            yield under(step.path, "window", "late", "topic"), step.model.window.late.topic
+    for sink in parts.sinks:
+        if sink.model:
+            yield under(sink.path, "topic"), sink.model.topic
+    if parts.processing and parts.processing.on_deserialization_error.dead_letter:
+        field = "spec.processing.onDeserializationError.deadLetter.topic"
+        yield field, parts.processing.on_deserialization_error.dead_letter.topic
+
+
+def _internal_names(parts: Parts) -> Iterator[Mistake]:
+    internal = internal_topic_fields(parts)
+    taken: dict[str, str] = {}
+    for full, field in internal.values():
+        if problem := topic_problem(full):
+            yield Mistake(field, f"its internal topic would be no topic: {problem[0]}", problem[1])
+        twin = taken.setdefault(colliding(full), full)
+        if twin != full:
+            found = f"the internal topic {full!r} would collide with {twin!r}: to Kafka . and _ are the same"
+            yield Mistake(field, found, "choose another name")
+    users = [(under(source.path, "topic"), source.model.topic) for source in parts.sources if source.model]
+    for field, topic in (*users, *_written(parts)):
+        if colliding(topic) in taken:
+            found = f"{topic!r} is the name of an internal topic of this application"
+            yield Mistake(field, found, "choose another topic, or another applicationId")
+    yield from _generated_node_names(parts)
+    yield from _overrides(parts, internal)
+
+
+def _generated_node_names(parts: Parts) -> Iterator[Mistake]:
+    moved = repartitioned(step.model for step in parts.steps if step.model)
+    generated = {f"{step}{suffix}": step for step in moved for suffix in ("-repartition", "-repartition-source")}
+    by_foreign_key = {part: step for step in _foreign_key_joins(parts) for part in foreign_key_parts(step)}
+    for node in parts.nodes:
+        for name in (each for each in outputs_of(node) if each in by_foreign_key):
+            found = f"{name!r} is what a part of the join {by_foreign_key[name]!r} by a foreign key is called"
+            yield Mistake(under(node.path, "name"), found, "choose another name")
+        for name in (each for each in outputs_of(node) if each in generated):
+            found = f"{name!r} is what the repartitioning of the step {generated[name]!r} is called"
+            yield Mistake(under(node.path, "name"), found, "choose another name")
+
+
+def _overrides(parts: Parts, internal: Mapping[str, tuple[str, str]]) -> Iterator[Mistake]:
+    for name in parts.internal_topics.overrides if parts.internal_topics else ():
+        if name not in internal:
+            field = under("spec.internalTopics.overrides", name)
+            yield Mistake(field, f"the application has no internal topic {name!r}", suggestion(name, internal))

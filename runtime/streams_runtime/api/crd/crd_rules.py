@@ -1,0 +1,292 @@
+"""What the API server checks beyond types: limits of single fields, and rules between fields and across changes.
+
+Everything here is said by the models' own checks too, except what compares with the resource as it was before:
+only the API server sees both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streams_runtime.api.reading.legal_names import MAX_APPLICATION, MAX_PART, MAX_TOPIC, PART_PATTERN, TOPIC_PATTERN
+from streams_runtime.api.spec.spec_values import DURATION_PATTERN, QUANTITY_PATTERN
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A CEL expression that has to be true, and the message that refuses; `path`: the field that the message names."""
+
+    rule: str
+    message: str
+    path: str | None = None
+
+    def schema(self) -> Schema:
+        """The rule as the API server takes it."""
+        place = {} if self.path is None else {"fieldPath": self.path}
+        return {"rule": self.rule, "message": self.message, **place}
+
+
+def _no_boolean(field: str) -> Rule:
+    return Rule(
+        f"!has(self.{field}) || !('true' in self.{field} || 'false' in self.{field})",
+        "a column called true or false, which is what kubectl makes of y, yes, on, n, no and off; quote the name",
+        f".{field}",
+    )
+
+
+_ID = "(has({0}.spec.applicationId) ? {0}.spec.applicationId : {0}.metadata.name)"
+_NONCE = "{0}.?internalTopics.?init.?nonce.orValue(-1)"
+_NEW, _OLD, _DONE = _NONCE.format("self.spec"), _NONCE.format("oldSelf.spec"), _NONCE.format("self.?status")
+
+RESOURCE_RULES = (
+    Rule(
+        f"self.metadata.name.size() <= {MAX_APPLICATION}",
+        f"metadata.name is too long; use at most {MAX_APPLICATION} characters: pods are called NAME-0, NAME-1, …,"
+        " and a host name has at most 63",
+    ),
+    Rule(
+        "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "metadata.name can't be the Service's name; use small letters, digits and -, beginning with a letter and"
+        " ending with a letter or digit",
+    ),
+    Rule(
+        f"{_ID.format('self')} == {_ID.format('oldSelf')}",
+        "applicationId can't change: it names the consumer group and the internal topics; put back what it was"
+        " (absent: metadata.name), or create another resource",
+        ".spec.applicationId",
+    ),
+    # Also when init was taken out in between: what was done last stands in status.
+    Rule(
+        f"{_NEW} == {_OLD} || {_NEW} == -1 || ({_NEW} >= {_OLD} && {_NEW} >= {_DONE})",
+        "the nonce can only grow: each number is one init(); give one that is greater than any before",
+        ".spec.internalTopics.init.nonce",
+    ),
+)
+"""Rules of the whole resource, which may look at metadata.name."""
+
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    "InternalTopicsSpec": (
+        Rule(
+            "!has(self.init) || self.setup == 'manual'",
+            "an explicit init is for manual set-up; set setup: manual, or leave init out",
+            ".init",
+        ),
+        Rule(
+            "self.replicationFactor != 0",
+            "0 replicas; give at least 1, or -1 for the brokers' default",
+            ".replicationFactor",
+        ),
+    ),
+    "StorageSpec": (
+        Rule(
+            "!isQuantity(string(self.size)) || !isQuantity(string(oldSelf.size))"
+            " || quantity(string(self.size)).compareTo(quantity(string(oldSelf.size))) >= 0",
+            "volumes can't shrink; keep the size or give a larger one",
+            ".size",
+        ),
+        Rule(
+            "has(self.storageClassName) == has(oldSelf.storageClassName)"
+            " && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
+            "volumes can't change their class; put back what it was, or create another resource",
+            ".storageClassName",
+        ),
+    ),
+    "TopologySpec": (
+        Rule(
+            "has(self.python) || (has(self.sources) && self.sources.size() > 0)",
+            "no source; name at least one topic to read",
+        ),
+        Rule(
+            "!has(self.python) || (has(self.sources) && self.sources.size() > 0)",
+            "a topology in Python without the sources, steps and sinks that it makes; apply what `streamsapp build"
+            " FILE` prints, which has both",
+            ".python",
+        ),
+    ),
+    "FormatSpec": (
+        Rule(
+            "!has(self.schema) || self.format in ['json', 'avro', 'protobuf']",
+            "only json, avro and protobuf have a schema; leave it out, or use format json",
+        ),
+        Rule(
+            "!has(self.message) || self.format == 'protobuf'",
+            "only protobuf has messages; leave it out, or use format protobuf",
+            ".message",
+        ),
+    ),
+    "StepSpec": (
+        Rule(
+            "(has(self.where) || has(self.select) ? 1 : 0) + (has(self.keyBy) ? 1 : 0)"
+            " + (has(self.merge) ? 1 : 0) + (has(self.aggregate) ? 1 : 0) + (has(self.join) ? 1 : 0)"
+            " + (has(self.flatMap) ? 1 : 0) + (has(self.split) ? 1 : 0) + (has(self.peek) ? 1 : 0)"
+            " + (has(self.headers) ? 1 : 0) + (has(self.dedupe) ? 1 : 0)"
+            " + (has(self.toTable) ? 1 : 0) + (has(self.toStream) ? 1 : 0) == 1",
+            "a step has either where and/or select, or flatMap, or split, or peek, or headers, or dedupe, or keyBy, or"
+            " merge, or toTable, or toStream, or aggregate, or join; make a step of each",
+        ),
+        Rule(
+            "has(self.from) != has(self.merge)",
+            "a step takes its records either from one source or step (from) or from several (merge)",
+        ),
+        Rule(
+            "has(self.aggregate) ? has(self.store) : !has(self.store) || (has(self.join) && has(self.join.key))",
+            "an aggregate has a store, as has a join of tables with key, and no other step; name it, or leave it out",
+        ),
+        Rule(
+            "!has(self.default) || has(self.split)",
+            "a default for a step that splits nothing; leave it out, or give the step a split",
+            ".default",
+        ),
+        _no_boolean("select"),
+        _no_boolean("aggregate"),
+    ),
+    "JoinSpec": (
+        _no_boolean("select"),
+        Rule(
+            "has(self.table) != has(self.stream)",
+            "a join is with either a table or a stream; name one of the two",
+        ),
+        Rule(
+            "!has(self.key) || !has(self.stream)",
+            "a key of its own for a join of two streams, which lie together by their keys; leave it out",
+            ".key",
+        ),
+        Rule(
+            "has(self.stream) || !has(self.grace)",
+            "grace for a join with a table, which is as it is when a record comes; leave it out",
+            ".grace",
+        ),
+    ),
+    "PeekSpec": (
+        Rule(
+            "has(self.log) || has(self.metric)",
+            "a peek that shows nothing; give it log, metric or both",
+        ),
+        Rule(
+            "!has(self.value) || has(self.metric)",
+            "a value of no metric; give the metric a name, or leave the value out",
+            ".value",
+        ),
+    ),
+    "QueryAccess": (
+        Rule(
+            "has(self.token) != has(self.kubernetes)",
+            "access is told in exactly one way; give token or kubernetes, or leave access out to let everybody ask",
+        ),
+    ),
+    "KubernetesAccess": (
+        Rule(
+            "(has(self.serviceAccounts) && self.serviceAccounts.size() > 0)"
+            " || (has(self.groups) && self.groups.size() > 0)",
+            "nobody is listed, so nobody could ask; list serviceAccounts or groups",
+        ),
+    ),
+    "DisruptionBudgetSpec": (
+        Rule(
+            "self.enabled || !has(self.maxUnavailable)",
+            "given beside enabled: false; leave it out, or set enabled to true",
+            ".maxUnavailable",
+        ),
+    ),
+    "NetworkPolicySpec": (
+        Rule(
+            "self.enabled || !has(self.from) || self.from.size() == 0",
+            "given beside enabled: false, and there is no policy to hold it; leave it out, or set enabled to true",
+            ".from",
+        ),
+    ),
+    "EnvVarSpec": (Rule("!(has(self.value) && has(self.valueFrom))", "value beside valueFrom; keep one of the two"),),
+    "TolerationSpec": (
+        Rule(
+            "self.operator == 'Exists' ? !has(self.value) : has(self.key)",
+            "Equal needs a key, and Exists has no value; name the taint, or leave the value out",
+        ),
+    ),
+}
+"""Rules between the fields of a model."""
+
+
+def _with(**more: Any) -> Callable[[Schema], Schema]:
+    return lambda schema: schema | more
+
+
+def _only_grows(what: str) -> Callable[[Schema], Schema]:
+    rule = Rule("self >= oldSelf", f"the nonce can only grow: {what}; give a greater number")
+    return _with(**{"x-kubernetes-validations": [rule.schema()]})
+
+
+def _deserialization(schema: Schema) -> Schema:
+    """`fail`, `continue` or `{deadLetter: {topic}}`; the model's own fields are those of its long form."""
+    dead_letter = schema["properties"]["deadLetter"] | {"nullable": False}
+    return {
+        "description": schema["description"],
+        "default": "fail",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {"deadLetter": dead_letter},
+        # No text is of at least one and at most no character: the second choice is for mappings only.
+        "anyOf": [
+            {"enum": ["fail", "continue"]},
+            {"required": ["deadLetter"], "maxProperties": 1, "minLength": 1, "maxLength": 0},
+        ],
+    }
+
+
+def _size(schema: Schema) -> Schema:
+    # With a type that CEL knows: it compares sizes. A fraction of a byte is no size, so whole numbers and text do.
+    return {
+        "description": schema["description"],
+        "x-kubernetes-int-or-string": True,
+        "pattern": QUANTITY_PATTERN,
+        "minimum": 0,
+    }
+
+
+def _within(schema: Schema) -> Schema:
+    """`5m` or `{before: 5m, after: 1m}`; the model's own fields are those of its long form."""
+    # No list and no number is of at least one and at most none: what is left is text, or a mapping.
+    no_other = {"minItems": 1, "maxItems": 0, "minimum": 1, "maximum": 0}
+    return {
+        "description": schema["description"],
+        "nullable": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {name: each | {"nullable": False} for name, each in schema["properties"].items()},
+        "anyOf": [
+            {"pattern": DURATION_PATTERN, "minLength": 1, "minProperties": 1, "maxProperties": 0, **no_other},
+            {"required": ["before", "after"], "maxProperties": 2, "minLength": 1, "maxLength": 0, **no_other},
+        ],
+    }
+
+
+_PART = _with(minLength=1, maxLength=MAX_PART, pattern=f"^{PART_PATTERN}$")
+_TOPIC = _with(minLength=1, maxLength=MAX_TOPIC, pattern=f"^{TOPIC_PATTERN}$")
+_BY_NAME = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})
+_BY_PATH = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["mountPath"]})
+
+FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
+    ("ApplicationSpec", "applicationId"): _PART,
+    ("ApplicationSpec", "restartNonce"): _only_grows("each number replaces every pod once"),
+    ("ProcessingSpec", "onDeserializationError"): _deserialization,
+    ("DeadLetter", "topic"): _TOPIC,
+    ("JoinSpec", "within"): _within,
+    ("StorageSpec", "size"): _size,
+    ("TableSpec", "store"): _PART,
+    ("SourceSpec", "name"): _PART,
+    ("SourceSpec", "topic"): _TOPIC,
+    ("StepSpec", "name"): _PART,
+    ("StepSpec", "store"): _PART,
+    ("StepSpec", "default"): _PART,
+    ("BranchSpec", "name"): _PART,
+    ("PeekSpec", "metric"): _PART,
+    ("SinkSpec", "topic"): _TOPIC,
+    ("TopologySpec", "sources"): _BY_NAME,
+    ("TopologySpec", "steps"): _BY_NAME,
+    ("TemplateSpec", "env"): _BY_NAME,
+    ("TemplateSpec", "imagePullSecrets"): _BY_NAME,
+    ("TemplateSpec", "volumes"): _BY_NAME,
+    ("TemplateSpec", "volumeMounts"): _BY_PATH,
+}
+"""What is added to the schema of a field, by model and field."""

@@ -1,0 +1,1 @@
+"""From YAML or Python to a model, with every mistake at its field."""

@@ -1,0 +1,41 @@
+"""What the resource may say one day: each refused by name, with the nearest way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from streams_runtime.api.spec.kafka_spec import ProcessingSpec
+from streams_runtime.api.spec.pod_spec import StateSpec
+from streams_runtime.api.steps.topology_spec import SourceSpec
+from streams_runtime.errors import Mistake
+
+NOT_YET_FIELDS: dict[tuple[str, str], str] = {
+    ("StepSpec", "cogroup"): "use merge and then aggregate",
+    ("StepSpec", "process"): "leave it out; where, select, flatMap, split, keyBy, merge and aggregate are there",
+}
+"""(model, field) of the grammar that is planned, and what would do instead."""
+
+
+def table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
+    """Skipping records of a table: restoring it from its own topic would bring them back."""
+    tables = [source.name for source in sources if source.table is not None and not source.table.global_]
+    action = processing.on_deserialization_error.action
+    if tables and action != "fail":
+        found = f"{action} is not there yet for tables ({', '.join(tables)}): a table is restored from its own topic"
+        remedy = "use fail, or read the topic as a stream"
+        yield Mistake("spec.processing.onDeserializationError", found, remedy)
+
+
+def global_table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
+    """Sending records of a global table elsewhere, which each instance would do, at each rebuilding of its copy."""
+    tables = [source.name for source in sources if source.table is not None and source.table.global_]
+    if tables and processing.on_deserialization_error.action == "deadLetter":
+        found = f"deadLetter is not there yet for global tables ({', '.join(tables)}), which every instance reads"
+        yield Mistake("spec.processing.onDeserializationError", found, "use fail or continue")
+
+
+def state_limits(state: StateSpec) -> Iterator[Mistake]:
+    """What `spec.state` asks for that is not there yet."""
+    if state.rocksdb:
+        found = f"RocksDB options ({', '.join(state.rocksdb)}) are not there yet"
+        yield Mistake("spec.state.rocksdb", found, "leave it out; the runtime sets RocksDB's options")

@@ -1,0 +1,1 @@
+"""Schemas as users declare them (Avro, Protobuf, Spark DDL), without Spark and without a registry."""

@@ -1,0 +1,44 @@
+"""The parts of the resource that say what pods keep and find: their stores, and the user's modules."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from streams_runtime.api.spec.spec_model import Model
+from streams_runtime.api.spec.spec_values import Duration, ObjectName, Property, Quantity, format_duration
+
+_CLEANUP_DELAY = timedelta(minutes=10)  # state.cleanup.delay.ms of Kafka Streams
+
+
+class StorageSpec(Model):
+    """A volume for each instance."""
+
+    size: Quantity = Field(description="Size of the volume.")
+    storage_class_name: str | None = Field(default=None, description="Absent: the cluster's default class.")
+
+
+class CodeSpec(Model):
+    """Where pods find the user's modules, beside what their image has."""
+
+    config_map: ObjectName = Field(
+        description="Name of a ConfigMap in the application's namespace, each key of which is a module's file, such as"
+        " rules.py. Pods take it in when they start: give changed code another name, and pods are replaced.",
+    )
+
+
+class StateSpec(Model):
+    """Where stores are kept and how."""
+
+    storage: StorageSpec | None = Field(
+        default=None,
+        description="Absent: an emptyDir; stores are then restored from Kafka whenever a pod is replaced.",
+    )
+    cleanup_delay: Duration = Field(
+        default=_CLEANUP_DELAY,
+        description="How long an instance keeps the stores of a task that went elsewhere; back in time, the task"
+        " restores only what is missing.",
+        json_schema_extra={"default": format_duration(_CLEANUP_DELAY)},
+    )
+    rocksdb: dict[str, Property] = Field(default_factory=dict, description="RocksDB options.")

@@ -1,0 +1,1 @@
+"""Spark SQL in an application, read without Spark: expressions, aggregate calls, the types of what they give."""

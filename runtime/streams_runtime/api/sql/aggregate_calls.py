@@ -1,0 +1,191 @@
+"""Aggregate columns: exactly one call of one of the functions that can be kept for each key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from streams_runtime.api.flow.known_columns import Columns, Type, shown_type, type_named
+from streams_runtime.api.reading.mistakes import suggestion
+from streams_runtime.api.sql.aggregate_parameters import PARAMETERS, without_parameter
+from streams_runtime.api.sql.python_aggregates import EXAMPLE, PYTHON, is_python, parse_python
+from streams_runtime.api.sql.reduce_aggregates import EXAMPLE as REDUCE_EXAMPLE
+from streams_runtime.api.sql.reduce_aggregates import (
+    REDUCE,
+    is_reduce,
+    parameter_of,
+    parse_reduce,
+    reduce_problems,
+    reduction_of,
+)
+from streams_runtime.api.sql.scalars import AGGREGATE_FUNCTIONS, called_functions, scalar_problems
+from streams_runtime.api.sql.sql_tree import Problem, SqlSyntaxError, parse_expression, tokens_of
+
+_SPREADS = ("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev")
+_PLAIN = ("count", "sum", "min", "max", "avg", "first", "last", *_SPREADS, "approx_count_distinct")
+FUNCTIONS = (*_PLAIN, *PARAMETERS, PYTHON, REDUCE)
+ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON, REDUCE})
+"""Those whose result depends on the order of the records."""
+ADDED = frozenset({"sum", "avg", *_SPREADS})
+"""Those of which the order of the records decides how doubles are rounded."""
+_CHOICE = (
+    "use count(*), or count, sum, min, max, avg, first, last, variance, stddev or approx_count_distinct of an"
+    f" expression, or {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}, or {REDUCE_EXAMPLE}"
+)
+_CALLS = (
+    exp.Count,
+    exp.Sum,
+    exp.Min,
+    exp.Max,
+    exp.Avg,
+    exp.First,
+    exp.Last,
+    exp.Variance,
+    exp.VariancePop,
+    exp.Stddev,
+    exp.StddevPop,
+    exp.StddevSamp,
+    exp.ApproxDistinct,
+    exp.ApproxQuantile,
+    exp.ArrayAgg,
+    exp.ArrayUniqueAgg,
+)
+_INTEGRAL = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
+_RESULTS = {"count": "BIGINT", "approx_count_distinct": "BIGINT", "approx_percentile": "DOUBLE"}
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
+_NO_SINGLE_VALUES = frozenset({"array", "map", "struct", "variant"})
+_TIMES = frozenset({"date", "timestamp", "timestamp_ltz", "timestamp_ntz"})
+_KEPT_IN_LISTS = (_NUMBERS - {"decimal"}) | _TIMES | {"string", "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """`function`(`argument`, `parameter`), in the user's own text; the argument is None for `count(*)`.
+
+    The parameter is None for functions that take none. Of python it is the class's name, and the argument all columns
+    that the class is given, as one struct. Of reduce it is all that stands in its brackets, and the argument the
+    columns that its lambda names, as one struct.
+    """
+
+    function: str
+    argument: str | None
+    parameter: str | None = None
+
+    def result_type(self, columns: Columns) -> Type | None:
+        """The type of the result where the argument's type is known. Of python the class alone says it."""
+        if self.function in _RESULTS:
+            return type_named(_RESULTS[self.function])
+        kind = self.argument_type(columns)
+        if self.function == REDUCE:
+            kind = reduction_of(self.parameter or "").initial_type()
+        if kind is not None and self.function in ("collect_list", "collect_set"):
+            return exp.DataType(this=exp.DType.ARRAY, expressions=[kind.copy()], nested=True)
+        if kind is None or self.function in ("min", "max", "first", "last", REDUCE):
+            return kind
+        if self.function == "avg" or self.function in _SPREADS:
+            return type_named("DOUBLE") if kind.is_type(*_INTEGRAL, *_FLOATING) else None
+        if kind.is_type(*_INTEGRAL):
+            return type_named("BIGINT")
+        return type_named("DOUBLE") if kind.is_type(*_FLOATING) else None
+
+    def argument_type(self, columns: Columns) -> Type | None:
+        """The type of the argument where it is known without Spark."""
+        return columns.type_of(parse_expression(self.argument or ""))
+
+
+def aggregate_problems(text: str, columns: Columns | None) -> list[Problem]:
+    """Everything that is wrong with an aggregate column; `columns` is None when they are not known."""
+    try:
+        call = parse_aggregate(text)
+    except SqlSyntaxError as error:
+        return [error.problem]
+    if call.argument is None:
+        return []
+    reduces = call.function == REDUCE
+    problems = reduce_problems(text, columns) if reduces else scalar_problems(call.argument, columns)
+    if not problems and columns is not None:
+        kind = call.argument_type(columns)
+        problems = [] if kind is None else [*_type_problems(call, shown_type(kind))]
+    return [Problem(f"in {text!r}: {problem.found}", problem.remedy) for problem in problems]
+
+
+def type_problem(function: str, argument: str, kind: str) -> Problem | None:
+    """Why the function takes no argument of this type, which is written as Spark does; None: it does."""
+    name = kind.lower().partition("(")[0].partition("<")[0]
+    found = f"{argument} is {kind.upper()}"
+    if function == "approx_percentile" and name not in _NUMBERS:
+        return Problem(f"{found}, and approx_percentile is of numbers", "cast it to DOUBLE")
+    if function == "approx_count_distinct" and name in _NO_SINGLE_VALUES:
+        return Problem(f"{found}, which is not counted by its values", "count one field of it, or to_json of it")
+    if function in ("collect_list", "collect_set") and name not in _KEPT_IN_LISTS:
+        return Problem(f"{found}, which lists do not keep yet", "collect one field of it, or cast it to STRING")
+    return None
+
+
+def _type_problems(call: AggregateCall, kind: str) -> list[Problem]:
+    problem = type_problem(call.function, call.argument or "", kind)
+    return [] if problem is None else [problem]
+
+
+def parse_aggregate(text: str) -> AggregateCall:
+    """The call in `text`. Raises SqlSyntaxError when it is not exactly one call of a function above."""
+    if is_python(text):
+        reference, columns = parse_python(text)
+        return AggregateCall(PYTHON, columns, reference)
+    if is_reduce(text):
+        return AggregateCall(REDUCE, parse_reduce(text).record, parameter_of(text))
+    whole, (text, parameter) = text, without_parameter(text)
+    tree = parse_expression(text)
+    _check_root(tree, whole)
+    tokens = tokens_of(text)
+    function = tokens[0][0].lower()
+    if function not in FUNCTIONS or tokens[1][0] != "(" or tokens[-1][0] != ")":
+        found = f"{function} is not there yet" if function in AGGREGATE_FUNCTIONS - {*FUNCTIONS} else f"found {whole!r}"
+        raise SqlSyntaxError(Problem(found, _remedy(function)))
+    if len(tokens) > 3 and tokens[2][0].lower() in ("distinct", "all"):
+        found = f"{tokens[2][0].upper()} in {whole!r} is not there yet"
+        raise SqlSyntaxError(Problem(found, "leave it out: every record counts"))
+    # From token to token: comments at either end are not part of the argument.
+    argument = text[tokens[2][1] : tokens[-2][2] + 1] if len(tokens) > 3 else ""
+    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
+        return AggregateCall(function, None)
+    if not argument or tree.expressions or tree.args.get("accuracy"):
+        raise SqlSyntaxError(Problem(f"{function} takes one argument, found {argument!r}", _CHOICE))
+    if tree.find(exp.Order, exp.Limit, exp.Having, exp.HavingMax):
+        raise SqlSyntaxError(Problem(f"{argument!r} is more than an argument", _CHOICE))
+    return AggregateCall(function, argument, parameter)
+
+
+def _check_root(tree: exp.Expr, text: str) -> None:
+    if isinstance(tree, _CALLS):
+        return
+    if tree.find(exp.Query):
+        raise SqlSyntaxError(Problem("a sub-query", _CHOICE))
+    if tree.find(exp.Window, exp.WithinGroup):
+        raise SqlSyntaxError(Problem("a window function (OVER)", _CHOICE))
+    if isinstance(tree, exp.Alias):
+        raise SqlSyntaxError(
+            Problem(f"{text!r} names its result", "leave the name out; the field's name is the column's")
+        )
+    if isinstance(tree, exp.Filter):
+        raise SqlSyntaxError(Problem("FILTER is not there yet", "aggregate an expression: sum(if(condition, x, null))"))
+    if isinstance(tree, exp.IgnoreNulls | exp.RespectNulls):
+        found = "what happens to nulls can't be chosen yet: they count"
+        raise SqlSyntaxError(Problem(found, "leave it out; a where before the aggregate leaves records out"))
+    called = called_functions(text)
+    aggregates = [name for name in called if name in AGGREGATE_FUNCTIONS]
+    if not aggregates:
+        remedy = _remedy(called[0]) if isinstance(tree, exp.Anonymous) else _CHOICE
+        raise SqlSyntaxError(Problem(f"{text!r} is not an aggregate", f"{remedy}; for one record's value use select"))
+    if isinstance(tree, exp.AggFunc | exp.Anonymous) and aggregates[0] == called[0] and aggregates[0] not in FUNCTIONS:
+        raise SqlSyntaxError(Problem(f"{aggregates[0]} is not there yet", _remedy(aggregates[0])))
+    found = f"{text!r} computes with {' and '.join(aggregates)}"
+    raise SqlSyntaxError(Problem(found, "keep each aggregate alone in its own column and use a select after it"))
+
+
+def _remedy(function: str) -> str:
+    """The nearest of the functions, else all of them."""
+    near = suggestion(function, FUNCTIONS)
+    return near if near.startswith("did you mean") else _CHOICE

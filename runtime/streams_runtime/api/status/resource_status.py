@@ -1,0 +1,91 @@
+"""The status of the resource: what the operator sees of an application, and its only memory."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streams_runtime.api.status.condition_status import ConditionStatus
+from streams_runtime.api.status.instance_status import InstanceStatus
+from streams_runtime.api.status.status_model import StatusModel
+
+
+class InitStatus(StatusModel):
+    """The last explicit init() that was carried out."""
+
+    nonce: int | None = Field(default=None, description="Its nonce.")
+    result: str = Field(default="", description="Created, AlreadySetUp, or why nothing was done.")
+    message: str = Field(default="", description="What it came to.")
+
+
+class InternalTopicsStatus(StatusModel):
+    """The internal topics."""
+
+    setup: str | None = Field(default=None, description="Ready, or why they are not.")
+    existing: list[str] = Field(default=[], description="Those that exist.")
+    missing: list[str] = Field(default=[], description="Those that do not.")
+    init: InitStatus | None = Field(default=None, description="The last explicit init().")
+
+
+class RestorationStatus(StatusModel):
+    """Stores that are being restored, of all instances."""
+
+    records_left: int = Field(default=0, description="Records left.")
+    eta_seconds: int | None = Field(default=None, description="Seconds left at the present rate.")
+
+
+class RolledBackStatus(StatusModel):
+    """A version that was given up."""
+
+    version: str = Field(
+        default="", description="Its digest. As long as the spec makes this version, the other one is in force."
+    )
+    to: str = Field(default="", description="Digest of the version that pods went back to.")
+    generation: int = Field(default=0, description="metadata.generation at that time.")
+    restart_nonce: int = Field(
+        default=0, description="spec.restartNonce at that time; a greater one tries the version again."
+    )
+    at: str = Field(default="", description="When.")
+    message: str = Field(default="", description="What held it up.")
+
+
+class ApplicationStatus(StatusModel):
+    """What the operator sees. Written by the operator only."""
+
+    observed_generation: int = Field(default=0, description="The metadata.generation that the rest was found for.")
+    state: str = Field(
+        default="",
+        description="The weakest of the instances' states (CREATED, REBALANCING, RUNNING, PENDING_SHUTDOWN,"
+        " PENDING_ERROR, ERROR), or WAITING (no pods yet), SUSPENDED, INVALID, DELETING.",
+    )
+    replicas: int = Field(default=0, description="Pods that are there.")
+    ready_replicas: int = Field(default=0, description="Pods that are ready: RUNNING, and answering.")
+    ready: str = Field(default="", description="readyReplicas of spec.replicas.")
+    selector: str = Field(default="", description="Label selector of the pods, for the scale subresource.")
+    internal_topics: InternalTopicsStatus = Field(
+        default=InternalTopicsStatus(), description="The internal topics, against what the application needs."
+    )
+    instances: list[InstanceStatus] = Field(
+        default=[], description="The instances, one a pod.", json_schema_extra={"x-kubernetes-list-map-keys": ["name"]}
+    )
+    restoration: RestorationStatus = Field(default=RestorationStatus(), description="Stores being restored.")
+    conditions: list[ConditionStatus] = Field(
+        default=[], description="Standard conditions.", json_schema_extra={"x-kubernetes-list-map-keys": ["type"]}
+    )
+    deployed: str | None = Field(
+        default=None,
+        description="Digest of the version that pods are made from. The ConfigMap NAME-DIGEST holds it; a change of"
+        " topology is compared with it.",
+    )
+    stable: str | None = Field(
+        default=None,
+        description="Digest of the last version of which every instance was RUNNING, restored and ready.",
+    )
+    joined: str | None = Field(
+        default=None,
+        description="Digest of the last version of which a pod has joined the group: it may have written.",
+    )
+    rolled_back: RolledBackStatus | None = Field(
+        default=None, description="The version that spec.rollback has given up."
+    )
+    tasks: int | None = Field(default=None, description="Tasks of the application.")
+    lag: int | None = Field(default=None, description="Records that are not processed yet.")

@@ -1,0 +1,191 @@
+"""Checks of one source, step or sink by itself: do its fields belong together?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.reading.legal_names import dedupe_store, part_name_problem
+from streams_runtime.api.reading.readable_parts import Part, Parts
+from streams_runtime.api.schemas.avro_checks import avro_read_mistakes, avro_written_mistakes
+from streams_runtime.api.schemas.ddl_schema import name_problems, parse_schema
+from streams_runtime.api.schemas.proto_checks import proto_read_mistakes, proto_written_mistakes
+from streams_runtime.api.step_checks.dedupe_checks import dedupe_shape_mistakes
+from streams_runtime.api.step_checks.stream_join_checks import join_shape_mistakes
+from streams_runtime.api.step_checks.window_checks import window_mistakes
+from streams_runtime.api.steps.stream_steps_spec import PeekSpec
+from streams_runtime.api.steps.topology_spec import FormatSpec, SourceSpec, StepSpec
+from streams_runtime.errors import Mistake
+
+
+def shape_mistakes(parts: Parts) -> Iterator[Mistake]:
+    """What can be said of each source, step and sink without looking at the others."""
+    if parts.topology is not None and not parts.sources:
+        yield _without_sources(parts.topology.python)
+    sources = [source.model for source in parts.sources if source.model]
+    if sources and all(each.table is not None and each.table.global_ for each in sources):
+        found = "global tables alone, which give no instance anything to process"
+        remedy = "add the stream that is joined with them, or leave global out of one"
+        yield Mistake("spec.topology.sources", found, remedy)
+    for source in parts.sources:
+        if source.model:
+            yield from _source(source.model, source.path)
+    for step in parts.steps:
+        if step.model:
+            yield from _column_names(step.model, step.path)
+            if step.clean:
+                yield from _step(step, step.model)
+            yield from _aggregate_names(step.model, step.path)
+    for sink in parts.sinks:
+        for field, spec in (("key", sink.model.key), ("value", sink.model.value)) if sink.model else ():
+            yield from _message_of_another(spec, under(sink.path, field))
+            if spec is not None and spec.format == "avro":
+                yield from avro_written_mistakes(spec, field, under(sink.path, field))
+            elif spec is not None and spec.format == "protobuf":
+                yield from proto_written_mistakes(spec, under(sink.path, field))
+            elif spec is not None and spec.schema_ is not None:
+                found = "a schema for what is written"
+                yield Mistake(under(sink.path, field, "schema"), found, "leave it out; columns are written as they are")
+
+
+def _without_sources(python: str | None) -> Mistake:
+    if python is None:
+        return Mistake("spec.topology.sources", "no source", "name at least one topic to read")
+    # Whoever reads the resource without the user's code has to know its topics, tasks and stores.
+    found = f"{python!r} stands alone, without the sources, steps and sinks that it makes"
+    return Mistake("spec.topology.python", found, "apply what `streamsapp build FILE` prints, which has both")
+
+
+def _source(source: SourceSpec, path: str) -> Iterator[Mistake]:
+    for part, spec in (("value", source.value), ("key", source.key)):
+        yield from _message_of_another(spec, under(path, part))
+        if spec is not None and spec.format == "avro":
+            yield from avro_read_mistakes(spec, part, under(path, part), source.table is not None)
+        elif spec is not None and spec.format == "protobuf":
+            yield from proto_read_mistakes(spec, part, under(path, part), source.table is not None)
+        elif spec is not None:
+            yield from _read_format(spec, under(path, part))
+
+
+def _message_of_another(spec: FormatSpec | None, path: str) -> Iterator[Mistake]:
+    if spec is not None and spec.message is not None and spec.format != "protobuf":
+        found = f"a message for {spec.format}, which has none"
+        yield Mistake(under(path, "message"), found, "leave it out, or use format protobuf")
+
+
+def _read_format(spec: FormatSpec, path: str) -> Iterator[Mistake]:
+    field = under(path, "schema")
+    if spec.format != "json":
+        if spec.schema_ is not None:
+            yield Mistake(field, f"a schema for {spec.format}, which has none", "leave it out, or use format json")
+    elif spec.schema_ is None:
+        remedy = 'give the columns as Spark DDL, such as "user STRING, amount DOUBLE"'
+        yield Mistake(field, "is missing; json that is read needs one", remedy)
+    else:
+        for problem in parse_schema(spec.schema_)[1]:
+            yield Mistake(field, problem.found, problem.remedy)
+
+
+def _column_names(step: StepSpec, path: str) -> Iterator[Mistake]:
+    for field, columns in (("select", step.select), ("aggregate", step.aggregate)):
+        for problem in name_problems(tuple(columns or ())):
+            yield Mistake(under(path, field), problem.found, problem.remedy)
+    for problem in name_problems((step.flat_map.as_,)) if step.flat_map is not None else ():
+        yield Mistake(under(path, "flatMap", "as"), problem.found, problem.remedy)
+
+
+def _aggregate_names(step: StepSpec, path: str) -> Iterator[Mistake]:
+    for name in step.aggregate or ():
+        if "." in name:
+            yield Mistake(under(path, "aggregate", name), f"the column {name!r} has a dot in its name", "use _ or -")
+
+
+def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
+    path = part.path
+    fields = (
+        ("where", step.where),
+        ("select", step.select),
+        ("flatMap", step.flat_map),
+        ("split", step.split),
+        ("peek", step.peek),
+        ("headers", step.headers),
+        ("dedupe", step.dedupe),
+        ("keyBy", step.key_by),
+        ("merge", step.merge),
+        ("toTable", step.to_table),
+        ("toStream", step.to_stream),
+        ("aggregate", step.aggregate),
+        ("join", step.join),
+    )
+    given = [name for name, value in fields if value is not None]
+    if not given:
+        *names, last = (name for name, _ in fields)
+        yield Mistake(path, "a step that does nothing", f"give it {', '.join(names)} or {last}")
+    elif len(given) > 1 and set(given) != {"where", "select"}:
+        remedy = "make a step of each; only where and select go together"
+        yield Mistake(path, f"{' and '.join(given)} in one step", remedy)
+    if step.merge is None and step.from_ is None:
+        yield Mistake(under(path, "from"), "is missing", "name the source or step whose records this step takes")
+    if step.merge is not None and step.from_ is not None:
+        yield Mistake(under(path, "from"), "from beside merge", "leave from out; merge names all inputs")
+    for index, name in enumerate(step.merge or ()):
+        if step.merge and name in step.merge[:index]:
+            yield Mistake(under(path, "merge", index), f"{name!r} is listed twice", "list each input once")
+    yield from _branches(step, path)
+    if step.join is not None:
+        yield from join_shape_mistakes(step.join, under(path, "join"))
+    if step.peek is not None:
+        yield from _peek(step.peek, under(path, "peek"))
+    if step.dedupe is not None:
+        yield from dedupe_shape_mistakes(step.dedupe, under(path, "dedupe"))
+    if step.suppress is not None and step.window is None:
+        found = "windows that close, in a step without windows"
+        yield Mistake(under(path, "suppress"), found, "leave it out, or give the step a window")
+    if step.window is not None:
+        yield from window_mistakes(step.window, under(path, "window"), step.aggregate is not None)
+    yield from _store(step, under(path, "store"))
+
+
+def _store(step: StepSpec, path: str) -> Iterator[Mistake]:
+    if step.aggregate is not None and step.store is None:
+        yield Mistake(path, "is missing", f"name the store of this aggregate, such as {step.name!r}")
+    by_foreign_key = step.join is not None and step.join.key is not None  # told where it is known what is a table
+    if step.aggregate is None and step.store is not None and not by_foreign_key:
+        found = _no_store(step)
+        remedy = (
+            "leave it out; aggregates and joins of tables with key have one, sources with table, and toTable. To keep"
+            " what another step over tables gives, put two behind it: toStream: {}, and toTable: {store: …}"
+        )
+        yield Mistake(path, found, remedy)
+
+
+def _no_store(step: StepSpec) -> str:
+    if step.join is not None:
+        return "a store of what a join gives is not there yet, but for joins of two tables with key"
+    if step.dedupe is not None:
+        return f"a name for the store of a dedupe, which is called {dedupe_store(step.name)!r}"
+    return "a store for a step without state"
+
+
+def _branches(step: StepSpec, path: str) -> Iterator[Mistake]:
+    if step.default is not None and step.split is None:
+        found = "a default for a step that splits nothing"
+        yield Mistake(under(path, "default"), found, "leave it out, or give the step a split")
+    named = [(under(path, "split", index, "name"), branch.name) for index, branch in enumerate(step.split or ())]
+    named += [(under(path, "default"), step.default)] if step.split is not None and step.default is not None else []
+    first: dict[str, str] = {}
+    for field, name in named:
+        if problem := part_name_problem(name):
+            yield Mistake(field, *problem)
+        if name in first:
+            yield Mistake(field, f"the branch {name!r} is there already, {first[name]}", "give it another name")
+        first.setdefault(name, field)
+
+
+def _peek(peek: PeekSpec, path: str) -> Iterator[Mistake]:
+    if peek.log is None and peek.metric is None:
+        yield Mistake(path, "a peek that shows nothing", "give it log, metric or both")
+    if peek.value is not None and peek.metric is None:
+        yield Mistake(under(path, "value"), "a value of no metric", "give the metric a name, or leave the value out")
+    if peek.metric is not None and (problem := part_name_problem(peek.metric)):
+        yield Mistake(under(path, "metric"), problem[0], "use letters, digits, and . _ - between them")

@@ -1,0 +1,92 @@
+"""Checks of tables as inputs of steps: what is joined with what, and expressions that are asked again of old rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from streams_runtime.api.flow.flows import UNKNOWN, Stream
+from streams_runtime.api.flow.per_update_tables import per_update_aggregates, roots_of
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.sql.scalars import moment_problems, scalar_problems
+from streams_runtime.api.step_checks.join_sides import key_mistakes, name_mistakes, select_mistakes
+from streams_runtime.api.steps.topology_spec import JoinSpec, SourceSpec, StepSpec
+from streams_runtime.errors import Mistake
+
+_LATER = "is another value when the row changes, so that what was passed on before would not be known again"
+
+
+def table_step_mistakes(
+    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    """Expressions of where, select and join over a table that would give old rows another value.
+
+    Of an aggregate old rows are only asked for where its every change is told.
+    """
+    rows = streams.get(step.from_ or "", UNKNOWN)
+    if not rows.table:
+        return
+    if rows.aggregated:
+        told = per_update_aggregates(steps, {name for name, stream in streams.items() if stream.table})
+        if not told & roots_of(step.from_ or "", {each.name: each for each in steps}):
+            return
+    fields = [(under(path, "where"), step.where)] if step.where is not None else []
+    fields += [(under(path, "select", name), text) for name, text in (step.select or {}).items()]
+    joined = {} if step.join is None else step.join.select
+    fields += [(under(path, "join", "select", name), text) for name, text in joined.items()]
+    if step.join is not None and step.join.key is not None:
+        fields.append((under(path, "join", "key"), step.join.key))
+    for field, text in fields:
+        for problem in moment_problems(text, _LATER) if not scalar_problems(text, None) else ():
+            yield Mistake(field, problem.found, problem.remedy)
+
+
+def table_source_mistakes(source: SourceSpec, path: str) -> Iterator[Mistake]:
+    """A time of a table's rows that would be another one when it is asked for again."""
+    if source.table is not None and source.timestamp is not None and not scalar_problems(source.timestamp, None):
+        for problem in moment_problems(source.timestamp, _LATER):
+            yield Mistake(under(path, "timestamp"), problem.found, problem.remedy)
+
+
+def table_join_mistakes(
+    step: StepSpec, join: JoinSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    """What is wrong with the join of a step that takes its rows from a table."""
+    field = under(path, "join")
+    left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.other, UNKNOWN)
+    if right is UNKNOWN:
+        return
+    wrong = [*_sides(step, join, path, left, right), *_same_sources(step, join, field, steps)]
+    yield from wrong or select_mistakes(left, join, right, field)
+
+
+def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Stream) -> Iterator[Mistake]:
+    from_, where = under(path, "from"), under(path, "join", "table")
+    if not right.table:
+        found = f"{join.other!r} is a stream, and {step.from_!r} is a table"
+        yield Mistake(
+            where, found, f"join the stream with the table: from: {join.other}, join: {{table: {step.from_}}}"
+        )
+        return
+    for name, side, place in ((step.from_, left, from_), (join.other, right, where)):
+        if side.is_global:
+            found = f"a join of two tables of which {name!r} is global: no change of a global table is passed on"
+            yield Mistake(place, found, "join a stream with it, or declare it without global")
+        elif side.windowed:
+            found = f"a join of two tables of which {name!r} has windows is not there yet"
+            yield Mistake(place, found, "make a stream of it by toStream, give that a key by keyBy, and join by this")
+        elif side.unkeyed:
+            found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none, or one in a registry"
+            yield Mistake(place, found, "declare the source's key")
+    yield from name_mistakes(step.from_, left, join, where)
+    yield from key_mistakes(step.from_, left, join, right, where, "join tables whose topics have keys of one type")
+
+
+def _same_sources(step: StepSpec, join: JoinSpec, field: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+    by_name = {each.name: each for each in steps}
+    both = roots_of(step.from_ or "", by_name) & roots_of(join.other, by_name)
+    if both:
+        shared = ", ".join(sorted(both))
+        found = (
+            f"{step.from_!r} and {join.other!r} both come from {shared}; a join of a table with itself is not there yet"
+        )
+        yield Mistake(under(field, "table"), found, "take what is needed of one table with one where and select")

@@ -1,0 +1,68 @@
+"""Checks of steps between streams and tables: toTable, toStream, and what a table is joined with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from streams_runtime.api.flow.flows import UNKNOWN, Stream
+from streams_runtime.api.flow.per_update_tables import made_of_their_own
+from streams_runtime.api.flow.step_graph import inputs_of_step
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.steps.topology_spec import StepSpec
+from streams_runtime.errors import Mistake
+
+
+def table_stream_mistakes(
+    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    """What is wrong with the step where streams become tables, or tables streams. `steps` are all."""
+    if step.to_table is not None:
+        yield from _to_table(step, under(path, "toTable"), streams.get(step.from_ or "", UNKNOWN))
+    if step.to_stream is not None:
+        yield from _to_stream(step, under(path, "toStream"), streams.get(step.from_ or "", UNKNOWN))
+    if step.join is not None:
+        yield from _joined(step, path, streams, steps)
+    yield from _by_key(step, path, streams)
+
+
+def _to_table(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
+    if stream.table:
+        yield Mistake(field, f"toTable of {step.from_!r}, which is a table", "leave the step out")
+        return
+    if stream.unkeyed:
+        found = f"a table of records without a key: {' and '.join(stream.unkeyed)} declares none, or one in a registry"
+        yield Mistake(field, found, "put a keyBy step before it, or declare the source's key")
+
+
+def _to_stream(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
+    if stream is not UNKNOWN and not stream.table:
+        yield Mistake(field, f"toStream of {step.from_!r}, which is a stream", "leave the step out")
+
+
+def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
+    """The aggregate by windows that a table's rows come from; None: they come from something else."""
+    by_name = {step.name: step for step in steps}
+    step = by_name.get(name)
+    while step is not None and step.aggregate is None and step.to_table is None:
+        step = by_name.get(step.from_ or "")
+    return step if step is not None and step.window is not None else None
+
+
+def _joined(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+    tables = {name for name, stream in streams.items() if stream.table}
+    for join, table, told in made_of_their_own(steps, tables):
+        if join is step:
+            found = f"{table!r} is made of {told!r}, whose records are changes of a table that it is joined with"
+            yield Mistake(under(path, "join", "table"), found, f"put a keyBy between {told!r} and {table!r}")
+            return
+
+
+def _by_key(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
+    """Steps that go by key, over a stream of windows: its keys have a time in them, and its records no place."""
+    kinds = {"aggregate": step.aggregate, "join": step.join, "dedupe": step.dedupe, "toTable": step.to_table}
+    for kind in (kind for kind, value in kinds.items() if value is not None):
+        for name in inputs_of_step(step):
+            stream = streams.get(name, UNKNOWN)
+            if stream.windowed and not stream.table:
+                found = f"{kind} of {name!r}, whose keys are windows"
+                yield Mistake(under(path, kind), found, "put a keyBy before it; a select before that keeps the times")

@@ -1,0 +1,73 @@
+"""Checks of a step's windows: one kind, lengths that windows can have, a retention that they fit into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.spec.spec_values import format_duration
+from streams_runtime.api.steps.windows_spec import HoppingSpec, SessionSpec, SlidingSpec, TumblingSpec, WindowSpec
+from streams_runtime.errors import Mistake
+
+_NOTHING = timedelta(0)
+_NAMES = "tumbling, hopping, sliding or session"
+_Kind = TumblingSpec | HoppingSpec | SlidingSpec | SessionSpec
+
+
+def window_mistakes(window: WindowSpec, path: str, aggregated: bool) -> Iterator[Mistake]:
+    """What is wrong with the windows at `path`; `aggregated`: whether the step aggregates."""
+    if not aggregated:
+        yield Mistake(path, "windows for a step that aggregates nothing", "leave it out, or add an aggregate")
+    all_kinds: dict[str, _Kind | None] = {
+        "tumbling": window.tumbling,
+        "hopping": window.hopping,
+        "sliding": window.sliding,
+        "session": window.session,
+    }
+    kinds = {name: kind for name, kind in all_kinds.items() if kind}
+    if len(kinds) != 1:
+        found = " and ".join(kinds) or "no kind of window"
+        yield Mistake(path, f"found {found}", f"give one: {_NAMES}")
+    for name, kind in kinds.items():
+        yield from _lengths(kind, under(path, name))
+        needed = _least_kept(kind)
+        if window.retention is not None and window.retention < needed:
+            least = format_duration(needed)
+            yield Mistake(
+                under(path, "retention"),
+                f"{format_duration(window.retention)}, in which a window of this length and grace does not come to its"
+                " end",
+                f"give at least {least}, or leave it out",
+            )
+
+
+def _least_kept(kind: _Kind) -> timedelta:
+    """The shortest retention; a sliding window may be needed until no other can be made of it."""
+    match kind:
+        case SessionSpec():
+            return kind.gap + kind.grace
+        case SlidingSpec():
+            return 2 * kind.time_difference + kind.grace
+        case _:
+            return kind.size + kind.grace
+
+
+def _lengths(kind: _Kind, path: str) -> Iterator[Mistake]:
+    if isinstance(kind, SlidingSpec):
+        if kind.time_difference <= _NOTHING:
+            yield Mistake(under(path, "timeDifference"), "windows without a length", "give at least 1ms")
+        return
+    if isinstance(kind, SessionSpec):
+        if kind.gap <= _NOTHING:
+            yield Mistake(under(path, "gap"), "sessions that no second record can reach", "give at least 1ms")
+        return
+    if kind.size <= _NOTHING:
+        yield Mistake(under(path, "size"), "windows without a length", "give at least 1ms")
+    if not isinstance(kind, HoppingSpec):
+        return
+    if kind.advance <= _NOTHING:
+        yield Mistake(under(path, "advance"), "windows that never advance", "give at least 1ms")
+    if kind.advance > kind.size:
+        found = f"{format_duration(kind.advance)} is longer than the windows, so that records fall between them"
+        yield Mistake(under(path, "advance"), found, f"give at most the size, {format_duration(kind.size)}")

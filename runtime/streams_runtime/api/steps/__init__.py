@@ -1,0 +1,1 @@
+"""The declared topology as models: sources, steps, windows, functions, sinks."""

@@ -1,0 +1,245 @@
+"""The declared topology: sources, steps and sinks, as they stand in the resource."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from streams_runtime.api.spec.spec_model import Model
+from streams_runtime.api.spec.spec_values import Duration
+from streams_runtime.api.steps.functions_spec import FunctionSpec
+from streams_runtime.api.steps.stream_joins_spec import WithinSpec
+from streams_runtime.api.steps.stream_steps_spec import BranchSpec, DedupeSpec, FlatMapSpec, PeekSpec
+from streams_runtime.api.steps.table_steps_spec import ToStreamSpec, ToTableSpec
+from streams_runtime.api.steps.windows_spec import WindowSpec
+
+FormatName = Literal["string", "bytes", "long", "int", "double", "json", "avro", "protobuf"]
+
+
+class FormatSpec(Model):
+    """How the bytes of a key or a value become columns."""
+
+    format: FormatName = Field(
+        description="string, bytes, long, int and double are Kafka's own serializers, byte for byte; json is"
+        " UTF-8 text; avro and protobuf are Avro and Protobuf with the id of their schema in a registry"
+        " (spec.kafka.schemaRegistry). A primitive value is one column named value."
+    )
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description='For json that is read: the columns as Spark DDL, such as "user STRING, amount DOUBLE".'
+        " For avro the schema as JSON: of what is read the reader's, into which every record is resolved; of what is"
+        " written the one that is registered (absent: made of the columns). For protobuf the same as the text of a"
+        " .proto file. No default for what is read: a schema guessed from data would change with the data.",
+    )
+    message: str | None = Field(
+        default=None,
+        description="For protobuf with a schema: the message's name in it, without the package; those inside of"
+        " others as Outer.Inner. Absent: the first message.",
+    )
+
+
+class TableSpec(Model):
+    """Makes a source a table: the last value of each key."""
+
+    store: str = Field(description="Name of the key-value store that holds the table.")
+    global_: bool = Field(
+        default=False,
+        alias="global",
+        description="true: every instance keeps the whole table, all partitions of it, and streams are joined with it"
+        " by any expression (join.key), without a keyBy. Absent: each task keeps the partition that it reads.",
+    )
+
+
+class SourceSpec(Model):
+    """A topic that the application reads."""
+
+    name: str = Field(description="What steps call this source; unique among sources and steps.")
+    topic: str = Field(description="The topic; it has to exist. A topic is read by one source.")
+    key: FormatSpec | None = Field(
+        default=None,
+        description="Format of the key. Absent: it is carried on as bytes, and nothing is aggregated by it.",
+    )
+    value: FormatSpec = Field(description="Format of the value.")
+    timestamp: str | None = Field(
+        default=None,
+        description="Spark SQL expression for the record's time: a TIMESTAMP, or a BIGINT of milliseconds"
+        " since 1970. Absent: the timestamp that the record has in Kafka.",
+    )
+    table: TableSpec | None = Field(
+        default=None,
+        description="Present: the source is a table (a store kept from the topic), not a stream.",
+    )
+
+
+JoinType = Literal["inner", "left", "outer"]
+
+
+class JoinSpec(Model):
+    """What a table holds for a record's key, or the records of another stream with its key, beside the record; of two
+    tables, what both hold for one key.
+    """
+
+    table: str | None = Field(
+        default=None,
+        description="The table in which each record's key is looked up: a source that is declared as one, or a step"
+        " toTable or aggregate. With a table in from, steps over tables may be named too.",
+    )
+    stream: str | None = Field(
+        default=None,
+        description="Instead of table: the stream whose records with the same key are joined with each record, if they"
+        " lie close enough.",
+    )
+    key: str | None = Field(
+        default=None,
+        description="Spark SQL expression over the record's columns that gives the key to look up. Of two tables: over"
+        " the columns of the row in from, a key of the other table (a foreign key); the step needs a store then, and"
+        " the topics need not have the same number of partitions. Of a stream: with a global table, and only there."
+        " Absent: the record's own key.",
+    )
+    type: JoinType = Field(
+        default="inner",
+        description="inner: a record whose key the table does not hold is left out. left: it goes on, with nulls for"
+        " the table's columns. outer, of two streams or two tables: so does what only the other side has. Of streams"
+        " they go on when no match can come in time any more.",
+    )
+    within: WithinSpec | None = Field(
+        default=None,
+        description="With stream: how far apart the two records may lie in time: 5m, or {before: 5m, after: 1m}.",
+    )
+    grace: Duration | None = Field(
+        default=None,
+        description="With stream: how long after that, in stream time, a record may still come. Default: 0ms.",
+    )
+    select: dict[str, str] = Field(
+        min_length=1,
+        description="Columns that the join adds, or replaces: name to Spark SQL expression over the record's columns"
+        " and, behind its name and a dot, the table's (users.tier) or the other stream's.",
+    )
+
+    @property
+    def other(self) -> str:
+        """The table or stream that is joined with; empty where none is named."""
+        return self.table or self.stream or ""
+
+
+class StepSpec(Model):
+    """One step: where and/or select, or one of the other fields that say what becomes of records, such as keyBy."""
+
+    name: str = Field(description="What other steps call this one; unique. Part of its internal topics' names.")
+    from_: str | None = Field(
+        default=None,
+        alias="from",
+        description="The source or step whose records this step takes. Not with merge.",
+    )
+    where: str | None = Field(
+        default=None,
+        description="Spark SQL condition; records for which it is not true are left out. Before select. Of a table, a"
+        " row for which it is no longer true is deleted.",
+    )
+    select: dict[str, str] | None = Field(
+        default=None,
+        min_length=1,
+        description="The new value: column name to Spark SQL expression. The key stays.",
+    )
+    flat_map: FlatMapSpec | None = Field(
+        default=None, description="Make several records of one: one of each element of an array. Of streams only."
+    )
+    split: list[BranchSpec] | None = Field(
+        default=None,
+        min_length=1,
+        description="Divide a stream into branches, tried in this order. A list, since a cluster keeps no order of"
+        " fields.",
+    )
+    default: str | None = Field(
+        default=None,
+        description="With split: name of the branch of the records that no condition is true for. Absent: those are"
+        " left out.",
+    )
+    peek: PeekSpec | None = Field(
+        default=None, description="Log or count records that pass, and change none. Of streams only."
+    )
+    headers: dict[str, str] | None = Field(
+        default=None,
+        min_length=1,
+        description="Headers that each record gets, in place of those of the same names: name to Spark SQL expression."
+        " Bytes stay as they are, anything else is written as text; null: no such header. Of streams only.",
+    )
+    dedupe: DedupeSpec | None = Field(
+        default=None,
+        description="Leave out records that are there twice: with the id of another one that lies close enough in time."
+        " Of streams only.",
+    )
+    key_by: str | None = Field(default=None, description="Spark SQL expression whose value becomes the key.")
+    merge: list[str] | None = Field(
+        default=None,
+        min_length=2,
+        description="Sources or steps whose records become one stream; same columns in all.",
+    )
+    to_table: ToTableSpec | None = Field(
+        default=None,
+        description="Make a table of a stream: the last value of each key. A record without a value deletes its key's"
+        " row; one without a key is dropped.",
+    )
+    to_stream: ToStreamSpec | None = Field(
+        default=None,
+        description="Make a stream of a table: each of its changes is a record, one without a value where a row was"
+        " deleted. Of windows each change too, or their last contents with suppress. Written {}.",
+    )
+    aggregate: dict[str, str] | None = Field(
+        default=None,
+        min_length=1,
+        description="For each key: column name to count(*), or to count, sum, min, max, avg, first, last, variance,"
+        " var_pop, var_samp, stddev, stddev_pop, stddev_samp or approx_count_distinct of a Spark SQL expression, or to"
+        " approx_percentile(x, 0.95), collect_list(x, 10) or collect_set(x, 10), or to a class in Python:"
+        " python('package.module:Class', x, y * 2 as z).",
+    )
+    join: JoinSpec | None = Field(
+        default=None,
+        description="Look up each record's key in a table, as the table is when the record's turn comes. With a table"
+        " in from, the result is a table, which changes with either. Or join the records of two streams that have one"
+        " key and lie close enough.",
+    )
+    window: WindowSpec | None = Field(
+        default=None,
+        description="With aggregate: aggregate the records of each window by themselves. Expressions behind it see"
+        " _window_start and _window_end.",
+    )
+    suppress: Literal["untilWindowCloses"] | None = Field(
+        default=None,
+        description="With window: pass on only the last contents of each window, once it has closed. Absent: pass on"
+        " every change.",
+    )
+    store: str | None = Field(
+        default=None,
+        description="Name of the store of an aggregate, or of what a join of two tables with key gives. No default: a"
+        " made-up name changes when steps are added.",
+    )
+
+
+class SinkSpec(Model):
+    """A topic that the application writes."""
+
+    from_: str = Field(alias="from", description="The source or step whose records are written.")
+    topic: str = Field(description="The topic; it has to exist.")
+    key: FormatSpec | None = Field(default=None, description="Format of the key. Absent: the format that the key has.")
+    value: FormatSpec | None = Field(default=None, description="Format of the value. Absent: json.")
+
+
+class TopologySpec(Model):
+    """What the application does with its records."""
+
+    sources: list[SourceSpec] = Field(default_factory=list, description="Topics to read; at least one.")
+    steps: list[StepSpec] = Field(default_factory=list, description="What happens to the records, in any order.")
+    sinks: list[SinkSpec] = Field(default_factory=list, description="Topics to write.")
+    functions: dict[str, FunctionSpec] = Field(
+        default_factory=dict,
+        description="Functions in Python that expressions may call, by the names by which they call them.",
+    )
+    python: str | None = Field(
+        default=None,
+        description="package.module:function that returns a StreamsBuilder, which makes sources, steps and sinks. In a"
+        " cluster they stand beside it, as `streamsapp build` prints them; pods refuse to start when their code makes"
+        " others.",
+    )

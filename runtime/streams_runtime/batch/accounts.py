@@ -1,0 +1,31 @@
+"""How many records a batch had, and which of them can not be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRecord:
+    """The first record of a batch that can't be read."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    time: int | None = None
+    """In ms since 1970, where it is none that a record may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How many records a batch had, how many of them can't be read, and the first of those."""
+
+    records: int
+    broken: int
+    first: BrokenRecord | None
+
+    def with_more(self, records: int) -> Account:
+        """The account of as many more records, none of which is broken."""
+        return Account(self.records + records, self.broken, self.first)

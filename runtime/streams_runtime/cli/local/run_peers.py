@@ -1,0 +1,28 @@
+"""Where the other instances of a local run answer: the files that they wrote into the run's folder say it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+
+from streams_runtime.cli.local.run_folders import InstanceFolder
+from streams_runtime.query.client.sibling_names import is_sibling
+
+
+class RunPeers:
+    """settings.Peers of an instance of a local run. Only who may write into the run's folder can name an address."""
+
+    def __init__(self, own: str, root: Path) -> None:
+        """`own` is the instance's name, `root` the folder of the run's instances."""
+        self._own = own
+        self._root = root
+
+    def __call__(self, instance: str) -> str | None:
+        """The URL of `instance`; None for what is none of the run, or does not run."""
+        if not is_sibling(self._own, instance):
+            return None  # a path is made of it
+        try:
+            return str(orjson.loads(InstanceFolder(self._root / instance).endpoint.read_bytes())["url"])
+        except FileNotFoundError:
+            return None

@@ -1,0 +1,1 @@
+"""Processes with one streams client: a pod's, a local instance's, an executor's."""

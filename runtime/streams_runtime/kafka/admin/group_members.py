@@ -1,0 +1,78 @@
+"""Who the live members of a consumer group are, asked in a way that an outage can't end the process by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
+
+from streams_runtime.kafka.admin.admin_futures import Answers
+from streams_runtime.kafka.client.librdkafka_errors import QuietLog, from_confluent
+from streams_runtime.kafka.types import GroupMember
+
+_UNKNOWN = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
+# Seconds that librdkafka has for a question beyond those in which it is waited for, more than its client lives on.
+_BEYOND = 60.0
+
+
+def members_of(properties: Mapping[str, str], group: str, timeout: float) -> tuple[GroupMember, ...]:
+    """The group's live members with what is assigned to each, by client id; none for an unknown group.
+
+    `timeout` is in seconds. Raises what Admin's methods raise.
+    """
+    asking = _Asking(properties)
+    doing = f"looking up the members of the group {group}"
+    answers = Answers(asking, asking.anew, timeout, grace=0.0)
+    try:
+        question = answers.question(doing, AdminClient.describe_consumer_groups, [group])
+        found = answers.all(lambda client, seconds: question(client, seconds + _BEYOND), doing, absent=_UNKNOWN)
+    finally:
+        asking.close()
+    members = (
+        GroupMember(
+            member_id=member.member_id,
+            instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            host=member.host.removeprefix("/"),
+            assignment=tuple(sorted(from_confluent(each) for each in member.assignment.topic_partitions)),
+        )
+        for answer in found.values()
+        for member in answer.members
+    )
+    return tuple(sorted(members, key=lambda member: (member.client_id, member.member_id)))
+
+
+class _Asking:
+    """A client for each question, which costs some 50 ms. One that was asked during an outage may never get an answer
+    again. And it ends the process with a failed assertion when the coordinator is back, if the question's time is over
+    by then (librdkafka #5397): so it never is, as long as its client is there.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.address = properties["bootstrap.servers"]
+        self._config: dict[str, Any] = {**properties, "error_cb": self._note_error}
+        self._client: AdminClient | None = None
+        self._error: KafkaError | None = None
+
+    def anew(self) -> AdminClient:
+        self._client = AdminClient(self._config, logger=QuietLog())
+        return self._client
+
+    def refresh(self) -> None:
+        """The next question has a new client anyway."""
+
+    def connection_error(self) -> KafkaError | None:
+        if self._client is not None:
+            self._client.poll(0)
+        return self._error
+
+    def close(self) -> None:
+        """Ends the client here and now: its reference to the callback would keep both until a garbage collection."""
+        self._client = None
+
+    def _note_error(self, error: KafkaError) -> None:
+        # Every broker being down is what the time-out says; the reason before it is the interesting one.
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._error = error

@@ -1,0 +1,144 @@
+"""What consumer groups have committed: asked without joining them, and told apart by the topic it was committed for.
+
+An offset is committed with the id of its topic (KIP-516) as its metadata. A topic that is deleted and made anew under
+its name has another id, and its log begins anew; the offset alone would skip as much of the new log.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException
+
+from streams_runtime.kafka.admin.admin_futures import ASK_AGAIN, UNANSWERED, Patience
+from streams_runtime.kafka.client.librdkafka import remind
+from streams_runtime.kafka.client.librdkafka_errors import (
+    PASSING,
+    QuietLog,
+    error_of,
+    from_confluent,
+    to_confluent,
+    translated,
+)
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.retry_backoff import backoff
+
+_LOGGER = logging.getLogger("streams_runtime.kafka")
+_TAG = "topic-id="
+NO_IDS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The offset that comes next, and the id of the topic it was committed for; None: by whoever does not say."""
+
+    offset: int
+    topic_id: str | None
+
+
+def commit_request(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> list[Any]:
+    """Offsets in librdkafka's form, each with the id of its topic where that is known."""
+    tags = {topic: _TAG + each for topic, each in topic_ids.items()}
+    return [to_confluent(partition, offset, tags.get(partition.topic)) for partition, offset in offsets.items()]
+
+
+class GroupOffsets:
+    """Reads committed offsets; keeps one consumer a group, which never subscribes and so is no member.
+
+    AdminClient.list_consumer_group_offsets would need no consumer, but ends the process with a segmentation
+    fault when the coordinator has just moved or the group's topic is new (librdkafka 2.4 to 2.16).
+    """
+
+    def __init__(self, properties: Mapping[str, str], timeout: float) -> None:
+        """`timeout` is in seconds, for each request. Does not connect yet."""
+        self._properties = dict(properties)
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._consumers: dict[str, Any] = {}
+        self._told: set[tuple[TopicPartition, str | None]] = set()
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets that the group has committed; partitions without one are left out, as for an unknown
+        group.
+        """
+        patience = Patience(self._timeout)
+        for delay in backoff(*ASK_AGAIN):
+            consumer = self._consumer(group)
+            try:
+                return _asked(consumer, partitions, patience.attempt)
+            except KafkaException as failure:
+                error = error_of(failure)
+                code = None if error is None else error.code()
+                if code not in PASSING | UNANSWERED or patience.left < delay:
+                    doing = f"reading the committed offsets of the group {group}"
+                    raise translated(failure, doing, self._properties["bootstrap.servers"]) from failure
+            if code in UNANSWERED:
+                patience.unanswered()
+                self._forget(group, consumer)
+            time.sleep(delay)
+        raise AssertionError("backoff() never ends")
+
+    def of_present_topics(
+        self, committed: Mapping[TopicPartition, CommittedOffset], topic_ids: Mapping[str, str]
+    ) -> dict[TopicPartition, int]:
+        """The offsets that are not of an earlier topic; each of the others is told once, with a warning."""
+        present = {}
+        for partition, each in committed.items():
+            if each.topic_id in (None, topic_ids.get(partition.topic, each.topic_id)):
+                present[partition] = each.offset
+            elif (partition, each.topic_id) not in self._told:
+                self._told.add((partition, each.topic_id))
+                _LOGGER.warning(
+                    "the topic %s was deleted and made anew since offset %d of %s was committed: it has not been read",
+                    partition.topic,
+                    each.offset,
+                    partition,
+                )
+        return present
+
+    def close(self) -> None:
+        """Closes the connections; may be called twice."""
+        with self._lock:
+            consumers, self._consumers = self._consumers, {}
+        for consumer in consumers.values():
+            consumer.close()
+
+    def _consumer(self, group: str) -> Any:
+        with self._lock:
+            if group not in self._consumers:
+                config: dict[str, Any] = {
+                    "reconnect.backoff.max.ms": "1000",
+                    **self._properties,
+                    "group.id": group,
+                    "enable.auto.commit": "false",
+                }
+                self._consumers[group] = Consumer(config, logger=QuietLog())
+            remind(self._consumers[group], self._properties["bootstrap.servers"])
+            return self._consumers[group]
+
+    def _forget(self, group: str, consumer: Any) -> None:
+        """One that nobody answered may go on asking a broker that is gone. Other threads may still use it."""
+        with self._lock:
+            if self._consumers.get(group) is consumer:
+                del self._consumers[group]
+
+
+def _asked(
+    consumer: Any, partitions: Collection[TopicPartition], seconds: float
+) -> dict[TopicPartition, CommittedOffset]:
+    answer = consumer.committed([to_confluent(partition) for partition in partitions], timeout=seconds)
+    for each in answer:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return {from_confluent(each): _taken(each) for each in answer if each.offset >= 0}
+
+
+def _taken(answer: Any) -> CommittedOffset:
+    # Others (kafka-consumer-groups, Kafka Streams) write nothing or something else of theirs.
+    metadata = answer.metadata or ""
+    return CommittedOffset(answer.offset, metadata.removeprefix(_TAG) if metadata.startswith(_TAG) else None)

@@ -1,0 +1,1 @@
+"""A real Apache Kafka in a child process, for one machine."""

@@ -1,0 +1,1 @@
+"""Writing: batches, transactions, and what is not known to be written."""

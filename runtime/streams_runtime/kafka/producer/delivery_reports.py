@@ -1,0 +1,41 @@
+"""What one librdkafka producer reports of records that were not written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from streams_runtime.kafka.client.librdkafka_errors import raise_pending, reason_of
+
+_SHOWN = 3  # texts; the others are counted
+
+
+class Failures:
+    """Records that were refused or given up, until they are forgotten. A producer that is made anew has its own."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.count = 0
+        self.texts: list[str] = []
+        self.first: KafkaError | None = None
+
+    def note(self, error: KafkaError | None, message: Any) -> None:
+        """librdkafka's report on one record."""
+        raise_pending()
+        if error is None:
+            return
+        self.count += 1
+        self.first = self.first or error
+        partition = message.partition()
+        text = f"{place(message.topic(), -1 if partition is None else partition)}: {reason_of(error)}"
+        if len(self.texts) < _SHOWN and text not in self.texts:
+            self.texts.append(text)
+
+
+def place(topic: str, partition: int) -> str:
+    """`topic-partition`; the topic alone where the partition is not known (-1)."""
+    return topic if partition < 0 else f"{topic}-{partition}"

@@ -1,0 +1,1 @@
+"""Protobuf, by the Confluent wire format."""

@@ -1,0 +1,186 @@
+"""Records that are handed on one by one: to a join, filtered and selected from, or to a table, as they came."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams_runtime.batch.stream_times import ORDER_TIME, StreamTimes
+from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
+from streams_runtime.pipeline.formats.json_read import JsonReader
+from streams_runtime.pipeline.pushdown.scan_plan import RowPlan
+from streams_runtime.pipeline.pushdown.scanned_records import (
+    KEY,
+    METADATA,
+    NULL,
+    PARTITION,
+    TIME,
+    Answer,
+    Column,
+    Formats,
+    Left,
+    formats_of,
+)
+
+VALUE = "_value"
+_READ_HERE = frozenset({*METADATA, KEY, NULL, ORDER_TIME})
+_PLACE = ("_topic", "_offset", "_timestamp")
+
+
+class _InOrder(ABC):
+    """A stage whose rows are handed on in the order of their records."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+
+    @abstractmethod
+    def made_of(self, column: Column, before: StreamTimes) -> Made:
+        """What is made of some records, behind those whose times are in `before`."""
+
+    @property
+    def whole_partitions(self) -> bool:
+        """Whether a partition's records have to be read by one worker: when one's turn is goes by all before it."""
+        return ORDER_TIME in self.schema.names
+
+    def merges_stages(self, _most: int) -> Gathering:
+        """Where records are taken in."""
+        return Gathering(self)
+
+    def together(self, parts: Sequence[pa.Table]) -> pa.Table:
+        """One table of what was made of parts, in their order."""
+        return pa.concat_tables(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class RowStage(_InOrder):
+    """What is handed on of a stream's records; `keyed`: only those with a key, the others are dropped.
+
+    May be pickled, as TableStage may.
+    """
+
+    plan: RowPlan
+    formats: Formats
+    keyed: bool
+    given: pa.Schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+        return self.given
+
+    def made_of(self, column: Column, before: StreamTimes) -> Made:
+        """What is made of some records."""
+        read = self.formats.read(column)
+        whole = read.whole
+        columns = read.columns(self.plan.reads - {ORDER_TIME}, self.formats.headers)
+        turns = None
+        if ORDER_TIME in self.plan.reads:
+            columns[ORDER_TIME] = turns = before.turns(column("partition"), read.times, whole)
+        rows = self.plan.applied(_those(pa.table(columns), whole))
+        keyless = rows[KEY].null_count if self.keyed else 0
+        if keyless:
+            rows = rows.filter(pc.is_valid(rows[KEY]))
+        return Made(rows.cast(self.schema), whole, keyless, turns)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStage(_InOrder):
+    """What a table has of its records: partition, key and value as bytes, time (ms), where each is, and headers and
+    turns if wanted. Those without a key are there for their place only.
+    """
+
+    formats: Formats
+    turns: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of what is made."""
+        own = [(PARTITION, pa.int32()), (KEY, pa.binary()), (TIME, pa.int64()), (VALUE, pa.binary())]
+        beside = [(name, RAW_SCHEMA.field(METADATA[name]).type) for name in self._beside]
+        return pa.schema([*own, *beside, *([(ORDER_TIME, RAW_SCHEMA.field("timestamp").type)] if self.turns else [])])
+
+    def made_of(self, column: Column, before: StreamTimes) -> Made:
+        """What is made of some records. A value that is not there deletes its key."""
+        read = self.formats.read(column)
+        whole = read.fitting(pc.or_(read.values_read, read.values.is_null()))
+        times = pc.divide(read.times.cast(pa.int64()), 1000)
+        beside = [read.times if name == "_timestamp" else column(METADATA[name]) for name in self._beside]
+        turns = before.turns(column("partition"), read.times, whole) if self.turns else None
+        beside += [] if turns is None else [turns]
+        all_ = pa.table([column("partition"), read.raw_keys, times, read.values, *beside], schema=self.schema)
+        rows = _those(all_, whole)
+        return Made(rows, whole, rows[KEY].null_count, turns)
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return (*_PLACE, *(("_headers",) if self.formats.headers else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was made of some records, of which of them, how many had no key that was needed, and the turns of all."""
+
+    rows: pa.Table
+    here: pa.BooleanArray
+    dropped: int
+    turns: pa.Array | None
+
+
+@dataclass(slots=True)
+class Gathering:
+    """Records on their way to an answer."""
+
+    stage: _InOrder
+    _rows: list[pa.Table] = field(default_factory=list)
+    _left: Left = field(default_factory=Left)
+    _before: StreamTimes = field(default_factory=StreamTimes)
+    _records: int = 0
+    _dropped: int = 0
+
+    def take(self, column: Column) -> None:
+        """Take in some records. `column` is asked for the columns that are needed."""
+        made = self.stage.made_of(column, self._before)
+        here = made.here.true_count
+        if here < len(made.here):
+            self._left.take(column, pc.invert(made.here), made.turns)
+        self._records += here
+        self._dropped += made.dropped
+        self._rows.append(made.rows)
+
+    def answer(self) -> Answer:
+        """What has become of all of them."""
+        rows = pa.concat_tables([self.stage.schema.empty_table(), *self._rows])
+        return Answer(rows, self._left.table, self._records, self._dropped, not self._left.too_many)
+
+
+def row_stage_of(
+    plan: RowPlan, key_format: str, json: JsonReader | None, keyed: bool, headers: bool, schema: pa.Schema
+) -> RowStage | None:
+    """A stage; None where keys or values are of a format that only Spark reads, or the plan reads something else."""
+    formats = formats_of(key_format, json, headers)
+    if formats is None or not plan.reads <= _READ_HERE | set(formats.json.schema.names):
+        return None
+    return RowStage(plan, formats, keyed, schema)
+
+
+def table_stage_of(key_format: str, json: JsonReader | None, headers: bool, turns: bool) -> TableStage | None:
+    """A stage; None where keys or values are of a format that only Spark reads."""
+    formats = formats_of(key_format, json, headers)
+    return None if formats is None else TableStage(formats, turns)
+
+
+def _those(rows: pa.Table, some: pa.BooleanArray) -> pa.Table:
+    """Some of the rows, as a copy, also where it is all of them.
+
+    What they lie in as they were read has more room than they take; kept until the answer, that was 400 MiB and more of
+    an instance.
+    """
+    return rows.filter(some)

@@ -1,0 +1,1 @@
+"""Spark's part of each kind of step."""

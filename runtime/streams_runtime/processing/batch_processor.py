@@ -1,0 +1,197 @@
+"""One batch of a sub-topology: through Spark, into the stores' next contents, out to the topics.
+
+Nothing is written to a store here: a batch's updates are *held* until its output is acknowledged and its offsets are
+committed, so that a crash before that leaves the stores as the changelogs have them, and queries see committed state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.batch_spark_side import BatchSparkSide
+from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.runner import SubTopologyRunner
+from streams_runtime.processing.late_log import LateLog
+from streams_runtime.processing.peek_log import PeekLog, Totals, added_up
+from streams_runtime.processing.unreadable_records import ErrorPolicy, dead_letters
+from streams_runtime.processors.contract import Applied, ApplyContext
+from streams_runtime.processors.merge_inputs import merged_inputs
+from streams_runtime.processors.registry import apply_of
+from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.state.open_store import AnyStore
+from streams_runtime.state.store import Updates
+from streams_runtime.tasks.task import Task
+from streams_runtime.topology.plan import SubTopology
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a client has done since it started; each thread adds to its own."""
+
+    records_processed: int = 0
+    batches: int = 0
+    records_dropped: int = 0
+    late_records: int = 0
+    deserialization_errors: int = 0
+    dead_letters: int = 0
+    peeks: Totals = field(default_factory=dict)
+    """Replaced as a whole, never changed: others read it meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Updates of one store partition that wait for the commit.
+
+    `offset` is the changelog offset that comes next afterwards; None: where the changelog ends once all is produced.
+    """
+
+    store: AnyStore
+    updates: Updates
+    offset: int | None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a batch leaves behind: held updates and the offsets to commit."""
+
+    held: list[Held] = field(default_factory=list)
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A batch that is being applied: with what, for which tasks (by partition), and what has come of it so far.
+
+    `changes` are those of the batch, by the node that keeps the table; `waiting` what stages begin with, by the node
+    that they begin behind.
+    """
+
+    runner: SubTopologyRunner
+    producer: BatchProducer
+    outcome: Outcome
+    context: ApplyContext
+    changes: dict[str, StoreBatch]
+    waiting: dict[str, StageInput] = field(default_factory=dict)
+
+    def send(self, emission: Emission) -> None:
+        """Send records to their topic."""
+        records = (emission.keys, emission.values, emission.timestamps, emission.partition)
+        self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
+
+    def hold(self, store: AnyStore, updates: Updates) -> None:
+        """Send what a store will have to its changelog, and keep it until the commit."""
+        topic, partition = store.changelog.topic, store.changelog.partition
+        self.producer.send(topic, updates.keys, updates.values, updates.timestamps, partition)
+        self.outcome.held.append(Held(store, updates, None))
+
+    def wait(self, stage_input: StageInput) -> None:
+        """Keep what a stage begins with until it is that stage's time."""
+        self.waiting[stage_input.node.name] = merged_inputs(self.waiting, stage_input)
+
+
+class BatchProcessor:
+    """Processes batches of all sub-topologies of a thread. Used by that thread only."""
+
+    def __init__(
+        self,
+        compiler: Compiler,
+        runners: Mapping[int, SubTopologyRunner],
+        policy: ErrorPolicy,
+        counters: Counters,
+        global_stores: Mapping[str, GlobalStore] | None = None,
+    ) -> None:
+        """`global_stores` are those of the global tables, by the names of the tables."""
+        self._global_stores = global_stores or {}
+        self._compiler = compiler
+        self._runners = runners
+        self._policy = policy
+        self._counters = counters
+        self._peek_log = PeekLog()
+        self._late_log = LateLog()
+
+    def compute(self, sub: SubTopology, batch: BatchInput) -> StageOutput:
+        """Spark's part of a batch of one sub-topology: needs no store and changes nothing. May run on any thread."""
+        return self._runners[sub.id].run(batch) if batch.has_records else StageOutput()
+
+    def apply(
+        self,
+        sub: SubTopology,
+        tasks: Mapping[int, Task],
+        batch: BatchInput,
+        result: StageOutput,
+        producer: BatchProducer,
+    ) -> Outcome:
+        """The rest of it: what the stores of the tasks (by partition) will hold, and the output to the producer.
+
+        Raises:
+            DeserializationException: a record can't be read and the policy is `fail`; nothing was produced.
+            StreamsException: a total left its range, or an expression failed.
+        """
+        runner, outcome = self._runners[sub.id], Outcome(records=result.records)
+        changes: dict[str, StoreBatch] = {}
+        context = ApplyContext(
+            BatchSparkSide(self._compiler, runner, batch),
+            sub,
+            {partition: task.stores for partition, task in tasks.items()},
+            self._global_stores,
+            changes,
+            result.arrived,
+            {(each.partition.topic, each.partition.partition): each.end for each in batch.ranges},
+        )
+        work = _Work(runner, producer, outcome, context, changes)
+        letters = dead_letters(self._policy, self._compiler, runner, batch, result)
+        for letter in letters:
+            work.send(letter)
+        outcome.offsets = {each.partition: each.end for each in batch.ranges}
+        self._take_stage(work, result)
+        for each in runner.stages:
+            if not isinstance(each, str):
+                self._take(work, apply_of(each)(each, context), each.name, context)
+            elif each in work.waiting:
+                begun = work.waiting.pop(each)
+                self._take(work, apply_of(begun.node)(begun, context), each, context, begun)
+        self._counters.records_processed += result.records
+        self._counters.deserialization_errors += result.broken
+        self._counters.dead_letters += sum(len(each) for each in letters)
+        return outcome
+
+    def _take_stage(self, work: _Work, stage: StageOutput) -> None:
+        """One stage: its output, what its rows come to in the stores, and what other stages begin with."""
+        for emission in stage.emissions:
+            work.send(emission)
+        context = replace(work.context, begun_with=stage.begun_with, late=stage.late)
+        for rows in stage.store_batches:
+            self._take(work, apply_of(rows.node)(rows, context), rows.node.name, context)
+        for begun in stage.inputs:
+            work.wait(begun)
+        self._counters.records_dropped += stage.dropped
+        self._counters.late_records += stage.late.total()
+        self._counters.peeks = added_up(self._counters.peeks, stage.peeks)
+        self._peek_log.take(stage.peeks)
+
+    def _take(
+        self, work: _Work, applied: Applied, name: str, context: ApplyContext, begun: StageInput | None = None
+    ) -> None:
+        """What one node makes of its rows; then the stage behind it, if there is anything for it to do."""
+        for emission in applied.emissions:
+            work.send(emission)
+        for store, updates in applied.updates:
+            work.hold(store, updates)
+        work.outcome.held += [Held(*each) for each in applied.source_updates]
+        if applied.changes is not None:
+            work.changes[name] = applied.changes
+        for each in applied.inputs:
+            work.wait(each)
+        self._counters.records_dropped += applied.dropped
+        self._counters.late_records += applied.late
+        self._late_log.take(name, context.late[name] + applied.late, applied.late_outcome)
+        if begun is not None and applied.rows is not None and len(applied.rows):
+            self._take_stage(work, work.runner.run_after(StageInput(begun.node, applied.rows)))
+        if applied.table_rows is not None and len(applied.table_rows):
+            self._take_stage(work, work.runner.run_table(name, applied.table_rows))

@@ -1,0 +1,223 @@
+"""Batches between the intake and the commit: Spark computes one while the thread completes the one before it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from streams_runtime.batch.stage import StageOutput
+from streams_runtime.errors import (
+    BrokerNotAvailableException,
+    SchemaRegistryNotAvailableException,
+    StreamsException,
+    TaskMigratedException,
+)
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.spark.query_failures import is_spark_failure, translated
+from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
+from streams_runtime.processing.commits import Commits
+from streams_runtime.processing.intake import Intake, split_by_topics
+from streams_runtime.tasks.task_manager import TaskManager
+from streams_runtime.topology.plan import SubTopology, Topology
+
+_LOGGER = logging.getLogger("streams_runtime.tasks")
+_RETRY = 1.0  # seconds until a broker that is away is asked again
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A sub-topology's part of a batch, and what Spark makes of it."""
+
+    sub: SubTopology
+    batch: BatchInput
+    result: Future[StageOutput]
+    records: int
+    """Offsets of the whole batch, other sub-topologies' parts included."""
+
+
+@dataclass(slots=True)
+class Batches:
+    """The batches in work of one member of the group. Used by its thread only; `stopping` may be set by any."""
+
+    topology: Topology
+    admin: Admin
+    tasks: TaskManager
+    intake: Intake
+    commits: Commits
+    processor: BatchProcessor
+    counters: Counters
+    spark: ThreadPoolExecutor
+    stopping: threading.Event
+    clock: Callable[[], float] = time.monotonic
+    _in_work: list[_Part] = field(default_factory=list, init=False)
+    _times_given_up: int = field(default=0, init=False)
+    computing: bool = field(default=False, init=False)
+    """Whether the thread waits for Spark. Any thread may ask."""
+
+    def work_on(self, batch: BatchInput | None) -> None:
+        """Let Spark begin with the batch, and complete what is in work.
+
+        Behind a backlog the batch stays in work until the next call: Spark computes it while this thread completes the
+        one before it. Otherwise it is completed at once.
+
+        Raises:
+            BrokerNotAvailableException: `give_up`, and go on when the broker is back; nothing is lost.
+            TaskMigratedException: `give_up`, and revive the tasks; nothing is lost.
+            StreamsException: a record can't be processed, or the broker refuses the results.
+        """
+        before, self._in_work = self._in_work, [] if batch is None else self._begun(batch)
+        self._complete_all(before)
+        if not self.intake.size.is_known:
+            self._learn(self._in_work)  # the next batch's size goes by what comes of this one, which is small
+        if not self.intake.backlogged:
+            now, self._in_work = self._in_work, []
+            self._complete_all(now)
+
+    def give_up(self) -> None:
+        """Forget what is in work and not committed; it is read again by whoever has the partitions."""
+        self._in_work = []
+        self._times_given_up += 1
+        self.intake.restart()
+
+    def _complete_all(self, parts: Sequence[_Part]) -> None:
+        """Complete the parts in order; no further one once a rebalance, or a lost commit, gave up what is in work."""
+        given_up = self._times_given_up
+        for part in parts:
+            if self._times_given_up == given_up:
+                self._complete(part)
+        if self._times_given_up == given_up:
+            self._learn(parts)
+
+    def _learn(self, parts: Sequence[_Part]) -> None:
+        """Wait for what Spark makes of a batch: its keys tell how large the next one may be. Failures are met later."""
+        self._wait_for_spark(parts)
+        results = [part.result.result() for part in parts if part.result.exception() is None]
+        self.intake.size.learn(sum(each.records for each in results), sum(each.keys for each in results))
+
+    def _wait_for_spark(self, parts: Sequence[_Part]) -> None:
+        self.computing = True
+        try:
+            wait([part.result for part in parts])
+        finally:
+            self.computing = False
+            self.stopping.is_set()  # a sign of life: the state side has its own time
+
+    def _begun(self, batch: BatchInput) -> list[_Part]:
+        """The batch by sub-topology, each with Spark's result to come."""
+        parts, records = [], sum(each.end - each.start for each in batch.ranges)
+        for sub in self.topology.subtopologies:
+            part = split_by_topics(batch, frozenset(sub.source_topics))
+            if part is not None:
+                parts.append(_Part(sub, part, self.spark.submit(self.processor.compute, sub, part), records))
+        return parts
+
+    def _complete(self, part: _Part) -> None:
+        """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores."""
+        started = time.monotonic()
+        try:
+            self._wait_for_spark([part])
+            result = part.result.result()
+            computed = time.monotonic()
+            outcome = self._committed_in_time(part, result)
+        except Exception as error:
+            if is_spark_failure(error):
+                raise translated(error, part.batch.ranges) from error
+            raise
+        if outcome is None:
+            self.give_up()  # the partitions may have gone to others, who read the batch again
+            return
+        ends: Mapping[TopicPartition, int] = {}
+        committed = time.monotonic()
+        try:
+            ends = self._changelog_ends(outcome)
+        finally:
+            self._store(outcome, ends)
+        self.counters.batches += 1
+        _LOGGER.debug(
+            "batch of %d records: %.2f s waiting for Spark, %.2f s until committed, %.2f s storing",
+            outcome.records,
+            computed - started,
+            committed - computed,
+            time.monotonic() - committed,
+        )
+
+    def _committed_in_time(self, part: _Part, result: StageOutput) -> Outcome | None:
+        """As `_committed`; the time that it takes says how large the next batches may be."""
+        began, allowed = self.clock(), self.commits.seconds
+        try:
+            outcome = self._committed(part, result)
+        except (TaskMigratedException, BrokerNotAvailableException) as error:
+            took = self.clock() - began
+            if took >= allowed and not isinstance(error, SchemaRegistryNotAvailableException):
+                self._note_overrun(part.records, took, allowed)
+            raise
+        if outcome is not None:
+            self.intake.size.kept(part.records, self.clock() - began, allowed)
+        return outcome
+
+    def _note_overrun(self, records: int, took: float, allowed: float) -> None:
+        self.intake.size.overran(records, took, allowed)
+        _LOGGER.warning(
+            "the transaction of a batch of %d records took %.1f s, and the brokers abort one after %.1f s"
+            " (transaction.timeout.ms): batches have %d records at most from here on, and grow again as they are"
+            " quicker. If it goes on, raise transaction.timeout.ms in spec.kafka.config",
+            records,
+            took,
+            allowed,
+            self.intake.size.limit,
+        )
+
+    def _committed(self, part: _Part, result: StageOutput) -> Outcome | None:
+        """Produce and commit; None when it was not committed, and is to be read again."""
+        self.commits.begin()
+        try:
+            # After a crash this tells which records may have been processed without being committed.
+            ranges = {str(each.partition): (each.start, each.end) for each in part.batch.ranges}
+            _LOGGER.debug("producing", extra={"ranges": ranges})
+            tasks = self.tasks.running(part.sub.id)
+            outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.commits.producer)
+            return outcome if self.commits.commit(outcome.offsets, self.tasks.topic_ids) else None
+        except BaseException:
+            self.commits.abort()
+            raise
+
+    def _store(self, outcome: Outcome, ends: Mapping[TopicPartition, int]) -> None:
+        """Write what is committed, and go on behind it, whatever fails: nobody sends it again.
+
+        A store whose changelog has no end in `ends` (it was deleted, or could not be asked for) keeps the offset that
+        it has: restored from there it comes to the same.
+        """
+        failures = []
+        try:
+            for held in outcome.held:
+                self.stopping.is_set()  # a sign of life
+                if held.store.is_open:
+                    try:
+                        offset = ends.get(held.store.changelog) if held.offset is None else held.offset
+                        held.store.write(held.updates, offset)
+                    except StreamsException as error:
+                        failures.append(error)
+        finally:
+            self.intake.advance(outcome.offsets)
+        if failures:
+            raise failures[0]
+
+    def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
+        """Where the changelogs end now that all is acknowledged; this thread alone writes them. Those that are gone
+        are left out.
+        """
+        written = {held.store.changelog for held in outcome.held if held.offset is None}
+        while written:
+            try:
+                return self.admin.end_offsets(written)
+            except BrokerNotAvailableException as error:
+                if self.stopping.wait(_RETRY):
+                    raise
+                _LOGGER.warning("%s", error)
+        return {}

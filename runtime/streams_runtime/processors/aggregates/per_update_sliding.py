@@ -1,0 +1,76 @@
+"""State side of an aggregate by sliding windows of which every change counts: record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from streams_runtime.batch.stage import StoreBatch
+from streams_runtime.processors.aggregates.per_update import PerUpdate, changes_at
+from streams_runtime.processors.aggregates.sliding_order import Parts
+from streams_runtime.processors.aggregates.sliding_windows import Change, SlidingBatch, sliding_updates
+from streams_runtime.processors.prefix_fold import BEGIN, PrefixFold, replaced
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
+from streams_runtime.state.open_store import AnyStore
+from streams_runtime.state.shown_values import seen
+from streams_runtime.state.window_keys import window_key
+
+
+def per_update_sliding(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnyStore]) -> PerUpdate:
+    """What each record of a batch makes of its key's windows, in the order in which it changes them; writes nothing.
+
+    Raises as told_windows.told_one_by_one does.
+    """
+    found: list[Change] = []
+    batch = SlidingBatch(state, keyed, stores, found)
+    missed = batch.take_all()
+    late = sum(len(starts) for *_, starts in missed)
+    folds, left = PrefixFold(), list(batch.windows())
+    links = _linked(folds, [window.parts for window in (*(each for *_, each in found), *(each for _, each in left))])
+    states = folds.states(batch.rows, state.merge)
+    if state.in_turn:
+        states = _one_by_one(state, batch, folds, states)
+    contents = states.take(pa.array(links, pa.int64()))
+    updates = sliding_updates(left, state.encode(contents.slice(len(found))))
+    by_partition = sorted(range(len(found)), key=lambda number: found[number][1][0])
+    shown = seen(state, contents.slice(0, len(found)), [True] * len(found))
+    told = [(*found[number], shown[number]) for number in by_partition]
+    changes = changes_at(
+        keyed,
+        pa.array([row for row, *_ in told], pa.int64()),
+        pa.array([window_key(key, window.start) for _, (_, key), window, _ in told], pa.binary()),
+        pa.array([window.latest for *_, window, _ in told], pa.int64()),
+        pa.array([value for *_, value in told], pa.binary()),
+    )
+    return PerUpdate(changes, updates, late, missed)
+
+
+def _one_by_one(state: AggregateState, batch: SlidingBatch, folds: PrefixFold, states: pa.Table) -> pa.Table:
+    """The states of the links, of aggregates that take records in turn as well.
+
+    What several chains begin with is worked out for each: windows have no more records than they tell changes.
+    """
+    paths = folds.paths()
+    links = np.array([link for path in paths for link in path if batch.is_record(folds.rows[link])], np.int64)
+    turns = [[folds.rows[link] for link in path] for path in paths]
+    told = state.told(batch.rows, turns, states.take(pa.array(links)), lambda number: batch.named(turns[number]))
+    return replaced(states, links, told)
+
+
+def _linked(folds: PrefixFold, several: Sequence[Parts]) -> list[int]:
+    """The link of each window's parts; what windows share is there once."""
+    links: dict[int, int] = {}
+    found = []
+    for parts in several:
+        new = []
+        here = parts
+        while here is not None and id(here) not in links:
+            new.append(here)
+            here = here[0]
+        link = BEGIN if here is None else links[id(here)]
+        for each in reversed(new):
+            link = links[id(each)] = folds.add(link, each[1])
+        found.append(link)
+    return found

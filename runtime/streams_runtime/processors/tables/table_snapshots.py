@@ -1,0 +1,189 @@
+"""What the sources of tables hold for a key at the moments of a batch, and the changes between these moments.
+
+A change is the step from one snapshot of its key to the next. The changes of all sources that joins bring together have
+one order (batch.record_order), and so have the records that the other side of a join by a foreign key sends: one of
+those lies within a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from streams_runtime.batch.columns import OUT_KEY, OUT_TIME, OUT_VALUE
+from streams_runtime.batch.record_order import Ordinal, fork_paths_of, ordinals_among
+from streams_runtime.batch.rows import moments
+from streams_runtime.batch.snapshot_columns import RAW_KEY, SHOWN, held_time, held_value
+from streams_runtime.batch.stage import StoreBatch
+from streams_runtime.processors.aggregates.window_changes import held_in
+from streams_runtime.state.open_store import AnyStore
+from streams_runtime.state.shown_values import Shown
+from streams_runtime.state.store import stamp
+from streams_runtime.topology.table_parts import TablePart
+
+At = tuple[int, bytes]
+"""Partition and key of a row."""
+Held = tuple[int | None, bytes | None]
+"""Time (ms) and bytes of what a source holds for a key; None and None where it holds nothing."""
+_NOTHING: Held = (None, None)
+
+
+class Snapshot(NamedTuple):
+    """What each source holds for a key. `shown`: whether it is there after a change, not only before all of them."""
+
+    key: bytes
+    held: tuple[Held, ...]
+    shown: bool
+
+    @property
+    def stored(self) -> bytes | None:
+        """All of it as bytes, other ones for another snapshot of the key; None where no source holds anything."""
+        several = [b"" if time is None or value is None else stamp(time, value) for time, value in self.held]
+        if len(several) > 1 and any(several):
+            return b"".join(len(each).to_bytes(4, "big") + each for each in several)
+        return several[0] or None
+
+
+class Event(NamedTuple):
+    """A change of one of the sources, or a record of the other side of a join by a foreign key (`message`).
+
+    `source` is the number of the source that changes; `before` and `after` are the numbers of the snapshots that the
+    event lies between, which are one for a message. `time` is that of the record, in ms; `headers` its headers, `place`
+    where it is, `way` which of its rows.
+    """
+
+    at: At
+    time: int
+    before: int
+    after: int
+    place: Ordinal
+    source: int = 0
+    message: bytes | None = None
+    headers: Any = None
+    way: Sequence[int] = ()
+
+
+@dataclass(slots=True)
+class Events:
+    """A batch's events in turn, and the snapshots that they lie between, in the order in which they come up."""
+
+    turns: list[Event] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+    def table(self, numbers: Sequence[int] | None = None) -> pa.Table:
+        """The snapshots with these numbers, or all of them, as Spark takes them; at least one."""
+        chosen = self.snapshots if numbers is None else [self.snapshots[number] for number in numbers]
+        columns = {
+            RAW_KEY: pa.array([each.key for each in chosen], pa.binary()),
+            SHOWN: pa.array([each.shown for each in chosen], pa.bool_()),
+        }
+        for index, of_source in enumerate(zip(*(each.held for each in chosen), strict=True)):
+            times, values = zip(*of_source, strict=True)
+            columns[held_value(index)] = pa.array(values, pa.binary())
+            columns[held_time(index)] = moments(pa.array(times, pa.int64()))
+        return pa.table(columns)
+
+
+class Stores(Protocol):
+    """Knows how what a store holds becomes what is seen of it."""
+
+    def shown_by(self, table: str) -> Shown:
+        """By the node that keeps the table."""
+
+
+class _Row(NamedTuple):
+    """An event before its snapshots are known. `held` is what the source holds from now on; None for a message."""
+
+    place: Ordinal
+    at: At
+    time: int
+    source: int = 0
+    held: Held | None = None
+    message: bytes | None = None
+    headers: Any = None
+    way: Sequence[int] = ()
+
+
+def events_of(
+    part: TablePart,
+    changed: Mapping[str, StoreBatch],
+    tasks: Mapping[int, Mapping[str, AnyStore]],
+    stores: Stores,
+    arrived: pa.Table | None = None,
+) -> Events:
+    """The batch's changes of the part's sources (`changed`, by their names) and records of the other side, in turn.
+
+    Nothing of the batch is in the stores yet.
+
+    Raises ProcessorStateException: a store can't be read.
+    """
+    there = {index: changed[node.name] for index, node in enumerate(part.sources) if node.name in changed}
+    several = [(keyed.partitions.to_pylist(), keyed.columns) for keyed in there.values()]
+    several += [] if arrived is None else [(arrived["_partition"].to_pylist(), arrived)]
+    turns = ordinals_among(*several)
+    rows = [
+        row
+        for (source, keyed), places in zip(there.items(), turns, strict=False)
+        for row in _changes(source, keyed, places)
+    ]
+    if arrived is not None:
+        rows += _messages(arrived, turns[-1])
+    rows.sort(key=lambda row: row.place)
+    current = _held(part, {row.at for row in rows}, tasks, stores)
+    found = Events()
+    latest: dict[At, int] = {}
+    for row in rows:
+        if row.at not in latest:
+            latest[row.at] = len(found.snapshots)
+            found.snapshots.append(Snapshot(row.at[1], tuple(current[row.at]), shown=False))
+        before = latest[row.at]
+        if row.held is not None:
+            current[row.at][row.source] = row.held
+            latest[row.at] = len(found.snapshots)
+            found.snapshots.append(Snapshot(row.at[1], tuple(current[row.at]), shown=True))
+        place = (row.place, row.source, row.message, row.headers, row.way)
+        found.turns.append(Event(row.at, row.time, before, latest[row.at], *place))
+    return found
+
+
+def _changes(source: int, keyed: StoreBatch, places: Sequence[Ordinal]) -> Iterator[_Row]:
+    """The changes of a source, of which those without a key are none."""
+    partitions, keys = keyed.partitions.to_pylist(), keyed.keys.to_pylist()
+    held = zip(keyed.timestamps.to_pylist(), keyed.columns[OUT_VALUE].to_pylist(), strict=True)
+    times = keyed.columns["_timestamp"].cast(pa.int64()).to_pylist()
+    there = "_headers" in keyed.columns.column_names  # where something asks for them
+    headers = keyed.columns["_headers"].to_pylist() if there else [None] * len(keys)
+    columns = (places, partitions, keys, held, times, headers, fork_paths_of(keyed.columns))
+    for place, partition, key, (time, value), micros, header, way in zip(*columns, strict=True):
+        if key is not None:
+            now = _NOTHING if value is None else (time, value)
+            yield _Row(place, (partition, key), micros // 1000, source, now, headers=header, way=way)
+
+
+def _messages(arrived: pa.Table, places: Sequence[Ordinal]) -> Iterator[_Row]:
+    """Records of the other side, which sends none without a key or a value: such are somebody else's."""
+    names = ("_partition", OUT_KEY, OUT_TIME, OUT_VALUE)
+    columns = (places, *(arrived[name].to_pylist() for name in names))
+    for place, partition, key, time, message in zip(*columns, strict=True):
+        if key is not None and message is not None:
+            yield _Row(place, (partition, key), time, message=message)
+
+
+def _held(
+    part: TablePart, wanted: set[At], tasks: Mapping[int, Mapping[str, AnyStore]], stores: Stores
+) -> dict[At, list[Held]]:
+    """What each source's store has for the keys of these partitions, before the batch."""
+    found: dict[At, list[Held]] = {at: [] for at in wanted}
+    by_partition: dict[int, list[bytes]] = {}
+    for partition, key in sorted(wanted):
+        by_partition.setdefault(partition, []).append(key)
+    for partition, keys in by_partition.items():
+        for node in part.sources:
+            held = [each or _NOTHING for each in held_in(tasks[partition][node.store], keys)]
+            values = stores.shown_by(node.name)([value for _, value in held])
+            for key, (time, _), value in zip(keys, held, values, strict=True):
+                found[partition, key].append((time, value))
+    return found

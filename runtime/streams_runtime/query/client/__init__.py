@@ -1,0 +1,1 @@
+"""The querying client: sends a query to the instances that have its partitions."""

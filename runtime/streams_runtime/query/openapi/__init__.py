@@ -1,0 +1,1 @@
+"""The OpenAPI document of the HTTP server, and a page that shows it."""

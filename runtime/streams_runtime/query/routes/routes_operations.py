@@ -1,0 +1,81 @@
+"""Health, readiness, metrics and state of an instance; none of them ever waits for a store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter, Response
+from fastapi.params import Depends
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from streams_runtime.query.openapi.openapi_document import GATED, Responses
+from streams_runtime.query.server import liveness
+from streams_runtime.query.server.http_answers import json_answer
+from streams_runtime.query.stores.views import Queryable
+from streams_runtime.states import ClientState
+
+T = TypeVar("T")
+_NOT_SO: Responses = {503: {"description": "It is not so.", "content": {"application/json": {"schema": {}}}}}
+_UNNAMED = {"tasks": ("id", "state"), "lag": ("lag",), "restoration": ("position", "end", "ended_at")}
+
+
+def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: Sequence[Depends]) -> APIRouter:
+    """`/healthz`, `/readyz` and `/state/figures` for everybody; `/state` and `/metrics` behind `guard`."""
+    router = APIRouter(tags=["the instance"])
+    threads = CapacityLimiter(2)  # of their own, so that store reads can't use up the threads that these need
+
+    async def in_thread(function: Callable[[], T]) -> T:
+        return await to_thread.run_sync(function, limiter=threads)
+
+    @router.get("/healthz", responses=_NOT_SO, summary="200: its threads' loops turn. 503: one is stuck, and which")
+    async def healthz() -> Response:
+        stuck = queryable.stuck_threads()
+        return json_answer(liveness.health_document(stuck, time.time()), 503 if stuck else 200)
+
+    @router.get("/readyz", responses=_NOT_SO, summary="200: RUNNING, and its threads' loops turn. 503: anything else")
+    async def readyz() -> Response:
+        state, stuck = queryable.state, queryable.stuck_threads(liveness.READY_SECONDS)
+        body = {"state": state, **({"stuck": [each.thread for each in stuck]} if stuck else {})}
+        return json_answer(body, 200 if state is ClientState.RUNNING and not stuck else 503)
+
+    @router.get(
+        "/metrics",
+        dependencies=guard,
+        response_class=PlainTextResponse,
+        responses=GATED,
+        summary="Metrics for Prometheus, by Kafka Streams' names",
+    )
+    async def metrics() -> Response:
+        return Response(
+            await in_thread(lambda: generate_latest(registry)), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )
+
+    @router.get(
+        "/state",
+        dependencies=guard,
+        responses=GATED,
+        summary="Client, threads, tasks, restoration, lag, counters, error",
+    )
+    async def state() -> Response:
+        return json_answer(await in_thread(queryable.describe))
+
+    @router.get("/state/figures", summary="What the resource's status shows: tasks, lag, restoration, without names")
+    async def state_figures() -> Response:
+        return json_answer(figures(await in_thread(queryable.describe)))
+
+    return router
+
+
+def figures(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Of `/state` only what everybody who may read the resource finds in its status. The operator reads it without a
+    token, so it holds none that could get lost.
+    """
+    shown = {
+        part: [{field: each.get(field) for field in fields} for each in description[part]]
+        for part, fields in _UNNAMED.items()
+    }
+    return {"state": description["state"], **shown}

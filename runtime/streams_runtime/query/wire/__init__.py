@@ -1,0 +1,1 @@
+"""What goes over HTTP between an instance and a querying client: records, keys, problems."""

@@ -1,0 +1,1 @@
+"""Large restorations in worker processes."""

@@ -1,0 +1,1 @@
+"""What each aggregate function keeps, and how what it keeps of two sets of records becomes one."""

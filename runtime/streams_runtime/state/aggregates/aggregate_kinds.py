@@ -1,0 +1,156 @@
+"""What each aggregate function keeps, how what it kept of two sets of records becomes one, and what a user sees of it.
+
+A kind whose one part has no name keeps what a user sees, and that is its column; others keep a JSON object.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams_runtime.api.sql.python_aggregates import PYTHON
+from streams_runtime.api.sql.reduce_aggregates import REDUCE, reduction_of
+from streams_runtime.batch.json_columns import FLOATS
+from streams_runtime.state.aggregates.aggregate_kind import Kind
+from streams_runtime.state.aggregates.approx_count_distinct import DistinctCount
+from streams_runtime.state.aggregates.approx_percentile import Percentile
+from streams_runtime.state.aggregates.collected import Collected
+from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Spread
+from streams_runtime.state.aggregates.python_class import Custom
+from streams_runtime.state.aggregates.reduce_state import Reducing
+from streams_runtime.state.aggregates.user_class import user_class
+from streams_runtime.topology.nodes.all_nodes import Aggregate
+
+
+class Total(Kind):
+    """count, and sum of whole numbers."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+
+    def expressions(self, argument: str | None) -> Sequence[str]:
+        return (f"{self._function}({argument or '1'})",)
+
+    def merge(self, old: Sequence[pa.ChunkedArray], new: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
+        return (_both(old[0], new[0]),)
+
+
+class Extreme(Kind):
+    """min and max."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._choose = pc.min_element_wise if function == "min" else pc.max_element_wise
+
+    def expressions(self, argument: str | None) -> Sequence[str]:
+        return (f"{self._function}({argument})",)
+
+    def merge(self, old: Sequence[pa.ChunkedArray], new: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
+        found = self._choose(_ordered(old[0]), _ordered(new[0]), skip_nulls=True)
+        if self._function == "max" and old[0].type in FLOATS:
+            # As in Spark, NaN is larger than all, and Arrow leaves it out.
+            nan = pc.fill_null(pc.or_kleene(pc.is_nan(old[0]), pc.is_nan(new[0])), False)
+            found = pc.if_else(nan, pa.scalar(math.nan, found.type), found)
+        return (found.cast(old[0].type),)
+
+    def of_batch(self, given: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
+        # One zero: which of the two is found would depend on where batches begin.
+        return [pc.add(given[0], pa.scalar(0, given[0].type))] if given[0].type in FLOATS else given
+
+
+class Nth(Kind):
+    """first and last: the argument of one record, by the order of offsets; null if it is null there.
+
+    `at` is that record's offset, null where there was none.
+    """
+
+    parts = ("at", "value")
+    kept: ClassVar[Mapping[str, pa.DataType]] = {"at": pa.int64()}
+
+    def __init__(self, first: bool) -> None:
+        self._first = first
+
+    def expressions(self, argument: str | None) -> Sequence[str]:
+        end = "min" if self._first else "max"
+        return f"{end}(_offset)", f"{end}_by({argument}, _offset)"
+
+    def merge(self, old: Sequence[pa.ChunkedArray], new: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
+        # Not by offsets: those of a topic that was made anew begin again.
+        before, after = (old, new) if self._first else (new, old)
+        return _chosen(pc.is_valid(before[0]), before, after)
+
+    def join(self, one: Sequence[pa.ChunkedArray], other: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
+        wanted = pc.less_equal(one[0], other[0]) if self._first else pc.greater_equal(one[0], other[0])
+        return _chosen(pc.coalesce(wanted, pc.is_valid(one[0])), one, other)
+
+    def finish(self, parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+        return parts[1]
+
+    def finish_value(self, parts: Mapping[str, Any]) -> Any:
+        return parts["value"]
+
+
+_PLAIN: Mapping[str, Kind] = {
+    "count": Total("count"),
+    "sum": Total("sum"),
+    "min": Extreme("min"),
+    "max": Extreme("max"),
+    "avg": Average(),
+    "first": Nth(first=True),
+    "last": Nth(first=False),
+    "var_pop": Spread(sample=False, root=False),
+    "var_samp": Spread(sample=True, root=False),
+    "variance": Spread(sample=True, root=False),
+    "stddev_pop": Spread(sample=False, root=True),
+    "stddev_samp": Spread(sample=True, root=True),
+    "stddev": Spread(sample=True, root=True),
+    "approx_count_distinct": DistinctCount(),
+}
+_WITH_PARAMETER: Mapping[str, Callable[[str], Kind]] = {
+    "approx_percentile": lambda which: Percentile(Fraction(which)),
+    "collect_list": lambda most: Collected(int(most), distinct=False),
+    "collect_set": lambda most: Collected(int(most), distinct=True),
+}
+KINDS = (*_PLAIN, *_WITH_PARAMETER)
+"""The names of all functions, as Spark SQL has them."""
+
+
+def kind_of(declared: Aggregate, merges: bool = False, of_doubles: bool = False) -> Kind | None:
+    """The kind of a declared aggregate; None for a function that is not python, reduce or one of KINDS.
+
+    `of_doubles`: it is a sum that is a DOUBLE.
+
+    Raises ConfigException: a class in Python is not there, or lacks something (user_class.user_class).
+    """
+    if declared.function == PYTHON:
+        return Custom(user_class(declared.parameter or "", merges))
+    if declared.function == REDUCE:
+        return Reducing(reduction_of(declared.parameter or ""))
+    if declared.function == "sum" and of_doubles:
+        return DoubleSum()
+    if declared.function in _WITH_PARAMETER and declared.parameter is not None:
+        return _WITH_PARAMETER[declared.function](declared.parameter)
+    return _PLAIN.get(declared.function)
+
+
+def _chosen(
+    wanted: pa.ChunkedArray, one: Sequence[pa.ChunkedArray], other: Sequence[pa.ChunkedArray]
+) -> list[pa.ChunkedArray]:
+    """Each row of the one where it is wanted, else of the other."""
+    return [pc.if_else(wanted, mine, theirs) for mine, theirs in zip(one, other, strict=True)]
+
+
+def _both(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.coalesce(pc.add_checked(old, new), old, new)
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow does not compare times with a zone, nor booleans; the numbers beneath them have the same order."""
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.int64())
+    return column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column

@@ -1,0 +1,338 @@
+"""Running aggregates as columns: what Spark pre-aggregates, how it merges into a store, how it lies there.
+
+Each aggregate keeps one or a few *state columns* (aggregate_kinds), which `of_batch` makes of what Spark gives for a
+batch; `merge` adds the batch to what the store has, column by column, and `finish` turns state into what a user sees.
+Doubles are added one by one, in record order (folding): they come as lists of what there is to add.
+In a store and its changelog a key's state is one JSON object; an aggregate that keeps more than what is seen is an
+object in it, such as avg's {"sum": …, "count": …}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import polars as pl
+import pyarrow as pa
+
+from streams_runtime.batch.json_columns import from_json, json_type, rows_as_json, rows_of_json, to_json, with_texts
+from streams_runtime.errors import (
+    InvalidApplicationException,
+    Mistake,
+    NotSupportedException,
+    ProcessorStateException,
+    StreamsException,
+)
+from streams_runtime.state.aggregates.aggregate_kind import Columns, Kind
+from streams_runtime.state.aggregates.aggregate_kinds import KINDS, kind_of
+from streams_runtime.state.aggregates.merge_order import Turns
+from streams_runtime.state.aggregates.ordered_sums import Folding
+from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord
+from streams_runtime.state.aggregates.reduce_state import Reducing
+from streams_runtime.topology.nodes.all_nodes import Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """What Spark gives for state: a column's name, the SQL that computes it for a batch, and the field it is of.
+
+    `listed`: the SQL of the values that it lists in their order, if that is what it does.
+    """
+
+    name: str
+    expression: str
+    path: str
+    listed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
+    """One aggregate: what the user sees is the column `name`; `columns` are what Spark gives for it."""
+
+    name: str
+    kind: Kind
+    declared: Aggregate
+    columns: tuple[StateColumn, ...]
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """Each part's name and state column; none where what is kept is what is seen."""
+        return [] if self.kind.parts == ("",) else list(zip(self.kind.parts, self.kept_names, strict=True))
+
+    @property
+    def kept_names(self) -> list[str]:
+        """The columns that lie in a store."""
+        return _names(self.name, self.kind.parts)
+
+    @property
+    def state_names(self) -> list[str]:
+        """All columns, those too that are passing."""
+        return self.kept_names + _names(self.name, self.kind.passing)
+
+    def given(self, batch: pa.Table) -> Columns:
+        return [batch[column.name] for column in self.columns]
+
+    def of(self, state: pa.Table) -> Columns:
+        return [state[name] for name in self.state_names]
+
+
+def _names(name: str, parts: Sequence[str]) -> list[str]:
+    return [f"{name}.{part}" if part else name for part in parts]
+
+
+def _aggregate(declared: Aggregate, merges: bool, of_doubles: bool) -> _Aggregate:
+    kind = kind_of(declared, merges, of_doubles)
+    if kind is None:
+        raise NotSupportedException(
+            f"{declared.path}: the aggregate {declared.function} is not there yet; use {', '.join(KINDS)}"
+        )
+    name, expressions = declared.column, kind.expressions(declared.argument)
+    names = _names(name, kind.given or kind.parts)
+    listed = kind.listed(declared.argument) if isinstance(kind, Folding) else None
+    columns = (StateColumn(*each, declared.path, listed) for each in zip(names, expressions, strict=True))
+    return _Aggregate(name, kind, declared, tuple(columns))
+
+
+class AggregateState:
+    """The state of one aggregate step.
+
+    `columns` are what Spark gives. The types of the state (Arrow) are known once Spark has analysed the expressions:
+    `bind` them before merging.
+    """
+
+    def __init__(
+        self, aggregates: Sequence[Aggregate], merges: bool = False, of_doubles: Container[str] = frozenset()
+    ) -> None:
+        """`merges`: states with records of their own are put together, as those of sessions; `of_doubles`: columns that
+        are sums of doubles.
+
+        Raises ConfigException: a class in Python is not there, or lacks something.
+        """
+        self._aggregates = tuple(_aggregate(each, merges, each.column in of_doubles) for each in aggregates)
+        self.columns = tuple(column for aggregate in self._aggregates for column in aggregate.columns)
+        self._schema: pa.Schema | None = None
+
+    @property
+    def declared(self) -> Sequence[Aggregate]:
+        """The aggregates as they were declared."""
+        return [aggregate.declared for aggregate in self._aggregates]
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the order of records matters, so that they are taken one after the other where a state is made of
+        several parts (`played`): there is a class in Python, a reduce, or something that adds doubles.
+        """
+        return any(isinstance(aggregate.kind, RecordByRecord) for aggregate in self._aggregates)
+
+    @property
+    def merges_in_columns(self) -> bool:
+        """Whether `merge` alone adds a batch to what the store has."""
+        return all(each.kind.merges_in_columns for each in self._aggregates if isinstance(each.kind, RecordByRecord))
+
+    @property
+    def lists_in_order(self) -> bool:
+        """Whether what Spark gives is in the order of in_turn.ORDER."""
+        return any(column.listed is not None for column in self.columns)
+
+    @property
+    def by_offsets(self) -> bool:
+        """Whether what Spark gives is in the order of the rows' offsets."""
+        return any("_offset" in column.expression for column in self.columns)
+
+    def bind(self, schema: pa.Schema) -> None:
+        """Fix the types of the state columns, by those of what Spark gives.
+
+        Raises:
+            InvalidApplicationException: columns whose type can't be kept as JSON, each with its field.
+        """
+        fields: list[tuple[str, pa.DataType]] = []
+        mistakes = []
+        for aggregate in self._aggregates:
+            types = aggregate.kind.types([schema.field(column.name).type for column in aggregate.columns])
+            fields += zip(aggregate.state_names, types, strict=True)
+            mistakes += [
+                Mistake(
+                    aggregate.declared.path,
+                    f"aggregates of type {kind} are not there yet",
+                    aggregate.kind.remedy,
+                )
+                for part, kind in zip(aggregate.kind.parts, types, strict=False)  # what is passing is not kept
+                if part not in aggregate.kind.kept and not aggregate.kind.keeps(kind)
+            ]
+        if mistakes:
+            raise InvalidApplicationException(mistakes)
+        self._schema = pa.schema(fields)
+
+    def reductions(self) -> Iterator[tuple[str, Reducing, pa.DataType, pa.DataType]]:
+        """Each reduce: its field, its kind, and the types of its state and of the records that it takes."""
+        schema = self._bound()
+        for each in self._aggregates:
+            if isinstance(each.kind, Reducing):
+                state, records = (schema.field(name).type for name in each.state_names)
+                yield each.declared.path, each.kind, state, records.value_type
+
+    def of_batch(self, batch: pa.Table) -> pa.Table:
+        """State of a batch alone: what Spark gave (`columns`) becomes state columns, row by row."""
+        columns = [part for each in self._aggregates for part in each.kind.of_batch(each.given(batch))]
+        return pa.table(columns, names=self._bound().names).cast(self._bound())
+
+    def merge(self, stored: pa.Table, batch: pa.Table) -> pa.Table:
+        """State after the batch; the tables have the same keys in the same rows, nulls where there was no state.
+
+        Raises:
+            StreamsException: a sum or count left the range of BIGINT. Cast its argument to DOUBLE.
+            ProcessorStateException: what is stored can't be read.
+        """
+        return self._together(stored, batch, in_turn=True)
+
+    def join(self, one: pa.Table, other: pa.Table) -> pa.Table:
+        """State of both together, where the records of neither come first. Raises as `merge` does."""
+        return self._together(one, other, in_turn=False)
+
+    def _together(self, one: pa.Table, other: pa.Table, in_turn: bool) -> pa.Table:
+        merged: list[pa.ChunkedArray] = []
+        for aggregate in self._aggregates:
+            together = aggregate.kind.merge if in_turn else aggregate.kind.join
+            try:
+                merged += together(aggregate.of(one), aggregate.of(other))
+            except pa.ArrowInvalid as error:
+                where = aggregate.declared.path
+                raise StreamsException(
+                    f"{where}: the running total left the range of BIGINT ({error}); cast the argument to DOUBLE"
+                ) from error
+        return pa.table(merged, names=self._bound().names)
+
+    def played(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
+        """The state that each sequence of rows leaves, of aggregates that take records in turn; of others what `others`
+        has.
+
+        `rows` are stored states and a batch's, `sequences` their numbers in turn (state.aggregates.merge_order). Raises
+        UserCodeException: a class failed; the message has the class, the method, the key and the records. Raises
+        StreamsException: a reduce failed; the message has its field.
+        """
+        return self._in_turn(
+            others, lambda kind, each: kind.played(each.of(rows), sequences, each.declared.path, named)
+        )
+
+    def told(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
+        """The same after each record: a row for each row of a sequence that is one record's, as `others` has.
+
+        The other rows are stored states, or nulls. Raises as `played` does.
+        """
+        return self._in_turn(others, lambda kind, each: kind.told(each.of(rows), sequences, each.declared.path, named))
+
+    def _in_turn(self, others: pa.Table, ask: Callable[[RecordByRecord, _Aggregate], Columns]) -> pa.Table:
+        """What `ask` gives of aggregates that take records in turn, and what `others` has of the others."""
+        if not self.in_turn:
+            return others
+        columns: list[pa.ChunkedArray] = []
+        for each in self._aggregates:
+            columns += ask(each.kind, each) if isinstance(each.kind, RecordByRecord) else each.of(others)
+        return pa.table(columns, names=self._bound().names)
+
+    def encode(self, state: pa.Table) -> list[bytes]:
+        """State as stored: one JSON object a row."""
+        kept = state.select([name for each in self._aggregates for name in each.kept_names])
+        return rows_as_json(self._nested(pl.from_arrow(kept)))  # type: ignore[arg-type]
+
+    def decode(self, values: Sequence[bytes | None]) -> pa.Table:
+        """Stored values as a table of state columns; a row of nulls for each None.
+
+        Raises:
+            ProcessorStateException: a value does not have the aggregate's columns.
+        """
+        schema = self._bound()
+        try:
+            text = pl.Series("state", values, dtype=pl.Binary).cast(pl.String)
+            self._check_columns(text)
+            decoded = rows_of_json(text, pl.Struct(self._stored_types(schema))).struct.unnest()
+        except (pl.exceptions.PolarsError, TypeError) as error:
+            raise ProcessorStateException(
+                f"a stored value of the aggregate {self._path} can't be read ({error}). Its columns were changed, or"
+                " the changelog was written by something else: give the store a new name"
+            ) from error
+        flat = []
+        for aggregate in self._aggregates:
+            whole = pl.col(aggregate.name)
+            for part, column in aggregate.parts or [("", aggregate.name)]:
+                read = whole.struct.field(part) if part else whole
+                flat.append(from_json(read, schema.field(column).type).alias(column))
+        stored = decoded.select(flat).to_arrow()
+        kept = stored.column_names
+        found = (stored[field.name] if field.name in kept else pa.nulls(len(stored), field.type) for field in schema)
+        return pa.table(list(found), names=schema.names).cast(schema)
+
+    def _check_columns(self, text: pl.Series) -> None:
+        """Every stored value has every column, since `encode` writes them all; one without was written for others.
+
+        Of a column that is an object its first part, so that one of another function is not taken for an empty one.
+        """
+        present = text.drop_nulls()
+        for aggregate in self._aggregates:
+            name = orjson.dumps(aggregate.name).decode()
+            begins = f'{name}:{{"{aggregate.parts[0][0]}":' if aggregate.parts else f"{name}:"
+            there = present.str.contains(begins, literal=True)
+            for field in _fields(self._bound().field(aggregate.kept_names[0]).type):
+                # A struct that has no such field is of a class that has changed.
+                there &= present.str.contains(field, literal=True) | present.str.contains(f"{begins}null", literal=True)
+            if not there.all():
+                raise pl.exceptions.PolarsError(f"no column {aggregate.name} of {aggregate.declared.function}")
+
+    def finish(self, state: pa.Table) -> pa.Table:
+        """What a user sees of the state: one column for each aggregate."""
+        return pa.table({each.name: each.kind.finish(each.of(state)) for each in self._aggregates})
+
+    @property
+    def stored_as_seen(self) -> bool:
+        """Whether the stored JSON is already what a user sees."""
+        return not any(aggregate.parts for aggregate in self._aggregates)
+
+    def finish_value(self, value: bytes) -> dict[str, Any]:
+        """What a user sees of one stored value, for queries. Raises ValueError for bytes that are not such a value."""
+        state = orjson.loads(value)
+        if not isinstance(state, dict):
+            raise ValueError(f"stored value {value!r} is not the state of {self._path}")
+        seen = {}
+        for aggregate in self._aggregates:
+            found = state.get(aggregate.name)
+            if aggregate.parts:
+                found = with_texts(self._finished(aggregate, found)) if isinstance(found, Mapping) else None
+            seen[aggregate.name] = found
+        return seen
+
+    def _finished(self, aggregate: _Aggregate, parts: Mapping[str, Any]) -> Any:
+        try:
+            return aggregate.kind.finish_value(parts)
+        except (KeyError, TypeError) as error:
+            what = f"{aggregate.declared.call} of {self._path}"
+            raise ValueError(f"stored value {dict(parts)!r} is not the state of {what}") from error
+
+    @property
+    def _path(self) -> str:
+        return self._aggregates[0].declared.path.rpartition(".")[0]
+
+    def _bound(self) -> pa.Schema:
+        if self._schema is None:
+            raise AssertionError("bind() comes before merging")
+        return self._schema
+
+    def _stored_types(self, schema: pa.Schema) -> dict[str, pl.DataType]:
+        types: dict[str, Any] = {}
+        for aggregate in self._aggregates:
+            parts = {part: json_type(schema.field(column).type) for part, column in aggregate.parts}
+            types[aggregate.name] = pl.Struct(parts) if parts else json_type(schema.field(aggregate.name).type)
+        return types
+
+    def _nested(self, state: pl.DataFrame) -> pl.DataFrame:
+        columns = []
+        for aggregate in self._aggregates:
+            parts = [to_json(pl.col(column), state.schema[column]).alias(part) for part, column in aggregate.parts]
+            columns.append(pl.struct(parts).alias(aggregate.name) if parts else pl.col(aggregate.name))
+        return state.select(columns)
+
+
+def _fields(kind: pa.DataType) -> list[str]:
+    """How the fields of a struct begin in JSON; none for other types."""
+    return [f"{orjson.dumps(field.name).decode()}:" for field in kind] if pa.types.is_struct(kind) else []

@@ -1,0 +1,251 @@
+"""An open RocksDB in raw bytes: opening, reading in turn with closing, and the changelog offset.
+
+The `offsets` column family holds the changelog offset up to which the data is complete, so that the two can't
+disagree after a crash. Iterators and handles never leave a database: one that outlives `close` keeps the folder's
+lock, and the store could not be opened again in this process.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar, cast
+
+from rocksdict import BlockBasedOptions, Cache, DbClosedError, Options, Rdict, WriteBatch
+
+from streams_runtime.errors import ProcessorStateException, TaskCorruptedException
+from streams_runtime.state.database.damaged_files import DAMAGED, is_damage
+
+_LOGGER = logging.getLogger("streams_runtime.state")
+Pair = tuple[bytes, bytes]
+DATA = "default"
+OFFSETS = "offsets"
+_CHANGELOG = b"changelog"
+_TOPIC_ID = b"changelog-topic-id"
+_OFFSET_BYTES = 8
+SCAN_CHUNK = 512  # pairs read under one lock; an open scan holds no RocksDB iterator between chunks
+_WRITE_BUFFER_BYTES = 16 * 1024 * 1024  # Kafka Streams' own default for a store
+# A family that is seldom written, as the offsets' is, keeps every log since its last flush; without a limit 256 MiB.
+_LOG_BYTES = 64 * 1024 * 1024
+_BLOCK_CACHE_BYTES = 50 * 1024 * 1024
+# Shared by all stores of the process, so that memory does not grow with the number of partitions.
+_block_cache = Cache(_BLOCK_CACHE_BYTES)
+T = TypeVar("T")
+
+
+class StoreClosed(Exception):
+    """The store was closed; whoever holds it has to find out why."""
+
+
+class Database:
+    """One open RocksDB. Reads may come from any thread; writes from one thread at a time.
+
+    What its families hold is for a subclass to say.
+    """
+
+    def __init__(self, folder: Path, families: Iterable[str] = ()) -> None:
+        """Open, or make, the database in `folder` with these families beside the data's own and the offsets'.
+
+        Raises:
+            ProcessorStateException: the folder can't be used (space, rights, damage, in use).
+        """
+        self._folder = folder
+        self._idle = threading.Condition()
+        self._readers = 0
+        self._closed = False
+        try:
+            self._db = Rdict(
+                str(folder),
+                options=database_options(),
+                column_families={name: database_options() for name in (DATA, OFFSETS, *families)},
+            )
+            self._offsets = self._db.get_column_family(OFFSETS)
+            self._offsets_handle = self._db.get_column_family_handle(OFFSETS)
+        except Exception as error:  # rocksdict raises plain Exception
+            raise failed(folder, "opened", error) from error
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def offset(self) -> int | None:
+        """Changelog offset that comes next: all records before it are in the data. None: not known."""
+        value = cast("bytes | None", self._read(lambda: self._offsets.get(_CHANGELOG)))
+        if value is None:
+            return None
+        offset = int.from_bytes(value, "big", signed=True)
+        if len(value) != _OFFSET_BYTES or offset < 0:
+            _LOGGER.warning(
+                "store %s has the checkpoint %r, which is no offset and counts as none", self._folder, value
+            )
+            return None
+        return offset
+
+    def topic_id(self) -> str | None:
+        """Id of the topic that the changelog offset is one of. None: not known."""
+        value = cast("bytes | None", self._read(lambda: self._offsets.get(_TOPIC_ID)))
+        return None if value is None else value.decode()
+
+    def follow(self, topic_id: str, offset: int | None) -> None:
+        """Set the topic's id, and with it the changelog offset; None leaves that as it is."""
+
+        def write() -> None:
+            batch = WriteBatch(raw_mode=True)
+            batch.put(_TOPIC_ID, topic_id.encode(), self._offsets_handle)
+            self._put_offset(batch, offset)
+            self._db.write(batch)
+
+        self._write(write)
+
+    def close(self) -> None:
+        """Wait for running reads, flush and close; the folder can be opened again at once. May be called twice."""
+        with self._idle:
+            if self._closed:
+                return
+            self._closed = True
+            self._idle.wait_for(lambda: not self._readers)
+        del self._offsets_handle
+        try:
+            try:
+                self._close_families()
+            finally:
+                try:
+                    self._offsets.close()
+                finally:
+                    self._db.close()
+        except Exception as error:
+            raise failed(self._folder, "closed", error) from error
+
+    def _close_families(self) -> None:
+        """Flush and let go of what a subclass holds of its families."""
+
+    def _scan(
+        self, family: Callable[[], Rdict | None], start: bytes | None, end: bytes | None, reverse: bool
+    ) -> Iterator[Pair]:
+        """Pairs of a family with start <= key <= end in byte order, or in reverse; None leaves that side open.
+
+        Reads in chunks, so the scan holds nothing that would keep the database from closing: `family` is asked for
+        the family at each chunk, and ends the scan by None. It sees writes that land beyond its present position.
+        Raises StoreClosed at the next chunk once the database is closed.
+        """
+        position, first = (end, start) if reverse else (start, end)
+        skip_position = False
+        while True:
+            chunk = self._chunk(family, position, first, reverse, skip_position)
+            yield from chunk
+            if len(chunk) < SCAN_CHUNK:
+                return
+            position, skip_position = chunk[-1][0], True
+
+    def _chunk(
+        self,
+        family: Callable[[], Rdict | None],
+        position: bytes | None,
+        last: bytes | None,
+        reverse: bool,
+        skip: bool,
+        limit: int = SCAN_CHUNK,
+    ) -> list[Pair]:
+        def read() -> list[Pair]:
+            found = family()
+            if found is None:
+                return []
+            items = cast("Iterator[Pair]", found.items(backwards=reverse, from_key=position))
+            pairs: list[Pair] = []
+            for key, value in islice(items, limit + 1):
+                if skip and key == position:
+                    continue
+                if last is not None and (key < last if reverse else key > last):
+                    break
+                pairs.append((key, value))
+                if len(pairs) == limit:
+                    break
+            else:
+                del items  # an exception's traceback would keep it, and with it the folder's lock
+                _check_end(found, pairs[-1][0] if pairs else position, reverse)
+            return pairs
+
+        return self._read(read)
+
+    def _put_offset(self, batch: WriteBatch, offset: int | None) -> None:
+        """Let the batch set the changelog offset; None leaves it."""
+        if offset is not None:
+            batch.put(_CHANGELOG, offset.to_bytes(_OFFSET_BYTES, "big"), self._offsets_handle)
+
+    def _read(self, operation: Callable[[], T]) -> T:
+        # RocksDB can't be closed under a running read, so close() waits until nobody reads.
+        with self._idle:
+            if self._closed:
+                raise StoreClosed
+            self._readers += 1
+        try:
+            return operation()
+        except DbClosedError as error:
+            raise StoreClosed from error
+        except Exception as error:
+            raise failed(self._folder, "read", error) from error
+        finally:
+            with self._idle:
+                self._readers -= 1
+                self._idle.notify_all()
+
+    def _write(self, operation: Callable[[], None]) -> None:
+        if self._closed:
+            raise StoreClosed
+        try:
+            operation()
+        except DbClosedError as error:
+            raise StoreClosed from error
+        except Exception as error:
+            raise failed(self._folder, "written", error) from error
+
+
+def _check_end(family: Rdict, position: bytes | None, reverse: bool) -> None:
+    """Raise when pairs ended at damage: rocksdict's own iteration stops there as it does after the last pair."""
+    walk = family.iter()
+    try:
+        if position is None:
+            walk.seek_to_last() if reverse else walk.seek_to_first()
+        else:
+            walk.seek_for_prev(position) if reverse else walk.seek(position)
+            if walk.valid():
+                walk.prev() if reverse else walk.next()
+        walk.status()
+    finally:
+        del walk
+
+
+def database_options() -> Options:
+    """Options of a database and of each of its families."""
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_write_buffer_size(_WRITE_BUFFER_BYTES)
+    options.set_max_total_wal_size(_LOG_BYTES)
+    options.set_keep_log_file_num(1)
+    options.set_max_open_files(256)
+    table = BlockBasedOptions()
+    table.set_block_cache(_block_cache)
+    table.set_bloom_filter(10, False)
+    options.set_block_based_table_factory(table)
+    return options
+
+
+def failed(path: Path, verb: str, error: Exception) -> ProcessorStateException:
+    """What a failure of RocksDB becomes; damage is noted, so that whoever has the task hears of it."""
+    reason = str(error)
+    if is_damage(reason, path):
+        DAMAGED.note(path, reason)
+        return TaskCorruptedException(
+            f"store {path} can't be {verb}, its files are damaged: {reason}. They are set aside and the store is"
+            " restored from its changelog; in a stopped application the folder may be deleted and is restored at the"
+            " next start"
+        )
+    return ProcessorStateException(
+        f"store {path} can't be {verb}: {reason}. Check the disk's free space and the folder's rights; the changelog"
+        " has all data, so the folder may be deleted and is restored at the next start"
+    )

@@ -1,0 +1,39 @@
+"""From a store's specification to its open partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.state.store import KeyValueStore
+from streams_runtime.state.window_store import DedupeStore, JoinStore, SessionStore, WindowStore
+from streams_runtime.topology.store_specs import StoreSpec
+
+AnyStore = KeyValueStore | WindowStore | SessionStore | JoinStore | DedupeStore
+
+_SEGMENTED: dict[str, type[WindowStore | SessionStore | JoinStore | DedupeStore]] = {
+    "window": WindowStore,
+    "session": SessionStore,
+    "join": JoinStore,
+    "dedupe": DedupeStore,
+}
+
+
+def key_value_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore:
+    """The store of this name, of which the topology says that it is of that kind."""
+    return cast(KeyValueStore, stores[name])
+
+
+def open_store(spec: StoreSpec, partition: int, folder: Path) -> AnyStore:
+    """Open, or make, one partition of the store in `folder`.
+
+    Raises:
+        ProcessorStateException: the folder can't be used.
+    """
+    changelog = TopicPartition(spec.changelog_topic, partition)
+    windowing = spec.windowing
+    if windowing is None:
+        return KeyValueStore(spec.name, changelog, folder)
+    return _SEGMENTED[spec.kind](spec.name, changelog, folder, windowing.retention, windowing.segment_interval)

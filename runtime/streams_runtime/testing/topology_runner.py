@@ -1,0 +1,147 @@
+"""An application's batches, one after the other: the runtime's own code between topics in memory and real stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import cast
+
+from streams_runtime.kafka.producer.batch_producer import BatchProducer
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.spark.query_failures import is_spark_failure, translated
+from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
+from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
+from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.spark_runtime import Compiled
+from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.state.state_directory import StateDirectory
+from streams_runtime.tasks.assignment import inputs_of_task
+from streams_runtime.tasks.task import Task
+from streams_runtime.testing.memory_topics import Logs, batch_of
+from streams_runtime.testing.mock_producer import MockProducer
+from streams_runtime.topology.partition_counts import tasks
+from streams_runtime.topology.plan import SubTopology, TaskId, Topology
+
+_OWNER = "topology-test-driver"
+
+
+class TopologyRunner:
+    """Every task of an application, open and running. Used by one thread."""
+
+    def __init__(
+        self, topology: Topology, compiled: Compiled, policy: ErrorPolicy, counts: Mapping[str, int], folder: Path
+    ) -> None:
+        """`counts` are the partitions of all topics that are read, by the application or by a test.
+
+        Raises:
+            ProcessorStateException: the stores can't be made in `folder`.
+        """
+        self.topology = topology
+        self.counters = Counters()
+        self.logs = Logs(counts)
+        ids = tasks(topology, counts)
+        with ExitStack() as undo:
+            directory = undo.enter_context(StateDirectory(folder, topology.application_id, _OWNER))
+            self.global_stores: dict[str, GlobalStore] = {}
+            self._global_updates: dict[str, GlobalUpdate] = {}
+            for sub in topology.global_tables:
+                global_store = open_global_store(sub, directory)
+                undo.callback(global_store.close)
+                update = GlobalUpdate(global_store, compiled.runners[sub.id], compiled.compiler, policy, self.counters)
+                self.global_stores[sub.nodes[0].name] = global_store
+                self._global_updates[global_store.changelog.topic] = update
+            self.tasks = {
+                sub.id: running_tasks(
+                    undo, sub, [each for each in ids if each.subtopology == sub.id], counts, directory
+                )
+                for sub in topology.subtopologies
+            }
+            self._closing = undo.pop_all()
+        self._processor = BatchProcessor(compiled.compiler, compiled.runners, policy, self.counters, self.global_stores)
+
+    def work(self) -> None:
+        """Process all that waits, and what comes of it, until nothing is left: sub-topology by sub-topology, upstream
+        first, each with all that waits for it as one batch. Global tables are brought up to date before.
+
+        Raises whatever ends a batch in the runtime. Nothing of that batch is written, and what waits is forgotten.
+        """
+        try:
+            for topic, update in self._global_updates.items():
+                self._bring_up_to_date(topic, update)
+            while any(self._work_on(sub) for sub in self.topology.subtopologies):
+                pass
+        except BaseException:
+            self.forget()
+            raise
+
+    def forget(self) -> None:
+        """Leave out what waits to be processed."""
+        for sub in self.topology.every_subtopology:
+            self.logs.take(sub.source_topics)
+
+    def close(self) -> None:
+        """Close the stores. May be called twice."""
+        self._closing.close()
+
+    def _bring_up_to_date(self, topic: str, update: GlobalUpdate) -> None:
+        waiting = self.logs.take((topic,))
+        if waiting:
+            batch = batch_of(waiting)
+            ends = {each.partition.partition: each.end for each in batch.ranges}
+            with _spark_failures_translated(batch):
+                update.apply(batch, ends)
+
+    def _work_on(self, sub: SubTopology) -> bool:
+        """Whether something waited for the sub-topology."""
+        waiting = self.logs.take(sub.source_topics)
+        if waiting:
+            outbox = MockProducer()
+            outcome = self._processed(sub, batch_of(waiting), outbox)
+            for sent in outbox.records:
+                self.logs.append(sent, outbox.placed.get((sent.topic, sent.key), sent.key))
+            store(outcome, self.logs.end)
+            self.counters.batches += 1
+        return bool(waiting)
+
+    def _processed(self, sub: SubTopology, batch: BatchInput, outbox: MockProducer) -> Outcome:
+        # A batch's output goes through `send` alone.
+        producer = cast(BatchProducer, outbox)
+        with _spark_failures_translated(batch):
+            result = self._processor.compute(sub, batch)
+            return self._processor.apply(sub, self.tasks[sub.id], batch, result, producer)
+
+
+@contextmanager
+def _spark_failures_translated(batch: BatchInput) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if is_spark_failure(error):
+            raise translated(error, batch.ranges) from error
+        raise
+
+
+def running_tasks(
+    stack: ExitStack, sub: SubTopology, ids: Iterable[TaskId], counts: Mapping[str, int], directory: StateDirectory
+) -> dict[int, Task]:
+    """Tasks of a sub-topology by partition, with empty stores; closed with `stack`.
+
+    Raises:
+        ProcessorStateException: a store can't be made.
+    """
+    running = {}
+    for task_id in ids:
+        task = Task(task_id, sub, inputs_of_task(sub, task_id.partition, counts))
+        task.open(directory)
+        stack.callback(task.close)
+        task.run()
+        running[task_id.partition] = task
+    return running
+
+
+def store(outcome: Outcome, end: Callable[[TopicPartition], int]) -> None:
+    """Write what a committed batch has held; `end` says where a changelog ends then."""
+    for held in outcome.held:
+        held.store.write(held.updates, end(held.store.changelog) if held.offset is None else held.offset)

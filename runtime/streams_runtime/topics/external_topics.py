@@ -1,0 +1,67 @@
+"""The users' topics that an application reads and writes: they have to be there before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from streams_runtime.api import ApplicationSpec
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.errors import MissingSourceTopicException, TopologyException
+from streams_runtime.topology.nodes.all_nodes import AggregateNode, SinkNode, SourceNode, TableSourceNode
+from streams_runtime.topology.plan import Topology
+
+
+def source_topics(topology: Topology) -> Mapping[str, str]:
+    """Every topic that is read and is a user's, with the field that names it."""
+    return {
+        node.topic: under(node.path, "topic")
+        for node in topology.nodes
+        if isinstance(node, SourceNode | TableSourceNode)
+    }
+
+
+def sink_topics(topology: Topology, spec: ApplicationSpec) -> Mapping[str, str]:
+    """Every topic that is written and is a user's, with the first field that names it; dead letters and late records
+    included.
+    """
+    found: dict[str, str] = {}
+    for node in topology.nodes:
+        if isinstance(node, SinkNode):
+            found.setdefault(node.topic, under(node.path, "topic"))
+        if isinstance(node, AggregateNode) and node.late_topic is not None:
+            found.setdefault(node.late_topic, under(node.path, "window", "late", "topic"))
+    letters = spec.processing.on_deserialization_error.dead_letter
+    if letters is not None:
+        found.setdefault(letters.topic, "spec.processing.onDeserializationError.deadLetter.topic")
+    return found
+
+
+def check_external_topics(
+    sources: Mapping[str, str], sinks: Mapping[str, str], present: Collection[str], address: str
+) -> None:
+    """Raises unless all of the users' topics are among `present`, the topics on the brokers at `address`.
+
+    MissingSourceTopicException names every missing topic if one of them is a source; TopologyException
+    names the missing sinks if only sinks are missing. Either way: create the topics and start again.
+    """
+    no_sources = {topic: field for topic, field in sources.items() if topic not in present}
+    no_sinks = {topic: field for topic, field in sinks.items() if topic not in present}
+    if no_sources:
+        also = f"; neither are the sink topics {_listed(no_sinks)}" if no_sinks else ""
+        raise MissingSourceTopicException(
+            f"source topics are not on the brokers at {address}: {_listed(no_sources)}{also}."
+            f" {_remedy(no_sources | no_sinks, address)}"
+        )
+    if no_sinks:
+        raise TopologyException(
+            f"sink topics are not on the brokers at {address}: {_listed(no_sinks)}. {_remedy(no_sinks, address)}"
+        )
+
+
+def _listed(topics: Mapping[str, str]) -> str:
+    return ", ".join(f"{topic} ({field})" for topic, field in topics.items())
+
+
+def _remedy(topics: Collection[str], address: str) -> str:
+    command = f"kafka-topics.sh --bootstrap-server {address} --create --topic {next(iter(topics))} --partitions N"
+    return f"Create them ({command}), or correct their names, and start the application again"

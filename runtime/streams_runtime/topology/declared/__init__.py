@@ -1,0 +1,1 @@
+"""From declared steps to nodes and stores."""

@@ -1,0 +1,296 @@
+"""From a declared topology to sub-topologies that are split at repartition topics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from streams_runtime.api import StreamsApplication
+from streams_runtime.api.flow.step_graph import foreign_key_joins, keeping_null_keys, repartitioned, tables_of
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.reading.legal_names import changelog_topic, repartition_topic
+from streams_runtime.api.sql.aggregate_calls import parse_aggregate
+from streams_runtime.api.sql.sql_tree import SqlSyntaxError
+from streams_runtime.api.steps.topology_spec import FormatSpec, JoinSpec, SinkSpec, SourceSpec, StepSpec
+from streams_runtime.api.steps.windows_spec import WindowSpec
+from streams_runtime.errors import TopologyException
+from streams_runtime.topology.declared.foreign_key_step import foreign_key_nodes, foreign_key_stores
+from streams_runtime.topology.declared.global_table_step import global_sources, global_tables
+from streams_runtime.topology.declared.stream_steps import branches_of, stream_node
+from streams_runtime.topology.declared.table_steps import table_node
+from streams_runtime.topology.node_order import needed_first
+from streams_runtime.topology.nodes.all_nodes import (
+    Aggregate,
+    AggregateNode,
+    Format,
+    JoinNode,
+    KeyByNode,
+    MergeNode,
+    Node,
+    RepartitionSinkNode,
+    RepartitionSourceNode,
+    SinkNode,
+    SourceNode,
+    TableSourceNode,
+    TransformNode,
+    inputs_of,
+    needed_by,
+    users_topics_written,
+)
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.foreign_key_nodes import InternalSink
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
+from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows, Windows
+from streams_runtime.topology.plan import Function, SubTopology, Topology
+from streams_runtime.topology.stage_order import stage_order
+from streams_runtime.topology.store_specs import StoreKind, StoreSpec, Windowing
+
+# Without a declared format a key is bytes that are only carried along.
+_UNDECLARED_KEY = Format("bytes")
+
+
+def build_topology(application: StreamsApplication) -> Topology:
+    """The plan of an application that `load_application` or `parse_application` accepted.
+
+    Raises TopologyException for what they would have refused: references to nothing, circles, aggregates that
+    can't be read, joins of tables that are none, or that would wait for themselves.
+    """
+    nodes = {node.name: node for node in _nodes(application)}
+    ordered = [nodes[name] for name in needed_first({node.name: needed_by(node) for node in nodes.values()})]
+    of_globals = global_sources(application, ordered)
+    groups = _upstream_first(_connected([node for node in ordered if node not in of_globals]), list(nodes))
+    application_id = application.application_id
+    subs = tuple(_subtopology(i, group, application_id) for i, group in enumerate(groups))
+    for sub in subs:
+        stage_order(sub)
+    return Topology(application_id, subs, tuple(_functions(application)), global_tables(of_globals, len(subs)))
+
+
+def _functions(application: StreamsApplication) -> Iterator[Function]:
+    for name, spec in sorted(application.spec.topology.functions.items()):
+        path = under("spec.topology.functions", name)
+        yield Function(name, spec.reference, spec.returns, spec.pandas is not None, path)
+
+
+def _nodes(application: StreamsApplication) -> list[Node]:
+    """All nodes in the order of the file; consumers of a repartitioned step read its repartition topic."""
+    spec = application.spec.topology
+    moved, with_null_keys = repartitioned(spec.steps), keeping_null_keys(spec.steps)
+    tables = tables_of(spec.sources, spec.steps)
+    foreign = foreign_key_joins(spec.sources, spec.steps)
+    rename = {step: f"{step}-repartition-source" for step in moved}
+    nodes: list[Node] = []
+    for index, source in enumerate(spec.sources):
+        nodes.append(_source(source, under("spec.topology.sources", index)))
+    for index, step in enumerate(spec.steps):
+        if step.name in foreign and step.join is not None:
+            nodes += foreign_key_nodes(step, step.join, application.application_id, under("spec.topology.steps", index))
+            continue
+        nodes.append(_step(step, under("spec.topology.steps", index), rename, tables))
+        nodes += branches_of(step)
+        if step.name in moved:
+            topic = repartition_topic(application.application_id, step.name)
+            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", step.name, topic, step.name in with_null_keys))
+            nodes.append(RepartitionSourceNode(rename[step.name], topic, step.name))
+    taken = {node.name for node in nodes}
+    for index, sink in enumerate(spec.sinks):
+        nodes.append(_sink(sink, under("spec.topology.sinks", index), rename, taken))
+    return nodes
+
+
+def _source(source: SourceSpec, path: str) -> Node:
+    key = _format(source.key) if source.key is not None else _UNDECLARED_KEY
+    value = _format(source.value)
+    if source.table is not None:
+        store = source.table.store
+        return TableSourceNode(source.name, source.topic, key, value, source.timestamp, store, path)
+    return SourceNode(source.name, source.topic, key, value, source.timestamp, path)
+
+
+def _step(step: StepSpec, path: str, rename: Mapping[str, str], tables: Collection[str]) -> Node:
+    if step.merge is not None:
+        return MergeNode(step.name, tuple(rename.get(name, name) for name in step.merge), path)
+    before = rename.get(step.from_ or "", step.from_ or "")
+    if (node := stream_node(step, before, path) or table_node(step, before, path)) is not None:
+        return node
+    if step.key_by is not None:
+        return KeyByNode(step.name, before, step.key_by, path)
+    if step.join is not None:
+        return _join(step.name, step.join, before, rename, path, before in tables)
+    if step.aggregate is not None:
+        columns = tuple(_aggregate(name, text, path) for name, text in step.aggregate.items())
+        windows = None if step.window is None else _windows(step.window, path, step.suppress is not None)
+        late = step.window.late.topic if step.window is not None and step.window.late is not None else None
+        return AggregateNode(step.name, before, columns, step.store or "", path, windows, late)
+    select = tuple(step.select.items()) if step.select is not None else None
+    return TransformNode(step.name, before, step.where, select, path)
+
+
+def _join(
+    name: str, join: JoinSpec, before: str, rename: Mapping[str, str], path: str, of_tables: bool
+) -> JoinNode | StreamJoinNode | TableJoinNode:
+    select = tuple(join.select.items())
+    if join.stream is None and of_tables:
+        return TableJoinNode(name, before, join.other, join.type, select, path)
+    if join.stream is None:
+        return JoinNode(name, before, join.other, join.type == "left", select, path, join.key)
+    if join.within is None:
+        raise TopologyException(f"{under(path, 'join', 'within')}: is missing")
+    lengths = (_ms(join.within.before), _ms(join.within.after), _ms(join.grace or timedelta(0)))
+    other = rename.get(join.stream, join.stream)
+    return StreamJoinNode(name, before, other, join.stream, join.type, *lengths, select, path)
+
+
+def _aggregate(column: str, text: str, path: str) -> Aggregate:
+    field = under(path, "aggregate", column)
+    try:
+        call = parse_aggregate(text)
+    except SqlSyntaxError as error:
+        raise TopologyException(f"{field}: {error}") from error
+    return Aggregate(column, call.function, call.argument, field, call.parameter)
+
+
+def _windows(window: WindowSpec, path: str, only_final: bool) -> Windows:
+    if window.session is not None:
+        gap, grace = _ms(window.session.gap), _ms(window.session.grace)
+        return SessionWindows(gap, grace, _retention(window, gap + grace), only_final)
+    if window.sliding is not None:
+        size, grace = _ms(window.sliding.time_difference), _ms(window.sliding.grace)
+        return SlidingWindows(size, grace, _retention(window, 2 * size + grace), only_final)
+    if window.tumbling is not None:
+        size = advance = _ms(window.tumbling.size)
+        grace = _ms(window.tumbling.grace)
+    elif window.hopping is not None:
+        hopping = window.hopping
+        size, advance, grace = _ms(hopping.size), _ms(hopping.advance), _ms(hopping.grace)
+    else:
+        raise TopologyException(f"{under(path, 'window')}: no kind of window")
+    return TimeWindows(size, advance, grace, _retention(window, size + grace), only_final)
+
+
+def _retention(window: WindowSpec, least: int) -> int:
+    return least if window.retention is None else _ms(window.retention)
+
+
+def _ms(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
+
+
+def _sink(sink: SinkSpec, path: str, rename: Mapping[str, str], taken: set[str]) -> Node:
+    base = name = f"sink-{sink.topic}"
+    number = 2
+    while name in taken:
+        name, number = f"{base}-{number}", number + 1
+    taken.add(name)
+    key = _format(sink.key) if sink.key is not None else None
+    value = _format(sink.value) if sink.value is not None else None
+    return SinkNode(name, rename.get(sink.from_, sink.from_), sink.topic, key, value, path)
+
+
+def _store(node: AggregateNode, topic: str) -> StoreSpec:
+    match node.windows:
+        case None:
+            return StoreSpec(node.store, "key-value", topic, False, node.name)
+        case TimeWindows(size=size, retention=retention) | SlidingWindows(size=size, retention=retention):
+            return StoreSpec(node.store, "window", topic, False, node.name, Windowing(retention, size))
+        case SessionWindows(retention=retention):
+            return StoreSpec(node.store, "session", topic, False, node.name, Windowing(retention))
+
+
+def _join_stores(node: StreamJoinNode, application_id: str) -> list[StoreSpec]:
+    stores = []
+    for name in node.stores:
+        kind: StoreKind = "unjoined" if name == node.alone_store else "join"
+        kept = Windowing(node.retention) if kind == "join" else None
+        stores.append(StoreSpec(name, kind, changelog_topic(application_id, name), False, node.name, kept))
+    return stores
+
+
+def _dedupe_store(node: DedupeNode, application_id: str) -> StoreSpec:
+    topic = changelog_topic(application_id, node.store)
+    return StoreSpec(node.store, "dedupe", topic, False, node.name, Windowing(node.retention))
+
+
+def _format(spec: FormatSpec) -> Format:
+    return Format(spec.format, spec.schema_, spec.message)
+
+
+def _connected(nodes: Iterable[Node]) -> list[list[Node]]:
+    """The nodes in groups that records pass through without a repartition topic in between."""
+    group_of: dict[str, list[str]] = {}
+    for node in nodes:
+        # The longest takes the others in, so that a name moves few times however many nodes there are.
+        met = {id(group_of[name]): group_of[name] for name in inputs_of(node)}
+        joined = max(met.values(), key=len, default=[])
+        for other in met.values():
+            if other is not joined:
+                joined += other
+                group_of.update(dict.fromkeys(other, joined))
+        joined.append(node.name)
+        group_of[node.name] = joined
+    # In the given order, which the joining has mixed up.
+    groups: dict[int, list[Node]] = {}
+    for node in nodes:
+        groups.setdefault(id(group_of[node.name]), []).append(node)
+    return list(groups.values())
+
+
+def _upstream_first(groups: Sequence[Sequence[Node]], names: Sequence[str]) -> list[list[Node]]:
+    """The groups in the order of their ids: those that feed others first, else in the order of the file.
+
+    Groups that feed each other through repartition topics can't all come first; the file decides among them.
+    """
+    place = {name: index for index, name in enumerate(names)}
+    in_file = sorted(groups, key=lambda group: min(place[node.name] for node in group))
+    group_of = {node.name: index for index, group in enumerate(in_file) for node in group}
+    feeds: dict[int, set[int]] = {index: set() for index in range(len(in_file))}
+    for group in in_file:
+        for node in group:
+            if isinstance(node, RepartitionSourceNode):
+                feeds[group_of[node.origin]].add(group_of[node.name])
+    after = {index: _reachable(index, feeds) for index in feeds}
+    before: dict[int, set[int]] = {index: set() for index in feeds}
+    for first, reached in after.items():
+        for index in reached:
+            if first not in after[index]:
+                before[index].add(first)
+    return [list(in_file[index]) for index in needed_first(before)]
+
+
+def _reachable(start: int, feeds: Mapping[int, set[int]]) -> set[int]:
+    found: set[int] = set()
+    waiting = [start]
+    while waiting:
+        for index in feeds[waiting.pop()] - found:
+            found.add(index)
+            waiting.append(index)
+    return found
+
+
+def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubTopology:
+    stores: list[StoreSpec] = []
+    for node in nodes:
+        if isinstance(node, TableSourceNode):
+            stores.append(StoreSpec(node.store, "key-value", node.topic, source_changelog=True, node=node.name))
+        if isinstance(node, AggregateNode):
+            topic = changelog_topic(application_id, node.store)
+            stores.append(_store(node, topic))
+        if isinstance(node, ToTableNode):
+            topic = changelog_topic(application_id, node.store)
+            stores.append(StoreSpec(node.store, "key-value", topic, False, node.name))
+        if isinstance(node, StreamJoinNode):
+            stores += _join_stores(node, application_id)
+        if isinstance(node, DedupeNode):
+            stores.append(_dedupe_store(node, application_id))
+        stores += foreign_key_stores(node, application_id)
+    return SubTopology(
+        id=index,
+        nodes=tuple(nodes),
+        source_topics=tuple(
+            n.topic for n in nodes if isinstance(n, SourceNode | TableSourceNode | RepartitionSourceNode)
+        ),
+        sink_topics=users_topics_written(nodes),
+        repartition_sinks=tuple(n.topic for n in nodes if isinstance(n, RepartitionSinkNode | InternalSink)),
+        stores=tuple(stores),
+    )

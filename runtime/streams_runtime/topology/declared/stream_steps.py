@@ -1,0 +1,37 @@
+"""Declared steps that only streams have, as nodes of the plan."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from streams_runtime.api.flow.step_graph import outputs_of_step
+from streams_runtime.api.steps.topology_spec import StepSpec
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.stream_nodes import BranchNode, FlatMapNode, HeadersNode, PeekNode, SplitNode
+
+
+def stream_node(
+    step: StepSpec, before: str, path: str
+) -> FlatMapNode | SplitNode | PeekNode | HeadersNode | DedupeNode | None:
+    """The step's node, which takes its records from the node `before`; None for another kind of step."""
+    if step.flat_map is not None:
+        return FlatMapNode(step.name, before, step.flat_map.explode, step.flat_map.as_, path)
+    if step.split is not None:
+        return SplitNode(step.name, before, tuple(branch.where for branch in step.split), path)
+    if step.peek is not None:
+        peek = step.peek
+        return PeekNode(step.name, before, peek.log, peek.level, peek.at_most, peek.metric, peek.value, path)
+    if step.headers is not None:
+        return HeadersNode(step.name, before, tuple(step.headers.items()), path)
+    if step.dedupe is not None:
+        return DedupeNode(step.name, before, step.dedupe.by, step.dedupe.within // timedelta(milliseconds=1), path)
+    return None
+
+
+def branches_of(step: StepSpec) -> list[BranchNode]:
+    """The branches of a split, the default last; none of another step."""
+    if step.split is None:
+        return []
+    conditions = [*(branch.where for branch in step.split), None]
+    named = enumerate(zip(outputs_of_step(step), conditions, strict=False))  # without a default there is one name less
+    return [BranchNode(name, step.name, number, condition) for number, (name, condition) in named]

@@ -1,0 +1,188 @@
+"""How many partitions each topic has, which tasks follow from that, and the internal topics in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streams_runtime.api import ApplicationSpec
+from streams_runtime.errors import TopologyException
+from streams_runtime.topology.nodes.all_nodes import (
+    AggregateNode,
+    JoinNode,
+    RepartitionSourceNode,
+    SourceNode,
+    TableSourceNode,
+    inputs_of,
+)
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode
+from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
+from streams_runtime.topology.plan import InternalTopic, TaskId, Topology
+from streams_runtime.topology.store_specs import StoreSpec
+
+# CreateTime: a record that is written again or restored keeps the time that it is about. Brokers refuse records whose
+# times are an hour ahead of their clocks (KIP-937); what an input topic has, the topics made of it have to take.
+_ALL = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
+_CHANGELOG = {**_ALL, "cleanup.policy": "compact"}
+# The broker's clock and the records' times differ; Kafka Streams' windowstore.changelog.additional.retention.ms.
+_CLOCK_DIFFERENCE = 24 * 60 * 60 * 1000
+# Unlimited: records go when they are processed, by DeleteRecords up to the committed offset, and not before.
+_REPARTITION = {**_ALL, "cleanup.policy": "delete", "retention.ms": "-1"}
+
+
+_MEETS = (
+    AggregateNode
+    | JoinNode
+    | StreamJoinNode
+    | TableJoinNode
+    | ToTableNode
+    | DedupeNode
+    | ResponseNode
+    | ForeignKeyJoinNode
+)
+"""Nodes at which records of one key meet."""
+
+
+def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
+    """Topics that need the same number of partitions: records of one key from all of them meet in a store.
+
+    Groups of at least two; no topic is in two groups.
+    """
+    groups: list[set[str]] = []
+    for node in topology.nodes:
+        if isinstance(node, JoinNode) and node.on is not None:
+            continue  # any task finds every key in a global table
+        if isinstance(node, _MEETS):
+            joined = set(_topics_of(topology, node.name))
+            for group in [group for group in groups if group & joined]:
+                groups.remove(group)
+                joined |= group
+            groups.append(joined)
+    return tuple(tuple(sorted(group)) for group in groups if len(group) > 1)
+
+
+def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Mapping[str, int]:
+    """The number of partitions of every topic that is read, repartition topics included.
+
+    A repartition topic has as many as the largest input of the sub-topologies that write it, or as many as
+    the user's topics that it is co-partitioned with. `source_counts` are the user's topics, as the brokers
+    have them. Raises TopologyException for a user's topic whose count is not given, and for user's topics
+    that have to agree and do not.
+    """
+    counts = dict.fromkeys(topology.source_topics, 0)
+    for topic in counts:
+        counts[topic] = source_counts.get(topic, 0)
+        if counts[topic] < 1:
+            raise TopologyException(
+                f"the number of partitions of the source topic {topic!r} is not known;"
+                " create the topic, then start again"
+            )
+    agreed = {group: _agreed(group, counts) for group in copartitioned(topology)}
+    fixed = {topic: count for group, count in agreed.items() for topic in group}
+    peers = {topic: group for group in agreed for topic in group}
+    repartition = dict.fromkeys(topology.repartition_topics, 1)
+    # A fixed point: each round only raises counts, and none is ever above the largest source's.
+    while True:
+        known = {**counts, **repartition}
+        derived = {topic: fixed.get(topic) or _largest_input(topology, topic, known) for topic in repartition}
+        raised = {topic: max(derived.get(peer, 0) for peer in peers.get(topic, (topic,))) for topic in repartition}
+        if raised == repartition:
+            return {**counts, **repartition}
+        repartition = raised
+
+
+def tasks(topology: Topology, counts: Mapping[str, int]) -> tuple[TaskId, ...]:
+    """Every task: as many for a sub-topology as its largest input has partitions.
+
+    `counts` is what `partition_counts` gives.
+    """
+    return tuple(
+        TaskId(sub.id, partition)
+        for sub in topology.subtopologies
+        for partition in range(_task_count(sub.source_topics, counts))
+    )
+
+
+def internal_topic_names(topology: Topology) -> tuple[str, ...]:
+    """The names of the topics that the application owns, in the order of `internal_topics`."""
+    return tuple(
+        name
+        for sub in topology.subtopologies
+        for name in (
+            *sub.repartition_sinks,
+            *(store.changelog_topic for store in sub.stores if not store.source_changelog),
+        )
+    )
+
+
+def internal_topics(topology: Topology, spec: ApplicationSpec, counts: Mapping[str, int]) -> tuple[InternalTopic, ...]:
+    """Every topic that the application owns, as it has to be; a table's source topic is not one of them.
+
+    Properties: the library's, over them `spec.internalTopics.config`, over them the topic's own overrides.
+    """
+    found: list[InternalTopic] = []
+    for sub in topology.subtopologies:
+        for topic in sub.repartition_sinks:
+            found.append(_internal_topic(topology, spec, topic, counts[topic]))
+        for store in sub.stores:
+            if not store.source_changelog:
+                partitions = _task_count(sub.source_topics, counts)
+                found.append(_internal_topic(topology, spec, store.changelog_topic, partitions, store))
+    return tuple(found)
+
+
+def _internal_topic(
+    topology: Topology, spec: ApplicationSpec, name: str, partitions: int, store: StoreSpec | None = None
+) -> InternalTopic:
+    """The changelog of `store`, or a repartition topic."""
+    own = name.removeprefix(f"{topology.application_id}-")
+    repartition = store is None
+    library = _REPARTITION if store is None else _changelog(store)
+    internal = spec.internal_topics
+    config = {**library, **internal.config, **internal.overrides.get(own, {})}
+    return InternalTopic(
+        name=name,
+        kind="repartition" if repartition else "changelog",
+        partitions=partitions,
+        replication_factor=internal.replication_factor,
+        config=tuple(sorted(config.items())),
+    )
+
+
+def _changelog(store: StoreSpec) -> Mapping[str, str]:
+    """The library's own properties of a store's changelog; windows go from it some time after they have expired."""
+    if store.windowing is None:
+        return _CHANGELOG
+    retention = store.windowing.retention + _CLOCK_DIFFERENCE
+    return {**_ALL, "cleanup.policy": "compact,delete", "retention.ms": str(retention)}
+
+
+def _task_count(topics: tuple[str, ...], counts: Mapping[str, int]) -> int:
+    return max(counts[topic] for topic in topics)
+
+
+def _largest_input(topology: Topology, topic: str, counts: Mapping[str, int]) -> int:
+    writers = (sub for sub in topology.subtopologies if topic in sub.repartition_sinks)
+    return max(_task_count(sub.source_topics, counts) for sub in writers)
+
+
+def _topics_of(topology: Topology, name: str) -> Iterator[str]:
+    """Topics whose records reach the node within its sub-topology."""
+    node = topology.node(name)
+    if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode):
+        yield node.topic
+    for each in inputs_of(node):
+        yield from _topics_of(topology, each)
+
+
+def _agreed(group: tuple[str, ...], counts: Mapping[str, int]) -> int | None:
+    """The count of the user's topics in a group; None when it has none of them."""
+    found = {topic: counts[topic] for topic in group if topic in counts}
+    if len(set(found.values())) > 1:
+        shown = ", ".join(f"{topic} has {count}" for topic, count in found.items())
+        raise TopologyException(
+            f"these topics are aggregated, deduped or joined together and need the same number of partitions: {shown}."
+            " Make the counts equal, or put a keyBy before the merge or the join, which repartitions"
+        )
+    return next(iter(found.values()), None)
