@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pipeline_kit import Pipeline, Record, batch, sent, source, topology_of
 
-from streams_runtime.batch.accounts import Account, BrokenRecord
+from streams_runtime.batch.read_accounts import Account, BrokenRecord
 from streams_runtime.errors import ConfigException, InvalidApplicationException
 from streams_runtime.processors.aggregates.store_updates import table_updates
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.batch.accounts import Account
 from streams_runtime.batch.columns import FRAGMENT_COLUMNS, OUT_KEY, OUT_RECORDS, OUT_TIME, OUT_WINDOW
 from streams_runtime.batch.encode import Bytes, Headers
 from streams_runtime.batch.peeks import Seen
+from streams_runtime.batch.read_accounts import Account
 from streams_runtime.topology.nodes.all_nodes import JoinNode, MergeNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from streams_runtime.batch.accounts import Account
 from streams_runtime.batch.columns import ORDER_TIME, ORDINAL, OUT_KEY, OUT_TIME, OUT_VALUE, RECORD, VALUE, further
 from streams_runtime.batch.encode import encoded, headers_of
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.peeks import Seen
+from streams_runtime.batch.read_accounts import Account
 from streams_runtime.batch.rows import table_rows
 from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch, TableRows, store_batch_of
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA

@@ -6,8 +6,8 @@ import logging
 import time
 from dataclasses import dataclass
 
-from streams_runtime.batch.accounts import Account
 from streams_runtime.batch.encode import Headers
+from streams_runtime.batch.read_accounts import Account
 from streams_runtime.batch.stage import Emission, StageOutput
 from streams_runtime.errors import DeserializationException
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME

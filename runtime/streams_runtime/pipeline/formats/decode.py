@@ -19,8 +19,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streams_runtime.api.steps.format_names import OF_COLUMNS
-from streams_runtime.batch.accounts import Account, BrokenRecord
 from streams_runtime.batch.columns import NULL_VALUE, RECORD, VALUE
+from streams_runtime.batch.read_accounts import Account, BrokenRecord
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.pipeline.formats.json_read import JsonReader, json_reader

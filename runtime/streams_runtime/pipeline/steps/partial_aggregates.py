@@ -12,7 +12,7 @@ from streams_runtime.batch.late_records import Missed
 from streams_runtime.pipeline.steps.applied_nodes import partials
 from streams_runtime.pipeline.steps.per_update_rows import change_by_change
 from streams_runtime.pipeline.topology_traits import Traits
-from streams_runtime.pipeline.windowing.late_records import late_records
+from streams_runtime.pipeline.windowing.late_frames import late_records
 from streams_runtime.pipeline.windowing.window_frames import (
     fragment_columns,
     in_fragments,
