@@ -107,7 +107,7 @@ def test_without_the_right_to_review_nobody_is_let_in_and_the_answer_names_the_r
 def test_tokens_count_by_account_group_and_audience(
     api_server: Cluster, kube_namespace: str, pod_access: ApiAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_access, "BELIEVED_SECONDS", 0.0)
+    monkeypatch.setattr(token_access, "REVIEW_CACHE_SECONDS", 0.0)
     reports, other = (token_of(api_server, kube_namespace, name) for name in ("reports", "other"))
     ask = asking(kube_namespace, pod_access, serviceAccounts=["reports"])
     eventually(lambda: ask(reports).status == 200, "the binding counts")
