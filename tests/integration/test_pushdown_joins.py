@@ -103,7 +103,7 @@ def outcomes(one: Pipeline, batches: Iterable[Sequence[Record]], partitions: int
         for records in batches:
             outcome = bench.process(*records, policy="deadLetter", topic="letters")
             bench.store(outcome)
-            held = [list(task.key_value_store("users").scan(None, None)) for task in bench.tasks.values()]
+            held = [list(task.stores["users"].scan(None, None)) for task in bench.tasks.values()]
             sent = [each._replace(value=plain(each.topic, each.value)) for each in bench.producer.records]
             found.append((sent, held, outcome.offsets, outcome.records, asdict(bench.counters)))
     return found

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+
+from documents import Document
 
 VARIES = "…"
 _PROMPT = "$ "
-_FENCE = "```"
 _NAMED = re.compile(r"`([\w.-]+)`:$")
 # Their output is looked at again and again, as a reader does who waits for what the page says.
 _ONLY_READING = ("streamsapp query ", "grep ", "tail ")
@@ -48,23 +50,12 @@ Step = WriteFile | TypeCommand
 def steps_of(text: str, page: str = "page") -> Iterator[Step]:
     """The steps of a page in Markdown; `page` is its name."""
     lines = text.splitlines()
-    before, at = "", 0
-    while at < len(lines):
-        if lines[at].startswith(_FENCE):
-            end = next(each for each in range(at + 1, len(lines)) if lines[each] == _FENCE)
-            yield from _of_block(lines[at].removeprefix(_FENCE), before, page, at + 1, lines[at + 1 : end])
-            at = end
-            before = ""
-        elif lines[at].strip():
-            before = lines[at]
-        at += 1
-
-
-def _of_block(language: str, before: str, page: str, line: int, inside: list[str]) -> Iterator[Step]:
-    if language == "console":
-        yield from _commands(page, line + 1, inside)
-    elif named := _NAMED.search(before):
-        yield WriteFile(f"{page}:{line}", named[1], "".join(f"{each}\n" for each in inside))
+    for block in Document(Path(page), text).blocks:
+        before = next((line for line in reversed(lines[: block.line - 1]) if line.strip()), "")
+        if block.info == "console":
+            yield from _commands(page, block.line + 1, block.text.splitlines())
+        elif named := _NAMED.search(before):
+            yield WriteFile(f"{page}:{block.line}", named[1], block.text)
 
 
 def _commands(page: str, line: int, inside: list[str]) -> Iterator[TypeCommand]:

@@ -36,7 +36,12 @@ def test_a_worker_loads_what_reading_needs_and_nothing_of_plans_and_stores() -> 
 
 def test_the_names_that_a_worker_gives_its_columns_are_those_of_the_plans() -> None:
     there = (applied_nodes.OUT_KEY, applied_nodes.OUT_TIME, applied_nodes.OUT_WINDOW, applied_nodes.OUT_RECORDS)
-    assert there == (partial_columns.KEY, partial_columns.TIME, partial_columns.WINDOW, partial_columns.RECORDS)
+    assert there == (
+        partial_columns.OUT_KEY,
+        partial_columns.OUT_TIME,
+        partial_columns.OUT_WINDOW,
+        partial_columns.OUT_RECORDS,
+    )
 
 
 def test_an_archive_whose_directory_was_forgotten_is_read_again_where_something_is_imported(

@@ -10,7 +10,8 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.batch.stream_times import ORDER_TIME, StreamTimes, put_off
+from streams_runtime.batch.columns import ORDER_TIME
+from streams_runtime.batch.stream_times import StreamTimes, put_off
 
 
 class Fate(Enum):

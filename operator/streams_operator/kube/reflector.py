@@ -37,20 +37,20 @@ class _Trouble:
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
-        self._on_change = ""
+        self._logged = ""
         self.failures = 0
         """In a row."""
 
     def over(self) -> None:
         """The watch goes on."""
-        self.failures, self._on_change = 0, ""
+        self.failures, self._logged = 0, ""
 
     async def pause(self, error: ApiError, *, usual: bool = False) -> None:
         """Wait until the next attempt. `usual`: it is not worth a line."""
         if not usual:
-            if str(error) != self._on_change:
+            if str(error) != self._logged:
                 _LOGGER.warning("the watch of %s is begun again: %s", self._kind.plural, error)
-            self._on_change = str(error)
+            self._logged = str(error)
         await asyncio.sleep(_PAUSES[min(self.failures, len(_PAUSES) - 1)])
         self.failures += 1
 

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streams_runtime.batch.columns import ORDER_TIME
+
 Vector = npt.NDArray[np.int64]
-ORDER_TIME = "_turn"  # as pipeline.formats.decode has it
 _NO_TIME = -1  # before all that records may have
 
 

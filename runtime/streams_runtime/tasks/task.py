@@ -7,9 +7,8 @@ from contextlib import ExitStack
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.state.open_store import AnyStore, key_value_store
+from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.state_directory import StateDirectory
-from streams_runtime.state.store import KeyValueStore
 from streams_runtime.states import TASK, StateMachine, TaskState
 from streams_runtime.tasks.task_stores import close_stores, open_stores
 from streams_runtime.topology.plan import SubTopology, TaskId
@@ -54,10 +53,6 @@ class Task:
         self._machine.move(TaskState.RESTORING)
         sources = {spec.name: spec.source_changelog for spec in self.sub.stores}
         return [StateRestorer(self.id, store, sources[name]) for name, store in self.stores.items()]
-
-    def key_value_store(self, name: str) -> KeyValueStore:
-        """The store of this name, of which the topology says that it is of that kind."""
-        return key_value_store(self.stores, name)
 
     @property
     def is_restored(self) -> bool:

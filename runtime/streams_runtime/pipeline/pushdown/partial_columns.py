@@ -10,28 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero
 
+from streams_runtime.batch.columns import NULL_VALUE, OUT_KEY, OUT_RECORDS, OUT_TIME, OUT_WINDOW
 from streams_runtime.batch.stream_times import StreamTimes
 from streams_runtime.batch.vectors import integers
 from streams_runtime.pipeline.formats.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.scan_plan import LISTED, Aggregate, Plan
-from streams_runtime.pipeline.pushdown.scanned_records import (
-    KEY,
-    NULL,
-    PARTITION,
-    TIME,
-    Answer,
-    Column,
-    Formats,
-    Left,
-    formats_of,
-)
+from streams_runtime.pipeline.pushdown.scanned_records import PARTITION, Answer, Column, Formats, Left, formats_of
 from streams_runtime.topology.nodes.window_kinds import TimeWindows, Windows
 
-WINDOW, RECORDS = "_window", "_records"
 _ROWS = "_rows"
 _GROUPED = 1_000_000  # rows that are put together at a time
 _WITHIN = 2**62  # two sums below it are together in the range of BIGINT
-_READ_HERE = frozenset({PARTITION, "_offset", "_timestamp", KEY, NULL})
+_READ_HERE = frozenset({PARTITION, "_offset", "_timestamp", OUT_KEY, NULL_VALUE})
 """Columns of readable records beside the fields of their values that a plan may read."""
 
 
@@ -51,7 +41,7 @@ class Stage:
     @property
     def divided_by(self) -> tuple[str, ...]:
         """The columns whose values have partial aggregates of their own."""
-        return (PARTITION, KEY) if self.windows is None else (PARTITION, KEY, WINDOW)
+        return (PARTITION, OUT_KEY) if self.windows is None else (PARTITION, OUT_KEY, OUT_WINDOW)
 
     def merges_stages(self, most: int) -> Gathering:
         """Where records are taken in, so many at most."""
@@ -123,10 +113,10 @@ class Gathering:
     def _keep(self, rows: pa.Table) -> None:
         plan = self.stage.plan
         kept = plan.rows.applied(rows)
-        keyless = kept[KEY].null_count
+        keyless = kept[OUT_KEY].null_count
         if keyless:
             self._dropped += keyless
-            kept = kept.filter(pc.is_valid(kept[KEY]))
+            kept = kept.filter(pc.is_valid(kept[OUT_KEY]))
         self._done = self._done and not any(
             each.adds_integers and _largest(kept[each.name]) * self.most >= _WITHIN for each in plan.aggregates
         )
@@ -145,7 +135,7 @@ class Gathering:
         come = self._stream_times.take(rows[PARTITION].to_numpy(), times)
         closed = starts + windows.size + windows.grace <= come
         self._late += int(closed.sum())
-        return rows.append_column(WINDOW, integers(starts)).filter(pa.array(~closed))
+        return rows.append_column(OUT_WINDOW, integers(starts)).filter(pa.array(~closed))
 
     def _group(self) -> None:
         if self._rows:
@@ -165,9 +155,9 @@ def together(partials: Sequence[pa.Table], stage: Stage) -> pa.Table:
         for each in aggregates
         if each.function != "list"
     ]
-    counted = [] if stage.windows is None else [(RECORDS, "sum", _AT_LEAST_ONE)]
+    counted = [] if stage.windows is None else [(OUT_RECORDS, "sum", _AT_LEAST_ONE)]
     rows = pa.concat_tables(partials)
-    made = _aggregated(rows, [*sums, (TIME, "max", None), *counted], stage)
+    made = _aggregated(rows, [*sums, (OUT_TIME, "max", None), *counted], stage)
     return _with_lists(made, {name: _joined(rows[name], made[_ROWS]) for name in _listed(stage)})
 
 
@@ -181,7 +171,7 @@ _ALL = pc.CountOptions(mode="all")
 
 
 def _grouped(rows: pa.Table, stage: Stage) -> pa.Table:
-    rows = rows.append_column(TIME, pc.divide(rows["_timestamp"].cast(pa.int64()), 1000))
+    rows = rows.append_column(OUT_TIME, pc.divide(rows["_timestamp"].cast(pa.int64()), 1000))
     wanted = []
     for each in stage.plan.aggregates:
         match each.function, each.argument:
@@ -195,9 +185,9 @@ def _grouped(rows: pa.Table, stage: Stage) -> pa.Table:
             case function, _:
                 wanted.append((each.name, function, _AT_LEAST_ONE))
     if stage.windows is not None:
-        rows = rows.append_column(RECORDS, rows[PARTITION])
-        wanted.append((RECORDS, "count", _ALL))
-    made = _aggregated(rows, [*wanted, (TIME, "max", None)], stage)
+        rows = rows.append_column(OUT_RECORDS, rows[PARTITION])
+        wanted.append((OUT_RECORDS, "count", _ALL))
+    made = _aggregated(rows, [*wanted, (OUT_TIME, "max", None)], stage)
     return _with_lists(made, {name: _values(rows[name], rows["_offset"], made[_ROWS]) for name in _listed(stage)})
 
 

@@ -9,15 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.batch.stream_times import ORDER_TIME
+from streams_runtime.batch.columns import ORDER_TIME
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME, RAW_SCHEMA
 from streams_runtime.pipeline.formats.json_read import JsonReader
 
 Column = Callable[[str], pa.Array]
 """Gives a column of RAW_SCHEMA by its name."""
-# Names as pipeline.steps.applied_nodes has them, which Spark's workers, where this runs, would import with all that it
-# needs.
-PARTITION, KEY, TIME, NULL = "_partition", "_key", "_time", "_null"
+PARTITION = "_partition"
 METADATA = {
     PARTITION: "partition",
     "_offset": "offset",

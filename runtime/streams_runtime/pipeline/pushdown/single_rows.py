@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.batch.stream_times import ORDER_TIME, StreamTimes
+from streams_runtime.batch.columns import NULL_VALUE, ORDER_TIME, ORDINAL, OUT_KEY, OUT_TIME, OUT_VALUE
+from streams_runtime.batch.stream_times import StreamTimes
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.pipeline.formats.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.scan_plan import RowPlan
 from streams_runtime.pipeline.pushdown.scanned_records import (
-    KEY,
     METADATA,
-    NULL,
     PARTITION,
-    TIME,
     Answer,
     Column,
     Formats,
@@ -26,9 +24,7 @@ from streams_runtime.pipeline.pushdown.scanned_records import (
     formats_of,
 )
 
-VALUE = "_value"
-_READ_HERE = frozenset({*METADATA, KEY, NULL, ORDER_TIME})
-_PLACE = ("_topic", "_offset", "_timestamp")
+_READ_HERE = frozenset({*METADATA, OUT_KEY, NULL_VALUE, ORDER_TIME})
 
 
 class _InOrder(ABC):
@@ -85,9 +81,9 @@ class RowStage(_InOrder):
         if ORDER_TIME in self.plan.reads:
             columns[ORDER_TIME] = turns = before.turns(column("partition"), read.times, whole)
         rows = self.plan.applied(_those(pa.table(columns), whole))
-        keyless = rows[KEY].null_count if self.keyed else 0
+        keyless = rows[OUT_KEY].null_count if self.keyed else 0
         if keyless:
-            rows = rows.filter(pc.is_valid(rows[KEY]))
+            rows = rows.filter(pc.is_valid(rows[OUT_KEY]))
         return Made(rows.cast(self.schema), whole, keyless, turns)
 
 
@@ -103,7 +99,7 @@ class TableStage(_InOrder):
     @property
     def schema(self) -> pa.Schema:
         """Of what is made."""
-        own = [(PARTITION, pa.int32()), (KEY, pa.binary()), (TIME, pa.int64()), (VALUE, pa.binary())]
+        own = [(PARTITION, pa.int32()), (OUT_KEY, pa.binary()), (OUT_TIME, pa.int64()), (OUT_VALUE, pa.binary())]
         beside = [(name, RAW_SCHEMA.field(METADATA[name]).type) for name in self._beside]
         return pa.schema([*own, *beside, *([(ORDER_TIME, RAW_SCHEMA.field("timestamp").type)] if self.turns else [])])
 
@@ -117,11 +113,11 @@ class TableStage(_InOrder):
         beside += [] if turns is None else [turns]
         all_ = pa.table([column("partition"), read.raw_keys, times, read.values, *beside], schema=self.schema)
         rows = _those(all_, whole)
-        return Made(rows, whole, rows[KEY].null_count, turns)
+        return Made(rows, whole, rows[OUT_KEY].null_count, turns)
 
     @property
     def _beside(self) -> tuple[str, ...]:
-        return (*_PLACE, *(("_headers",) if self.formats.headers else ()))
+        return (*ORDINAL, *(("_headers",) if self.formats.headers else ()))
 
 
 @dataclass(frozen=True, slots=True)

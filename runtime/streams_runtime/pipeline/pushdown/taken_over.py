@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams_runtime.batch.columns import ORDER_TIME, OUT_VALUE
 from streams_runtime.batch.stage import StageInput, StageOutput, store_batch_of
-from streams_runtime.batch.stream_times import ORDER_TIME, put_off
+from streams_runtime.batch.stream_times import put_off
 from streams_runtime.pipeline.pushdown.partial_columns import Stage, fits_with, together
 from streams_runtime.pipeline.pushdown.scanned_records import PARTITION, Answer
-from streams_runtime.pipeline.pushdown.single_rows import VALUE, RowStage, TableStage
+from streams_runtime.pipeline.pushdown.single_rows import RowStage, TableStage
 from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
     JoinNode,
@@ -68,7 +69,7 @@ class ToTable:
         theirs = [] if sparks is None else [each.table for each in sparks.store_batches if each.node is self.source]
         rows = _in_order(self.stage, answer, theirs, read)
         names = rows.column_names
-        result.store_batches.append(store_batch_of(self.source, rows, names[names.index(VALUE) :]))
+        result.store_batches.append(store_batch_of(self.source, rows, names[names.index(OUT_VALUE) :]))
         return True
 
 

@@ -18,6 +18,7 @@ from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.query.stores.verdicts import named
 from streams_runtime.query.stores.views import KeySerde
 from streams_runtime.query.wire.problems import InstanceNotReachableException, problem_of
+from streams_runtime.retry_backoff import backoff_delay
 
 # Where the answer names no time: a partition that moves in order is there at once, that of a killed instance
 # when the group has noticed, so the pauses grow.
@@ -54,7 +55,7 @@ def pause(failure: Failure, failures: int, jitter: float = 0.0) -> float:
     """
     if failure.retry_after is not None:
         return failure.retry_after * (1 + jitter / 4)
-    return min(LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 10)) * (1 - jitter / 2)
+    return backoff_delay(failures - 1, SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS) * (1 - jitter / 2)
 
 
 _MOVED: Final = (
