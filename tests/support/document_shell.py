@@ -75,7 +75,9 @@ class DocumentShell:
         """What the command printed, and its exit code."""
         assert self._bash.stdin is not None
         # What the command reads is not what is typed behind it.
-        self._bash.stdin.write(f"{{ {command}\n}} < /dev/null\nprintf '\\n%s %d\\n' '{_MARK}' $?\n")
+        # bash writes line by line, and others write between its lines. So the mark is one line, and begins behind what the
+        # command left of a line.
+        self._bash.stdin.write(f"{{ {command}\n}} < /dev/null\nprintf '%s %d\\n' '{_MARK}' $?\n")
         self._bash.stdin.flush()
         lines: list[str] = []
         while True:
@@ -85,9 +87,10 @@ class DocumentShell:
                 raise StepFailed(
                     f"`{command}` has not ended within {seconds:g} s; it printed:\n{''.join(lines)}"
                 ) from None
-            if line.startswith(_MARK):
-                return "".join(lines).removesuffix("\n"), int(line.removeprefix(_MARK))
-            lines.append(line)
+            before, mark, code = line.partition(_MARK)
+            lines.append(before)
+            if mark:
+                return "".join(lines), int(code)
 
     def _more(self) -> str:
         found = ""

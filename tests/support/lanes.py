@@ -1,7 +1,8 @@
 """Pytest plugin: seven lanes for `--dist loadscope`, by what a test waits for, each for one worker.
 
 Each lane has what its tests share once: a node, a Spark session, a broker. As many lanes are under way as there are
-workers; each takes the next one when it is through.
+workers; each takes the next one when it is through. Tests that share nothing come last, file by file, to whichever worker
+is free: so all end together.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from kube_sources import made_elsewhere
 from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS, NODE, SERVER, SPARK, ORACLE, BROKER, REST = "clients", "node", "server", "spark", "oracle", "broker", "rest"
-LANES = (BROKER, SPARK, SERVER, REST, NODE, ORACLE, CLIENTS)
-"""In this order they are taken: by what each takes, three workers are through at about the same time. Images of pods
-are made beside the first ones.
+LANES = (BROKER, SPARK, SERVER, NODE, ORACLE, CLIENTS, REST)
+"""In this order they are taken: the longest first, and last the one that comes in pieces. Images of pods are made beside
+the first ones.
 """
 
 _KAFKA_STREAMS = "driver"  # its own TopologyTestDriver
@@ -46,20 +47,25 @@ def lane_of_item(item: pytest.Item) -> str:
     return lane_of(getattr(item, "fixturenames", ()), {each.name for each in item.iter_markers()}, made_elsewhere())
 
 
+def piece_of(lane: str, test: str) -> str:
+    """What one worker gets at a time: a lane, or a file of the tests that share nothing."""
+    return f"{lane} {test.partition('::')[0]}" if lane == REST else lane
+
+
 class Lanes(LoadScopeScheduling):
-    """Gives one worker all tests of a lane. Which that is the workers know, who have collected the tests."""
+    """Gives one worker all tests of a piece. Which that is the workers know, who have collected the tests."""
 
     def __init__(self, config: pytest.Config, log: Any, file: Path) -> None:
         """`file` is what the workers have written when the first test is given away."""
         config.option.loadscopereorder = False  # by how many tests a lane has
         super().__init__(config, log)
         self._file = file
-        self._lanes: dict[str, str] = {}
+        self._pieces: dict[str, str] = {}
 
     def _split_scope(self, nodeid: str) -> str:
-        if not self._lanes:
-            self._lanes = json.loads(self._file.read_text())
-        return self._lanes[nodeid]
+        if not self._pieces:
+            self._pieces = json.loads(self._file.read_text())
+        return self._pieces[nodeid]
 
 
 class Controller:
@@ -80,7 +86,7 @@ class Controller:
 
 
 class Worker:
-    """Says which test is in which lane."""
+    """Says which test is in which piece."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -92,7 +98,7 @@ class Worker:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Before the controller hears that it is through."""
-        found = {item.nodeid: lane_of_item(item) for item in session.items}
+        found = {item.nodeid: piece_of(lane_of_item(item), item.nodeid) for item in session.items}
         written = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         written.write_text(json.dumps(found))
         written.replace(self._file)

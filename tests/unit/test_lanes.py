@@ -84,6 +84,33 @@ def test_a_single_worker_takes_the_lanes_in_their_order(
     assert tests == ["test_pipeline", "test_marked", "test_pods", "test_rest", "test_more", "test_most"]
 
 
+def test_tests_that_share_nothing_go_file_by_file_to_workers_that_are_through_with_their_lanes(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
+    # Each of the two waits for the other: they end only if they are under way at the same time.
+    meet = """
+import pathlib
+import time
+
+def test_meets():
+    here = pathlib.Path(__file__)
+    here.with_suffix(".here").touch()
+    end = time.monotonic() + 60
+    while len(list(here.parent.glob("test_meet_*.here"))) < 2:
+        assert time.monotonic() < end, "the other file has not begun"
+        time.sleep(0.01)
+
+def test_one(): pass
+def test_two(): pass
+def test_three(): pass
+"""
+    # A worker that has no more than two tests left gets its next piece.
+    pytester.makepyfile(test_meet_one=meet, test_meet_two=meet)
+    ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "2", "--dist", "loadscope", "-v")
+    ran.assert_outcomes(passed=8)
+
+
 def test_without_lanes_the_order_stays(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_inner=TESTS)
     ran = pytester.runpytest_inprocess("-p", "lanes", "-v")
