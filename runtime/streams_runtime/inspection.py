@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, fields
 from datetime import timedelta
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from streams_runtime.api.steps.format_names import REGISTERED
-from streams_runtime.errors import BrokerNotAvailableException, StreamsRebalancingException, told
+from streams_runtime.errors import StreamsRebalancingException, told
 from streams_runtime.global_thread import GlobalStreamThread
 from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.admin.recent_answer import RecentAnswer
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.processing.batch_processor import Counters
@@ -40,9 +39,6 @@ from streams_runtime.topology.nodes.all_nodes import TableSourceNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.plan import TaskId, Topology
-
-_BELIEVED_SECONDS = 1.0  # how long an answer of the brokers is believed
-T = TypeVar("T")
 
 
 class Inspected(Protocol):
@@ -113,10 +109,10 @@ class ClientInspection:
         self._engine = engine
         self._progress = progress
         self._standby_progress = standby_progress
-        self._ends = _Believed[dict[TopicPartition, int]](partial(self._ask_for_ends, admin), {})
+        self._ends = RecentAnswer[dict[TopicPartition, int]](partial(self._ask_for_ends, admin), {})
         group = topology.application_id
         self._codecs: dict[str, tuple[Compiler | None, StoreCodec]] = {}
-        self._members = _Believed[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
+        self._members = RecentAnswer[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
 
     @property
     def state(self) -> ClientState:
@@ -336,26 +332,6 @@ def codec_of(topology: Topology, store: str, compiler: Callable[[], Compiler]) -
         known.aggregate(spec.node).finish_value,
         None if size is None else timedelta(milliseconds=size),
     )
-
-
-class _Believed(Generic[T]):
-    """An answer of the brokers that is asked for again only when it is old; the last one while they are away."""
-
-    def __init__(self, ask: Callable[[], T], nothing: T, clock: Callable[[], float] = time.monotonic) -> None:
-        self._ask = ask
-        self._answer = nothing
-        self._clock = clock
-        self._asked_at = float("-inf")
-        self._lock = threading.Lock()
-
-    def value(self) -> T:
-        with self._lock:
-            if self._clock() - self._asked_at >= _BELIEVED_SECONDS:
-                # The threads report that the brokers are away; here the last answer is the best there is.
-                with suppress(BrokerNotAvailableException):
-                    self._answer = self._ask()
-                self._asked_at = self._clock()
-            return self._answer
 
 
 def _is_running(task: Task) -> bool:

@@ -75,8 +75,8 @@ class DocumentShell:
         """What the command printed, and its exit code."""
         assert self._bash.stdin is not None
         # What the command reads is not what is typed behind it.
-        # bash writes line by line, and others write between its lines. So the mark is one line, and begins behind what the
-        # command left of a line.
+        # bash writes line by line, and others write between its lines. So the mark is one line; it begins behind what
+        # the command left of a line.
         self._bash.stdin.write(f"{{ {command}\n}} < /dev/null\nprintf '%s %d\\n' '{_MARK}' $?\n")
         self._bash.stdin.flush()
         lines: list[str] = []

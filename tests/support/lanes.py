@@ -1,8 +1,8 @@
 """Pytest plugin: seven lanes for `--dist loadscope`, by what a test waits for, each for one worker.
 
 Each lane has what its tests share once: a node, a Spark session, a broker. As many lanes are under way as there are
-workers; each takes the next one when it is through. Tests that share nothing come last, file by file, to whichever worker
-is free: so all end together.
+workers; each takes the next one when it is through. Tests that share nothing come last, file by file, to whichever
+worker is free: so all end together.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS, NODE, SERVER, SPARK, ORACLE, BROKER, REST = "clients", "node", "server", "spark", "oracle", "broker", "rest"
 LANES = (BROKER, SPARK, SERVER, NODE, ORACLE, CLIENTS, REST)
-"""In this order they are taken: the longest first, and last the one that comes in pieces. Images of pods are made beside
-the first ones.
+"""In this order they are taken: the longest first, and last the one that comes in pieces. Images of pods are made
+beside the first ones.
 """
 
 _KAFKA_STREAMS = "driver"  # its own TopologyTestDriver

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.admin import kafka_admin as admin_module
+from streams_runtime.kafka.admin import kafka_admin, partition_offsets
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 
@@ -41,7 +41,8 @@ class PlayedClient:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> type[PlayedClient]:
-    monkeypatch.setattr(admin_module, "AdminClient", PlayedClient)
+    for module in (kafka_admin, partition_offsets):
+        monkeypatch.setattr(module, "AdminClient", PlayedClient)
     return PlayedClient
 
 

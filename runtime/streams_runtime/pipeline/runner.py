@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from streams_runtime.batch.columns import ORDER_TIME, ORDINAL, OUT_KEY, OUT_TIME, OUT_VALUE, RECORD, VALUE, further
+from streams_runtime.batch.columns import ORDER_TIME, OUT_KEY, OUT_TIME, OUT_VALUE
 from streams_runtime.batch.encode import encoded, headers_of
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.peeks import Seen
@@ -19,34 +19,24 @@ from streams_runtime.batch.stage import Emission, StageInput, StageOutput, Store
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.collected_frames import Collector
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.emissions import Emissions
 from streams_runtime.pipeline.formats.decode import account_of, counted
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
 from streams_runtime.pipeline.pushdown.scanned_records import Answer
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
-from streams_runtime.pipeline.spark.observed import observed
-from streams_runtime.pipeline.stage_outputs import OutputFrame
-from streams_runtime.pipeline.steps.applied_nodes import taken, usable
-from streams_runtime.pipeline.steps.dedupe_ids import with_ids
+from streams_runtime.pipeline.steps.applied_nodes import usable
 from streams_runtime.pipeline.steps.peek_observations import seen
-from streams_runtime.pipeline.steps.to_table_rows import kept_rows
 from streams_runtime.topology.fork_paths import fork_path_between, keeps_order, orders_by_time
 from streams_runtime.topology.nodes.all_nodes import (
     AggregateNode,
-    JoinNode,
-    MergeNode,
-    RepartitionSinkNode,
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
     TableSourceNode,
 )
-from streams_runtime.topology.nodes.dedupe_node import DedupeNode
-from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.stream_nodes import PeekNode
-from streams_runtime.topology.nodes.table_nodes import ToTableNode
-from streams_runtime.topology.nodes.window_kinds import TimeWindows
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import stage_order
 
@@ -80,6 +70,7 @@ class SubTopologyRunner:
         self._behind = compiler.joins_taken_over(sub) if take_over else {}
         self._spark_batches = 0
         self._headers = compiler.needs_headers(sub)
+        self._collector = Collector(compiler, self.emissions, self._headers)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
         self._aggregates = {node.name: node for node in sub.nodes if isinstance(node, AggregateNode)}
         self._sources = [
@@ -166,7 +157,7 @@ class SubTopologyRunner:
             readable = {name: frame.persist() for name, frame in readable.items()}
         try:
             for outlet in self._compiler.first_stage_frames(self._sub, readable, peeks):
-                self._collect(outlet, result)
+                self._collector.collect(outlet.node, outlet.rows, result)
             for name in self._unread:
                 readable[name].agg(F.count(F.lit(1))).toArrow()  # they are accounted for by a query
             result.peeks = self._seen(peeks)
@@ -207,7 +198,7 @@ class SubTopologyRunner:
             return result
         peeks: dict[str, Observation] = {}
         for outlet in self._compiler.frames_behind(self._sub, found.node, found.rows, peeks):
-            self._collect(outlet, result)
+            self._collector.collect(outlet.node, outlet.rows, result)
         result.peeks = self._seen(peeks)
         return result
 
@@ -278,7 +269,7 @@ class SubTopologyRunner:
             peeks: dict[str, Observation] = {}
             for outlet in self._compiler.table_frames(self._sub, name, table, peeks):
                 if outlet.node not in direct:
-                    self._collect(outlet, result)
+                    self._collector.collect(outlet.node, outlet.rows, result)
             result.peeks = self._seen(peeks)
         return result
 
@@ -309,59 +300,3 @@ class SubTopologyRunner:
     ) -> DataFrame:
         decoder = self._compiler.decoder(node.name)
         return decoder.decode(self._reader.read(node.topic, batch, decoder.wanted(headers)))
-
-    def _collect(self, outlet: OutputFrame, result: StageOutput) -> None:
-        match outlet.node:
-            case AggregateNode() as node:
-                dropped, late = Observation(), Observation()
-                rows = taken(node, outlet.rows, dropped)
-                state = self._compiler.aggregate(node.name)
-                table = self._compiler.partial_aggregates(node, rows, late).toArrow()
-                result.dropped += observed(dropped, "dropped")
-                result.late[node.name] += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
-                told = (
-                    [*ORDINAL, *further(rows.columns), "_headers"] if self._compiler.emits_per_update(node.name) else []
-                )
-                result.store_batches.append(
-                    store_batch_of(node, table, [*(column.name for column in state.columns), *told])
-                )
-            case ToTableNode() as node:
-                table = kept_rows(outlet.rows, self._headers)
-                result.dropped += table[OUT_KEY].null_count
-                more = [name for name in table.column_names if name not in ("_partition", OUT_KEY, OUT_TIME)]
-                result.store_batches.append(store_batch_of(node, table, more))
-            case TableSourceNode() as node:
-                beside = [*ORDINAL, *further(outlet.rows.columns), *(["_headers"] if self._headers else [])]
-                keyed = outlet.rows.selectExpr(
-                    "_partition",
-                    f"case when _key is not null then {RECORD}.key end {OUT_KEY}",
-                    f"unix_millis({RECORD}.timestamp) {OUT_TIME}",
-                    f"{RECORD}.value {OUT_VALUE}",
-                    *beside,
-                ).toArrow()
-                result.store_batches.append(store_batch_of(node, keyed, [OUT_VALUE, *beside]))
-                result.dropped += keyed[OUT_KEY].null_count
-            case RepartitionSourceNode() as node:
-                raw = (f"_key {OUT_KEY}", f"{VALUE} {OUT_VALUE}", f"unix_millis(_timestamp) {OUT_TIME}")
-                place = (*ORDINAL, *further(outlet.rows.columns))
-                result.arrived[node.name] = outlet.rows.selectExpr("_partition", *raw, *place).toArrow()
-            case JoinNode() as node:
-                dropped = Observation()
-                rows = taken(node, outlet.rows.drop(RECORD), dropped)
-                result.inputs.append(StageInput(node, rows.toArrow()))
-                result.dropped += observed(dropped, "dropped")
-            case StreamJoinNode() as node:
-                result.inputs.append(StageInput(node, outlet.rows.toArrow()))
-            case MergeNode() as node:
-                result.inputs.append(StageInput(node, outlet.rows.toArrow()))
-            case DedupeNode() as node:
-                result.inputs.append(StageInput(node, with_ids(node, outlet.rows).toArrow()))
-            case RepartitionSinkNode() as node:
-                dropped = Observation()
-                rows = taken(node, outlet.rows, dropped)
-                result.emissions.append(self.emissions.of_rows(node, rows))
-                result.dropped += observed(dropped, "dropped")
-            case SinkNode() as node:
-                result.emissions.append(self.emissions.of_rows(node, outlet.rows))
-            case PeekNode():
-                outlet.rows.agg(F.count(F.lit(1))).toArrow()

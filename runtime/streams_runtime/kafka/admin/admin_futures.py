@@ -5,7 +5,7 @@ words.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
@@ -196,3 +196,9 @@ class Answers:
         if error is not None and error.code() < 0:
             failure = self._brokers.connection_error() or failure
         return translated(failure, doing, self._brokers.address)
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names of what was asked about, for a message: the first ones, and how many more."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

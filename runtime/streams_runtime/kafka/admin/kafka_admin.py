@@ -9,17 +9,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.admin.admin_futures import ABSENT_PARTITION, ABSENT_TOPIC, ASK_AGAIN, NO_LEADERS, Answers
+from streams_runtime.kafka.admin.admin_futures import ABSENT_TOPIC, ASK_AGAIN, Answers, listed
 from streams_runtime.kafka.admin.connection import (
     FailedAttempt,
     log_failed_attempt,
@@ -28,12 +27,12 @@ from streams_runtime.kafka.admin.connection import (
 )
 from streams_runtime.kafka.admin.group_members import members_of
 from streams_runtime.kafka.admin.group_offsets import GroupOffsets
+from streams_runtime.kafka.admin.partition_offsets import PartitionOffsets
 from streams_runtime.kafka.admin.pending_requests import Deletion, TopicLook, UnderWay
 from streams_runtime.kafka.client.librdkafka import remind
 from streams_runtime.kafka.client.librdkafka_errors import (
     QuietLog,
     error_of,
-    from_confluent,
     reason_of,
     to_confluent,
     translated,
@@ -46,9 +45,6 @@ _ANSWER_TIMEOUT = 5.0
 
 # Seconds that a question has that nobody waits for; the next one goes to another broker.
 _LOOK_TIMEOUT = 8.0
-
-_EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 U = TypeVar("U", bound=UnderWay)
 
@@ -73,6 +69,7 @@ class Admin:
         }
         self._open: AdminClient | None = AdminClient(self._config, logger=QuietLog())
         self._answers = Answers(self, lambda: self._client, timeout)
+        self._partition_offsets = PartitionOffsets(self._answers, self.address, self._partition_counts)
         self._group_offsets = GroupOffsets(properties, timeout)
         self._under_way: weakref.WeakSet[UnderWay] = weakref.WeakSet()
         self._under_way_lock = threading.Lock()
@@ -124,7 +121,7 @@ class Admin:
         wanted = list(dict.fromkeys(names))
         if not wanted:
             return {}
-        doing = f"looking up the topics {_listed(wanted)}"
+        doing = f"looking up the topics {listed(wanted)}"
         ask = self._answers.question(doing, AdminClient.describe_topics, TopicCollection(wanted))
         found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
         configs = self._topic_configs(list(found)) if config and found else {}
@@ -147,7 +144,7 @@ class Admin:
         When the look has failed, ask again after `refresh`.
         """
         wanted = list(dict.fromkeys(names))
-        doing = f"looking for the topics {_listed(wanted)}"
+        doing = f"looking for the topics {listed(wanted)}"
         ask = self._answers.question(doing, AdminClient.describe_topics, TopicCollection(wanted))
         return self._not_waited_for(ask, TopicLook)
 
@@ -161,7 +158,7 @@ class Admin:
         """
         if not topics:
             return CreatedTopics(frozenset(), frozenset(), {})
-        doing = f"creating the topics {_listed([topic.name for topic in topics])}"
+        doing = f"creating the topics {listed([topic.name for topic in topics])}"
         new = [NewTopic(t.name, t.partitions, t.replication_factor, config=dict(t.config)) for t in topics]
         ask = self._answers.question(
             doing,
@@ -187,7 +184,7 @@ class Admin:
         """
         wanted = list(dict.fromkeys(names))
         if wanted:
-            doing = f"deleting the topics {_listed(wanted)}"
+            doing = f"deleting the topics {listed(wanted)}"
             ask = self._answers.question(doing, AdminClient.delete_topics, wanted, operation_timeout=self._timeout)
             self._answers.all(ask, doing, absent=ABSENT_TOPIC)
 
@@ -195,7 +192,7 @@ class Admin:
         """The first offset that each partition still has; partitions that the brokers do not have are left
         out.
         """
-        return self._offsets(partitions, _EARLIEST, IsolationLevel.READ_UNCOMMITTED, "start")
+        return self._partition_offsets.first(partitions)
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], read_committed: bool = False
@@ -205,23 +202,13 @@ class Admin:
 
         With `read_committed` it is the last stable offset: where the oldest open transaction begins.
         """
-        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
-        return self._offsets(partitions, _LATEST, level, "end")
+        return self._partition_offsets.end(partitions, read_committed)
 
     def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """The first offset of each partition whose record is of that time (ms since 1970) or later; None: there is
         none. Partitions that the brokers do not have are left out.
         """
-        doing = f"reading by time the offsets of {_listed([str(partition) for partition in times])}"
-
-        def ask(asked: Collection[TopicPartition]) -> Any:
-            spec: Any = OffsetSpec.for_timestamp
-            request = {to_confluent(partition): spec(times[partition]) for partition in asked}
-            return self._answers.question(doing, AdminClient.list_offsets, request)
-
-        # A record that is found has a time; where there is none, the offset is negative.
-        found = self._of_leaders(ask, times, doing, lambda it: it.offset < 0 or it.timestamp >= 0) if times else {}
-        return {partition: None if result.offset < 0 else result.offset for partition, result in found.items()}
+        return self._partition_offsets.at(times)
 
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed; partitions without one are left out, as for an unknown
@@ -238,7 +225,7 @@ class Admin:
 
         When nobody has answered, ask again after `refresh`.
         """
-        doing = f"deleting processed records of {_listed([str(partition) for partition in before])}"
+        doing = f"deleting processed records of {listed([str(partition) for partition in before])}"
         request = [to_confluent(partition, offset) for partition, offset in before.items()]
         ask = self._answers.question(doing, AdminClient.delete_records, request)
         return self._not_waited_for(
@@ -259,8 +246,11 @@ class Admin:
             self._under_way.add(under_way)
         return under_way
 
+    def _partition_counts(self, names: Collection[str]) -> dict[str, int]:
+        return {name: each.partitions for name, each in self.describe_topics(names, config=False).items()}
+
     def _topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        doing = f"reading the configuration of the topics {_listed(names)}"
+        doing = f"reading the configuration of the topics {listed(names)}"
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         ask = self._answers.question(doing, AdminClient.describe_configs, resources)
         found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
@@ -269,20 +259,6 @@ class Admin:
             for resource, entries in found.items()
         }
 
-    def _offsets(
-        self, partitions: Collection[TopicPartition], spec: Any, level: IsolationLevel, which: str
-    ) -> dict[TopicPartition, int]:
-        if not partitions:
-            return {}
-        doing = f"reading the {which} offsets of {_listed([str(partition) for partition in partitions])}"
-
-        def ask(asked: Collection[TopicPartition]) -> Any:
-            request = {to_confluent(partition): spec for partition in asked}
-            return self._answers.question(doing, AdminClient.list_offsets, request, isolation_level=level)
-
-        found = self._of_leaders(ask, partitions, doing, lambda result: result.offset >= 0)
-        return {partition: result.offset for partition, result in found.items()}
-
     def _wait_until_led(self, topics: Sequence[TopicSpec]) -> None:
         partitions = [TopicPartition(topic.name, i) for topic in topics for i in range(topic.partitions)]
         end = time.monotonic() + self._timeout
@@ -290,35 +266,6 @@ class Admin:
             if len(self.end_offsets(partitions)) == len(partitions) or time.monotonic() > end:
                 return
             time.sleep(delay)
-
-    def _of_leaders(
-        self,
-        ask: Callable[[Collection[TopicPartition]], Any],
-        partitions: Collection[TopicPartition],
-        doing: str,
-        answers: Callable[[Any], bool] = lambda _: True,
-    ) -> dict[TopicPartition, Any]:
-        """Asks the partitions' leaders; partitions that the brokers do not have are left out.
-
-        When none of them has a leader, librdkafka does not say which are absent and which are too new to have one.
-        While brokers go and come, it may give back its own question (-1 for the end, -2 for the beginning) in place of
-        an answer, and no error; `answers` knows.
-        """
-        end = time.monotonic() + self._timeout
-        for delay in backoff(*ASK_AGAIN):
-            done = self._answers.all(ask(partitions), doing, ABSENT_PARTITION | {NO_LEADERS}, answers)
-            if done:
-                break
-            counts = self.describe_topics({partition.topic for partition in partitions}, config=False)
-            partitions = [
-                each for each in partitions if each.topic in counts and each.partition < counts[each.topic].partitions
-            ]
-            if not partitions:
-                break
-            if time.monotonic() + delay > end:
-                raise translated(KafkaError(KafkaError.LEADER_NOT_AVAILABLE), doing, self.address)
-            time.sleep(delay)
-        return {from_confluent(each): result for each, result in done.items()}
 
     def refresh(self) -> None:
         """Forget who leads what, by a client that is made anew. Called between attempts; of no use to others.
@@ -352,8 +299,3 @@ class Admin:
         # interesting one.
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last_error = error
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

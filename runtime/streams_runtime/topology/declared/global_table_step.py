@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.topology.nodes.all_nodes import JoinNode, Node, TableSourceNode
-from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.topology.nodes.all_nodes import Node, TableSourceNode
+from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.store_specs import StoreSpec
 
 
@@ -19,11 +19,6 @@ def global_sources(application: StreamsApplication, nodes: Iterable[Node]) -> tu
 def global_tables(sources: Sequence[TableSourceNode], first_id: int) -> tuple[SubTopology, ...]:
     """The sub-topologies of global tables, whose ids count from `first_id`: they move no task's own."""
     return tuple(_global_table(first_id + index, source) for index, source in enumerate(sources))
-
-
-def global_table_of(topology: Topology, join: JoinNode) -> SubTopology | None:
-    """The sub-topology of the global table that a join looks up in; None for a table that tasks keep."""
-    return next((sub for sub in topology.global_tables if sub.nodes[0].name == join.table), None)
 
 
 def _global_table(id: int, source: TableSourceNode) -> SubTopology:
