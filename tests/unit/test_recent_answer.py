@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException
@@ -25,8 +23,7 @@ class Asked:
         return self.times
 
     def answer(self) -> RecentAnswer[int]:
-        clock: Callable[[], float] = lambda: self.now  # noqa: E731
-        return RecentAnswer(self, 0, clock)
+        return RecentAnswer(self, 0, lambda: self.now)
 
 
 def test_within_a_second_the_brokers_are_asked_once() -> None:

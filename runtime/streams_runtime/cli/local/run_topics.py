@@ -40,8 +40,7 @@ def make_missing_topics(admin: Admin, topology: Topology, spec: ApplicationSpec)
         StreamsException: the broker refuses a topic's name.
     """
     names = {*source_topics(topology), *sink_topics(topology, spec)}
-    present = {name: topic.partitions for name, topic in admin.describe_topics(names, config=False).items()}
-    missing = missing_topics(topology, spec, present)
+    missing = missing_topics(topology, spec, admin.partition_counts(names))
     for reason in admin.create_topics(missing).refused.values():
         raise reason
     deadline = time.monotonic() + _SEEN_SECONDS

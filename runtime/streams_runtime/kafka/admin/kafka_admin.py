@@ -69,7 +69,7 @@ class Admin:
         }
         self._open: AdminClient | None = AdminClient(self._config, logger=QuietLog())
         self._answers = Answers(self, lambda: self._client, timeout)
-        self._partition_offsets = PartitionOffsets(self._answers, self.address, self._partition_counts)
+        self._partition_offsets = PartitionOffsets(self._answers, self.address, self.partition_counts)
         self._group_offsets = GroupOffsets(properties, timeout)
         self._under_way: weakref.WeakSet[UnderWay] = weakref.WeakSet()
         self._under_way_lock = threading.Lock()
@@ -137,6 +137,10 @@ class Admin:
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
         """The ids of the topics that the brokers have: a topic that is made anew under its name has another one."""
         return {name: each.id for name, each in self.describe_topics(names, config=False).items()}
+
+    def partition_counts(self, names: Collection[str]) -> dict[str, int]:
+        """How many partitions those of the topics have that the brokers have."""
+        return {name: each.partitions for name, each in self.describe_topics(names, config=False).items()}
 
     def look_for(self, names: Collection[str]) -> TopicLook:
         """Asks which of the topics the brokers have, and does not wait for the answer.
@@ -245,9 +249,6 @@ class Admin:
             under_way = made(ask(client, min(self._timeout, _LOOK_TIMEOUT)), client)
             self._under_way.add(under_way)
         return under_way
-
-    def _partition_counts(self, names: Collection[str]) -> dict[str, int]:
-        return {name: each.partitions for name, each in self.describe_topics(names, config=False).items()}
 
     def _topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
         doing = f"reading the configuration of the topics {listed(names)}"
