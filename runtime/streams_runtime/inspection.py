@@ -35,8 +35,8 @@ from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.task_accounts import active_row, standby_row
 from streams_runtime.threads import StreamThread
-from streams_runtime.topology.nodes.all_nodes import TableSourceNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.plan import TaskId, Topology
 

@@ -20,7 +20,7 @@ from streams_runtime.pipeline.batch_input import RecordReader
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.kafka_scan import FIELDS, READ
 from streams_runtime.state.serdes import SerdeException, key_serde
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

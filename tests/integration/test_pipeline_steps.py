@@ -12,7 +12,8 @@ from pipeline_kit import Pipeline, Record, json, mistakes_of, sent, source, topo
 from state_kit import key_value_store, memory_folder
 
 from streams_runtime.batch.stage import StageOutput
-from streams_runtime.topology.nodes.all_nodes import AggregateNode, Format
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.state.serdes import key_serde, value_serde
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

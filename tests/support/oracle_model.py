@@ -13,7 +13,7 @@ from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import session_key, window_key
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _GAP = MINUTE  # of sessions
 

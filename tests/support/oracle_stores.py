@@ -27,7 +27,7 @@ from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.state.window_keys import LATEST, split_window_key
 from streams_runtime.state.window_store import SegmentedStore
 from streams_runtime.states import ClientState
-from streams_runtime.topology.nodes.all_nodes import Format, SourceNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, SourceNode
 from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 from streams_runtime.topology.store_specs import StoreSpec, Windowing
 

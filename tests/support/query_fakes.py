@@ -12,7 +12,7 @@ from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.query.stores.views import Entry, Owner, StoreCodec, ViewClosed
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.states import ClientState
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 KEYS = ("AA", "B6", "DL", "EV", "UA", "WN", "hello", "ü")
 PARTITIONS = 3

@@ -26,7 +26,7 @@ from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import session_key, window_key
 from streams_runtime.states import ClientState
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
 PARTITIONS = 3

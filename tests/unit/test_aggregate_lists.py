@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from streams_runtime.batch.json_columns import json_rows
 from streams_runtime.errors import InvalidApplicationException, ProcessorStateException
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 Placed = Sequence[tuple[int, Any]]
 """Values with their offsets."""

@@ -23,7 +23,7 @@ from streams_runtime.errors import ProcessorStateException
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.aggregates.approx_count_distinct import LOG_REGISTERS
 from streams_runtime.state.aggregates.approx_percentile import ERROR, MOST_BUCKETS, buckets_of, values_of
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 CUTS = st.lists(st.integers(0, 5000), max_size=5)
 

@@ -27,7 +27,7 @@ from streams_runtime.errors import (
 from streams_runtime.state.aggregates.aggregate_kinds import kind_of
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.aggregates.ordered_sums import Folding
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 PATH = "spec.topology.steps[3].aggregate"
 LEAST, MOST = -(2**63), 2**63 - 1

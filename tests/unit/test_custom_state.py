@@ -19,7 +19,7 @@ from streams_runtime.errors import (
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.aggregates.merge_order import Mark, Turns
 from streams_runtime.state.aggregates.user_class import user_class
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 TRAIL = pa.struct([("trail", pa.string()), ("n", pa.int64())])
 TIME = dt.datetime(2024, 2, 29, 12, 0, 0, 123_456, dt.UTC)

@@ -18,7 +18,7 @@ from streams_runtime.state.database.damaged_files import DAMAGED, DamagedFolders
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.tasks.task_stores import close_stores, damage_of, open_stores, set_damaged_aside
-from streams_runtime.topology.nodes.all_nodes import Format, TableSourceNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, TableSourceNode
 from streams_runtime.topology.plan import SubTopology, TaskId
 from streams_runtime.topology.store_specs import StoreSpec
 

@@ -6,7 +6,7 @@ import pytest
 
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.formats.diagnose import reason
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 JSON = Format("json", "amount DOUBLE")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streams_runtime.batch.encode import encoded
 from streams_runtime.state.serdes import key_serde
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 LONGS, INTS = st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1)
 COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

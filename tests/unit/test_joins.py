@@ -16,7 +16,8 @@ from streams_runtime.batch.stage import StageInput, StoreBatch
 from streams_runtime.processors.joins.stream_table_join import matched
 from streams_runtime.state.shown_values import as_stored
 from streams_runtime.state.store import stamp
-from streams_runtime.topology.nodes.all_nodes import Format, JoinNode, TableSourceNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, TableSourceNode
 
 Row = tuple[int, str | None, int]
 """Partition, key and time."""

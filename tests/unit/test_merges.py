@@ -12,7 +12,7 @@ from streams_runtime.batch.columns import ELEMENT, FROM_OFFSET, FROM_TOPIC, ORDE
 from streams_runtime.batch.stage import StageInput
 from streams_runtime.processors.merge_inputs import in_record_order, merged_inputs, together
 from streams_runtime.topology.fork_paths import fork_path_between, forks, keeps_order
-from streams_runtime.topology.nodes.all_nodes import MergeNode
+from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import merges_stages, stage_order, stages_of
 

@@ -27,7 +27,7 @@ from streams_runtime.pipeline.formats.protobuf.proto_wire import framed, unframe
 from streams_runtime.pipeline.formats.protobuf.proto_write import proto_writer
 from streams_runtime.pipeline.formats.protobuf.proto_writer_schemas import proto_writer_schemas
 from streams_runtime.testing.memory_registry import LocalSchemas
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 INSIDE = f"{HEAD} message Order {{ Line a = 1; }} message Line {{ %s; }}"
 

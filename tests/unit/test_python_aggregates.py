@@ -9,7 +9,6 @@ from streams_runtime.api.flow.known_columns import Column, Columns, type_named
 from streams_runtime.api.sql.aggregate_calls import AggregateCall, aggregate_problems, parse_aggregate
 from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.declared.build_topology import build_topology
-from streams_runtime.topology.describe import does
 from streams_runtime.topology.plan import Topology
 
 COLUMNS = Columns(
@@ -79,7 +78,7 @@ def topology_of(reading: Reading) -> Topology:
 def test_spark_is_asked_about_the_columns_and_the_topology_shows_the_call() -> None:
     asked = read(CALL)
     assert [each.text for each in asked.sql if each.kind == "aggregate"] == [parse_aggregate(CALL).argument]
-    assert f"sum = {CALL}" in does(topology_of(asked).node("s"))
+    assert f"sum = {CALL}" in topology_of(asked).node("s").summary
 
 
 @pytest.mark.parametrize(

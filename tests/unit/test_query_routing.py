@@ -13,7 +13,7 @@ from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.query.client.routing import Directory, Failure, Next, directory_of, next_step, pause
 from streams_runtime.query.wire.problems import KINDS, InstanceNotReachableException
 from streams_runtime.state.serdes import key_serde
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 STEPS = {
     "StreamsNotStartedException": Next.RETRY,

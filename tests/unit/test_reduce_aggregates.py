@@ -13,7 +13,6 @@ from streams_runtime.api.sql.reduce_aggregates import Lambda, merging_problem, p
 from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.declared.build_topology import build_topology
-from streams_runtime.topology.describe import does
 
 COLUMNS = Columns(
     (
@@ -143,7 +142,7 @@ def test_spark_is_asked_about_each_part() -> None:
 def test_it_is_described_as_it_was_written_and_changes_are_told() -> None:
     before = build_topology(parse_application(application(SUM)))
     (node,) = (node for node in before.nodes if node.name == "s")
-    assert SUM in does(node)
+    assert SUM in node.summary
     same = "REDUCE( CAST(0 AS DOUBLE), (x, r) -> x + r.amount )"
     assert changes(before, build_topology(parse_application(application(same)))).items == ()
     other = SUM.replace("state +", "2 * state +")

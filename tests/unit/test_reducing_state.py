@@ -15,7 +15,7 @@ from streams_runtime.state.aggregates import reduce_state
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.aggregates.merge_order import Mark
 from streams_runtime.state.aggregates.reduce_state import ADD, BEGIN, MERGE, STORED
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 RECORD = pa.struct([pa.field("a", pa.int64(), nullable=False)])
 PARAMETER = "'', (state, row) -> concat(state, row.a)"

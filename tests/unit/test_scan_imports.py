@@ -11,8 +11,6 @@ from zipfile import ZipFile
 import pytest
 
 from streams_runtime.pipeline.kafka_scan import forget_archives
-from streams_runtime.pipeline.pushdown import partial_columns
-from streams_runtime.pipeline.steps import applied_nodes
 
 READING = {
     "batch",
@@ -32,16 +30,6 @@ def test_a_worker_loads_what_reading_needs_and_nothing_of_plans_and_stores() -> 
     packages = {"pipeline", "pipeline.formats", "topology", "topology.nodes"}
     others = {name for name in loaded - packages if not any(f"{name}.".startswith(f"{each}.") for each in READING)}
     assert not others
-
-
-def test_the_names_that_a_worker_gives_its_columns_are_those_of_the_plans() -> None:
-    there = (applied_nodes.OUT_KEY, applied_nodes.OUT_TIME, applied_nodes.OUT_WINDOW, applied_nodes.OUT_RECORDS)
-    assert there == (
-        partial_columns.OUT_KEY,
-        partial_columns.OUT_TIME,
-        partial_columns.OUT_WINDOW,
-        partial_columns.OUT_RECORDS,
-    )
 
 
 def test_an_archive_whose_directory_was_forgotten_is_read_again_where_something_is_imported(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.state.serdes import Serde, SerdeException, key_serde, value_serde
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 
 def serde(name: str) -> Serde:

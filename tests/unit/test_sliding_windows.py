@@ -25,7 +25,7 @@ from streams_runtime.processors.aggregates.store_updates import Merged
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.window_keys import LATEST, split_window_key
 from streams_runtime.state.window_store import WindowStore
-from streams_runtime.topology.nodes.all_nodes import Aggregate, AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SlidingWindows
 from streams_runtime.topology.store_specs import Windowing
 

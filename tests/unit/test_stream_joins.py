@@ -25,7 +25,7 @@ from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.window_keys import split_window_key
 from streams_runtime.state.window_store import JoinStore
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 from streams_runtime.topology.nodes.stream_join_node import Side, StreamJoinNode
 from streams_runtime.topology.store_specs import Windowing
 

@@ -26,7 +26,8 @@ from streams_runtime.processors.contract import ApplyContext
 from streams_runtime.processors.tables.table_changes import Passed, Rows, apply, passed_on
 from streams_runtime.state.shown_values import Shown, as_stored
 from streams_runtime.state.store import stamp
-from streams_runtime.topology.nodes.all_nodes import SinkNode, TransformNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
+from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_parts import TablePart, table_parts
 

@@ -17,7 +17,7 @@ from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.processors.aggregates.per_update import merged_one_by_one
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.store import stamp
-from streams_runtime.topology.nodes.all_nodes import Aggregate, AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
 
 Given = tuple[int, str, int, int]
 """Partition, key, number and time."""

@@ -11,7 +11,7 @@ from streams_runtime.api import ApplicationSpec
 from streams_runtime.api.spec.kafka_spec import ProcessingSpec
 from streams_runtime.topics.external_topics import sink_topics
 from streams_runtime.topology.describe import as_json, as_mermaid
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.store_specs import StoreSpec, Windowing

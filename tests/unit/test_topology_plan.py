@@ -11,20 +11,18 @@ import pytest
 from streams_runtime.api import StreamsApplication, load_application, parse_application
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
 from streams_runtime.topology.declared.build_topology import build_topology
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import (
     Format,
-    JoinNode,
-    KeyByNode,
-    MergeNode,
     RepartitionSinkNode,
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
     TableSourceNode,
-    TransformNode,
 )
-from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.partition_counts import copartitioned, internal_topics, partition_counts, tasks
 from streams_runtime.topology.plan import TaskId, Topology

@@ -13,14 +13,8 @@ from streams_runtime.api import StreamsApplication, parse_application
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    RepartitionSinkNode,
-    RepartitionSourceNode,
-    SourceNode,
-    inputs_of,
-    needed_by,
-)
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, RepartitionSourceNode, SourceNode
 from streams_runtime.topology.partition_counts import copartitioned, internal_topics, partition_counts, tasks
 from streams_runtime.topology.plan import TaskId, Topology
 
@@ -129,7 +123,7 @@ def test_a_sub_topology_is_whole_and_connected(spec: dict[str, Any]) -> None:
         joined = {sub.nodes[0].name}
         for _ in sub.nodes:
             for node in sub.nodes:
-                family = {node.name, *inputs_of(node)}
+                family = {node.name, *node.inputs}
                 assert family <= inside
                 if family & joined:
                     joined |= family
@@ -143,11 +137,11 @@ def test_every_node_comes_after_what_it_needs(spec: dict[str, Any]) -> None:
     for sub in topology.subtopologies:
         before: set[str] = set()
         for node in sub.nodes:
-            assert set(inputs_of(node)) <= before
+            assert set(node.inputs) <= before
             before.add(node.name)
     seen: set[str] = set()
     for node in topology.nodes:
-        assert set(needed_by(node)) <= seen
+        assert set(node.needs) <= seen
         seen.add(node.name)
 
 
@@ -166,7 +160,7 @@ def test_state_is_never_reached_by_a_new_key_without_a_repartition_topic(spec: d
     rekeyed = {step["name"] for step in spec["steps"] if "keyBy" in step}
 
     def unmoved(name: str) -> bool:
-        return name in rekeyed or any(unmoved(each) for each in inputs_of(topology.node(name)))
+        return name in rekeyed or any(unmoved(each) for each in topology.node(name).inputs)
 
     assert not [node.name for node in topology.nodes if isinstance(node, AggregateNode) and unmoved(node.name)]
 
@@ -260,6 +254,6 @@ def test_every_description_shows_every_node(spec: dict[str, Any]) -> None:
     for node in topology.nodes:
         assert f" {node.name} (" in text
         assert f'"{node.name}<br/>' in drawing
-        assert shown[node.name]["from"] == list(inputs_of(node))
+        assert shown[node.name]["from"] == list(node.inputs)
     assert drawing.count("subgraph") == len(topology.subtopologies)
     assert text.count("Source:") == sum(isinstance(n, SourceNode | RepartitionSourceNode) for n in topology.nodes)

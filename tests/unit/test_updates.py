@@ -23,7 +23,8 @@ from streams_runtime.errors import StreamsException
 from streams_runtime.processors.aggregates.store_updates import Merged, merged, table_updates
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.store import KeyValueStore, unstamp
-from streams_runtime.topology.nodes.all_nodes import Aggregate, AggregateNode, Format, TableSourceNode
+from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, TableSourceNode
 
 AGGREGATES = tuple(
     Aggregate(name, function, "x", f"steps[0].aggregate.{name}")

@@ -12,8 +12,9 @@ from streams_runtime.batch.columns import FRAGMENT_COLUMNS, OUT_KEY, OUT_RECORDS
 from streams_runtime.batch.encode import Bytes, Headers
 from streams_runtime.batch.peeks import Seen
 from streams_runtime.batch.read_accounts import Account
-from streams_runtime.topology.nodes.all_nodes import JoinNode, MergeNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
 from streams_runtime.topology.table_parts import TableRoot

@@ -7,43 +7,33 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 
-from streams_runtime.batch.columns import MATCH, OTHER
+from streams_runtime.batch.columns import OTHER
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.snapshot_columns import held_value
-from streams_runtime.pipeline.analysis import Analysis
+from streams_runtime.pipeline.analysis import analysed
 from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
 from streams_runtime.pipeline.formats.decode import Decoder
-from streams_runtime.pipeline.formats.registered_format import RegisteredFormat, RegisteredWriter
+from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
+from streams_runtime.pipeline.kinds.spark_kinds import kind_of
 from streams_runtime.pipeline.pushdown.after_join import AfterJoin
 from streams_runtime.pipeline.pushdown.candidates import Candidates
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
 from streams_runtime.pipeline.spark.frames import frame_of
-from streams_runtime.pipeline.stage_outputs import Frames, Later, OutputFrame, output_frames
-from streams_runtime.pipeline.steps.applied_nodes import sink_format
+from streams_runtime.pipeline.stage_frames import Frames, OutputFrame
+from streams_runtime.pipeline.stage_outputs import output_frames
 from streams_runtime.pipeline.steps.foreign_key_frames import foreign_keys, results, rows_as_json, sent_format
 from streams_runtime.pipeline.steps.partial_aggregates import late_rows, partial_aggregates
-from streams_runtime.pipeline.steps.stream_join_frames import joined_streams, side_format
-from streams_runtime.pipeline.steps.table_join_frames import joined
 from streams_runtime.pipeline.steps.table_rows import rows_of_last, tables_of_snapshots
+from streams_runtime.pipeline.steps.written_rows import sink_format
 from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.pipeline.windowing.record_places import on_one_path, with_order_time
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
 from streams_runtime.state.shown_values import Shown, as_stored, shown
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    Format,
-    JoinNode,
-    MergeNode,
-    RepartitionSinkNode,
-    SinkNode,
-    inputs_of,
-    streams_of,
-)
-from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
-from streams_runtime.topology.nodes.table_nodes import ToStreamNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, SinkNode
 from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
@@ -60,8 +50,8 @@ class Compiler:
         self._spark = spark
         self._schemas = schemas
         self._traits = Traits.of(topology)
-        self._known = Analysis(spark, self._traits, schemas)
-        self._candidates = Candidates(spark, self._traits, self._known)
+        self.known = analysed(spark, self._traits, schemas)
+        self._candidates = Candidates(spark, self._traits, self.known)
 
     @property
     def has_functions(self) -> bool:
@@ -70,11 +60,11 @@ class Compiler:
 
     def decoder(self, source: str) -> Decoder:
         """How the source node's records are read."""
-        return self._known.decoders[source]
+        return self.known.decoders[source]
 
     def registered(self, sink: str, part: str) -> RegisteredWriter | None:
         """What writes a sink's keys or values (`part`), where that is avro or protobuf."""
-        return self._known.registered.get((sink, part))
+        return self.known.registered.get((sink, part))
 
     def register_schemas(self) -> None:
         """Register the schemas of the sinks; without effect the second time, so that it may be called again.
@@ -83,7 +73,7 @@ class Compiler:
             SchemaRegistryNotAvailableException: call again.
             SchemaRegistryException: the registry refuses a schema; the message says why.
         """
-        for writer in self._known.registered.values():
+        for writer in self.known.registered.values():
             assert self._schemas is not None
             writer.register(self._schemas)
 
@@ -92,17 +82,17 @@ class Compiler:
 
         Raises what `register_schemas` raises.
         """
-        return isinstance(format, RegisteredFormat) and format.learn(data)
+        return self.known.learn(format, data)
 
     def aggregate(self, node: str) -> AggregateState:
         """The state of an aggregate node."""
-        return self._known.aggregates[node]
+        return self.known.aggregates[node]
 
     def partial_aggregates(
         self, node: AggregateNode, rows: DataFrame, late: Observation, since: Mapping[int, int] | None = None
     ) -> DataFrame:
         """The batch's contribution to the node's state (see batch_aggregates.partial_aggregates)."""
-        return partial_aggregates(self._traits, self._known.aggregates[node.name], node, rows, late, since)
+        return partial_aggregates(self._traits, self.known.aggregates[node.name], node, rows, late, since)
 
     def late_records(
         self, node: AggregateNode, rows: DataFrame, since: Mapping[int, int], found: Sequence[Missed]
@@ -116,11 +106,11 @@ class Compiler:
 
     def shown_by(self, table: str) -> Shown:
         """How what a table's store holds becomes what is seen of it: of an aggregate, its columns as JSON."""
-        return shown(self._known.aggregates[table]) if table in self._known.aggregates else as_stored
+        return shown(self.known.aggregates[table]) if table in self.known.aggregates else as_stored
 
     def key_format(self, node: str) -> Format:
         """The format of the keys of the rows that a node gives."""
-        return self._known.key_format(node)
+        return self.known.key_format(node)
 
     def key_serde(self, node: str) -> Serde:
         """How the keys of a node's rows are written."""
@@ -128,7 +118,7 @@ class Compiler:
 
     def value_format(self, sink: SinkNode) -> str:
         """Name of the format that a sink writes."""
-        return sink_format(sink, self._known.outputs[sink.input])
+        return sink_format(sink, self.known.outputs[sink.input])
 
     def has_several_queries(self, sub: SubTopology) -> bool:
         """Whether the first stage of a batch is more than one query."""
@@ -151,13 +141,12 @@ class Compiler:
             here = waiting.pop()
             if here not in read:
                 read.add(here)
-                waiting += streams_of(by_name[here])
-        return frozenset(node.name for node in sub.nodes if not inputs_of(node)) - read
+                waiting += by_name[here].streams
+        return frozenset(node.name for node in sub.nodes if not node.inputs) - read
 
     def needs_headers(self, sub: SubTopology) -> bool:
         """Whether a batch's records need their headers: where they go on to a topic, or an expression asks for them."""
-        to_topics = SinkNode | RepartitionSinkNode | Later
-        forwarded = any(isinstance(outlet.node, to_topics) for outlet in self._analysed_frames(sub))
+        forwarded = any(kind_of(outlet.node).FORWARDS for outlet in self._analysed_frames(sub))
         forwarded = forwarded or any(part.sinks or part.streams for part in table_parts(sub))
         return forwarded or any("_headers" in repr(node) for node in sub.nodes)
 
@@ -185,32 +174,17 @@ class Compiler:
         return output_frames(self._traits, sub, {aggregate: frame_of(self._spark, rows)}, peeks)
 
     def frames_behind(
-        self, sub: SubTopology, node: Later | ToStreamNode, rows: pa.Table, peeks: dict[str, Observation] | None = None
+        self, sub: SubTopology, node: Node, rows: pa.Table, peeks: dict[str, Observation] | None = None
     ) -> list[OutputFrame]:
-        """The stage behind a join: from records with what the table holds beside them (joins.MATCH) on.
-
-        Of a join of streams from its results on (see stream_joins.joined_streams), of a dedupe from the records that it
-        passes on, of a toStream from the table's changes on, of a merge from all of its rows on. `peeks`: as for the
-        first stage.
-        """
-        if isinstance(node, JoinNode):
-            self.learn(self._known.decoders[node.table].value, rows[MATCH])
-        frame = frame_of(self._spark, rows)
-        match node:
-            case StreamJoinNode():
-                formats = (side_format(self._known.outputs[name]) for name in inputs_of(node))
-                frame = joined_streams(node, frame, *formats)
-            case JoinNode():
-                frame = joined(node, frame, self._known.decoders[node.table].value)
-            case DedupeNode() | ToStreamNode() | MergeNode():
-                pass
+        """The stage behind a node: from the rows on that its store side passes on. `peeks`: as for the first stage."""
+        frame = kind_of(node).behind(node, rows, self.known)
         return output_frames(self._traits, sub, {node.name: frame}, peeks)
 
     def tables(self, part: TablePart, snapshots: pa.Table) -> DataFrame:
         """Every table's row in each snapshot, and what sinks write of it (see tables.tables_of_snapshots)."""
         self._learn_sources(part, snapshots)
         formats = {sink.name: self.value_format(sink) for sink in part.sinks}
-        return tables_of_snapshots(part, frame_of(self._spark, snapshots), self._known.decoders, formats)
+        return tables_of_snapshots(part, frame_of(self._spark, snapshots), self.known.decoders, formats)
 
     def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
         """What the rows of the left table name in each snapshot (see foreign_keys.foreign_keys)."""
@@ -223,17 +197,17 @@ class Compiler:
     def joined_by_foreign_key(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
         """The join's rows over those of the left table, which have foreign_keys.OTHER beside them (see results)."""
         rows = self._rows(side, snapshots, (OTHER,))
-        return results(node, rows, sent_format(self._known.outputs[node.table])).toArrow()
+        return results(node, rows, sent_format(self.known.outputs[node.table])).toArrow()
 
     def _rows(self, side: TablePart, snapshots: pa.Table, beside: Sequence[str] = ()) -> DataFrame:
         self._learn_sources(side, snapshots)
-        return rows_of_last(side, frame_of(self._spark, snapshots), self._known.decoders, beside)
+        return rows_of_last(side, frame_of(self._spark, snapshots), self.known.decoders, beside)
 
     def _learn_sources(self, part: TablePart, snapshots: pa.Table) -> None:
         for index, source in enumerate(part.sources):
-            self.learn(self._known.decoders[source.name].value, snapshots[held_value(index)])
+            self.learn(self.known.decoders[source.name].value, snapshots[held_value(index)])
 
     def _analysed_frames(self, sub: SubTopology) -> list[OutputFrame]:
         """The first stage's outlets, over no records."""
-        sources = {node.name: self._known.outputs[node.name] for node in sub.nodes if not inputs_of(node)}
+        sources = {node.name: self.known.outputs[node.name] for node in sub.nodes if not node.inputs}
         return self.first_stage_frames(sub, sources)

@@ -21,9 +21,10 @@ from streams_runtime.batch.encode import Bytes, Headers, encoded, headers_of, wi
 from streams_runtime.batch.json_columns import json_rows
 from streams_runtime.batch.stage import Emission, TableRows
 from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.steps.applied_nodes import written, written_in_order
+from streams_runtime.pipeline.steps.written_rows import written, written_in_order
 from streams_runtime.pipeline.windowing.repartition_order import stream_time_order
-from streams_runtime.topology.nodes.all_nodes import AggregateNode, RepartitionSinkNode, SinkNode, streams_of
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, SinkNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows
 from streams_runtime.topology.plan import SubTopology
 
@@ -116,7 +117,7 @@ class Emissions:
         node = next(each for each in self._sub.nodes if each.name == name)
         if isinstance(node, AggregateNode):
             return isinstance(node.windows, SessionWindows)
-        return any(self._in_sessions(each) for each in streams_of(node))
+        return any(self._in_sessions(each) for each in node.streams)
 
 
 def _headers_in(column: pa.ChunkedArray) -> list[Headers | None] | None:

@@ -19,18 +19,19 @@ from streams_runtime.batch.stage import Emission, StageInput, StageOutput, Store
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
-from streams_runtime.pipeline.collected_frames import Collector
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.emissions import Emissions
 from streams_runtime.pipeline.formats.decode import account_of, counted
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
+from streams_runtime.pipeline.kinds.spark_kind import Collecting
+from streams_runtime.pipeline.kinds.spark_kinds import kind_of
 from streams_runtime.pipeline.pushdown.scanned_records import Answer
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver
-from streams_runtime.pipeline.steps.applied_nodes import usable
 from streams_runtime.pipeline.steps.peek_observations import seen
+from streams_runtime.pipeline.steps.usable_rows import usable
 from streams_runtime.topology.fork_paths import fork_path_between, keeps_order, orders_by_time
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
@@ -70,7 +71,7 @@ class SubTopologyRunner:
         self._behind = compiler.joins_taken_over(sub) if take_over else {}
         self._spark_batches = 0
         self._headers = compiler.needs_headers(sub)
-        self._collector = Collector(compiler, self.emissions, self._headers)
+        self._collecting = Collecting(compiler.known, self.emissions.of_rows, self._headers)
         self._peeks = [node for node in sub.nodes if isinstance(node, PeekNode)]
         self._aggregates = {node.name: node for node in sub.nodes if isinstance(node, AggregateNode)}
         self._sources = [
@@ -157,7 +158,7 @@ class SubTopologyRunner:
             readable = {name: frame.persist() for name, frame in readable.items()}
         try:
             for outlet in self._compiler.first_stage_frames(self._sub, readable, peeks):
-                self._collector.collect(outlet.node, outlet.rows, result)
+                kind_of(outlet.node).collect(outlet.node, outlet.rows, self._collecting, result)
             for name in self._unread:
                 readable[name].agg(F.count(F.lit(1))).toArrow()  # they are accounted for by a query
             result.peeks = self._seen(peeks)
@@ -198,7 +199,7 @@ class SubTopologyRunner:
             return result
         peeks: dict[str, Observation] = {}
         for outlet in self._compiler.frames_behind(self._sub, found.node, found.rows, peeks):
-            self._collector.collect(outlet.node, outlet.rows, result)
+            kind_of(outlet.node).collect(outlet.node, outlet.rows, self._collecting, result)
         result.peeks = self._seen(peeks)
         return result
 
@@ -269,7 +270,7 @@ class SubTopologyRunner:
             peeks: dict[str, Observation] = {}
             for outlet in self._compiler.table_frames(self._sub, name, table, peeks):
                 if outlet.node not in direct:
-                    self._collector.collect(outlet.node, outlet.rows, result)
+                    kind_of(outlet.node).collect(outlet.node, outlet.rows, self._collecting, result)
             result.peeks = self._seen(peeks)
         return result
 

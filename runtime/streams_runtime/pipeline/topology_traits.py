@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streams_runtime.topology.fork_paths import Forks, forks, keeps_order, orders_by_time
-from streams_runtime.topology.nodes.all_nodes import Node, streams_of
+from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
 from streams_runtime.topology.plan import Topology
@@ -62,7 +62,7 @@ class Traits:
             name, told = waiting.pop()
             here = by_name[name]
             joins = isinstance(here, StreamJoinNode)
-            before = () if joins and not told else streams_of(here)
+            before = () if joins and not told else here.streams
             if joins or not before:
                 found.add(name)
             waiting += [(each, told or isinstance(here, ToStreamNode)) for each in before]

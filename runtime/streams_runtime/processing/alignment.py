@@ -20,7 +20,7 @@ from typing import Protocol
 
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.topology.nodes.all_nodes import RepartitionSinkNode, TableSourceNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, TableSourceNode
 from streams_runtime.topology.plan import SubTopology, Topology
 
 Positions = Mapping[TopicPartition, int]

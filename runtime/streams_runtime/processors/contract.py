@@ -23,8 +23,9 @@ from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.serdes import Serde
 from streams_runtime.state.shown_values import Shown
 from streams_runtime.state.store import Updates
-from streams_runtime.topology.nodes.all_nodes import AggregateNode, SinkNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_parts import TablePart
 

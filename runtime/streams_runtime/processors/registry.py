@@ -8,8 +8,11 @@ from streams_runtime.processors.contract import Apply
 from streams_runtime.processors.joins import global_table_join, join_foreign_key, stream_stream_join, stream_table_join
 from streams_runtime.processors.tables import source_table, stream_to_table, table_changes, table_to_stream
 from streams_runtime.topology.declared.foreign_key_step import ForeignKeySide
-from streams_runtime.topology.nodes.all_nodes import AggregateNode, JoinNode, MergeNode, TableSourceNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
+from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode, ToTableNode
 from streams_runtime.topology.table_parts import TablePart

@@ -12,7 +12,7 @@ from typing import Protocol
 import orjson
 
 from streams_runtime.errors import ConfigException, StreamsException
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _CANONICAL_NAN = bytes.fromhex("7ff8000000000000")  # Java's doubleToLongBits writes this for every NaN
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+")

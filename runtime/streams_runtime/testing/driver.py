@@ -35,7 +35,7 @@ from streams_runtime.testing.record_formats import RAW, decoders_of, encoder
 from streams_runtime.testing.spark_for_tests import spark_session
 from streams_runtime.testing.topology_runner import TopologyRunner
 from streams_runtime.topology.declared.build_topology import build_topology
-from streams_runtime.topology.nodes.all_nodes import SourceNode, TableSourceNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
 from streams_runtime.topology.partition_counts import partition_counts
 from streams_runtime.topology.plan import Topology
 from streams_runtime.user_code import search_in

@@ -25,7 +25,9 @@ from streams_runtime.query.wire.windowed_keys import Windowed
 from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
 from streams_runtime.testing.fitting_inputs import fitted
 from streams_runtime.testing.memory_registry import LocalSchemas
-from streams_runtime.topology.nodes.all_nodes import AggregateNode, Format, MergeNode, SinkNode, TransformNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, SinkNode
+from streams_runtime.topology.nodes.step_nodes import MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_nodes import StreamNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
 from streams_runtime.topology.plan import Topology

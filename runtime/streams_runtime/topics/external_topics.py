@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.errors import MissingSourceTopicException, TopologyException
-from streams_runtime.topology.nodes.all_nodes import AggregateNode, SinkNode, SourceNode, TableSourceNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, SourceNode, TableSourceNode
 from streams_runtime.topology.plan import Topology
 
 

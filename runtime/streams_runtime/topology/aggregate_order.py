@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from streams_runtime.api.sql.aggregate_calls import ORDERED
 from streams_runtime.errors import Mistake
-from streams_runtime.topology.nodes.all_nodes import AggregateNode, MergeNode, Node, streams_of
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.stage_order import merges_stages
@@ -40,7 +42,7 @@ def _of_aggregate(topology: Topology, node: AggregateNode, gathers: frozenset[st
 
 def _gathered_before(topology: Topology, node: Node, gathers: frozenset[str]) -> bool:
     """Whether records reach the node, in its sub-topology, from a merge of several stages."""
-    inputs = [topology.node(name) for name in streams_of(node)]
+    inputs = [topology.node(name) for name in node.streams]
     return any(
         (isinstance(each, MergeNode) and each.name in gathers)
         or (not isinstance(each, StreamJoinNode) and _gathered_before(topology, each, gathers))

@@ -9,19 +9,17 @@ from streams_runtime.api.flow.known_columns import Column, Columns, Type, struct
 from streams_runtime.api.sql.aggregate_calls import AggregateCall
 from streams_runtime.api.sql.sql_tree import parse_expression
 from streams_runtime.api.steps.topology_spec import FormatSpec
-from streams_runtime.topology.nodes.all_nodes import (
-    Aggregate,
-    AggregateNode,
+from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import (
     Format,
-    JoinNode,
-    MergeNode,
-    Node,
     RepartitionSourceNode,
     SourceNode,
     TableSourceNode,
-    TransformNode,
 )
-from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.step_nodes import MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.stream_nodes import FlatMapNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode

@@ -5,38 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    JoinNode,
-    KeyByNode,
-    MergeNode,
-    Node,
+from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.foreign_key_nodes import SubscribeNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSinkNode,
-    RepartitionSourceNode,
     SinkNode,
-    SourceNode,
     TableSourceNode,
-    TransformNode,
-    inputs_of,
-    written_by,
 )
-from streams_runtime.topology.nodes.dedupe_node import DedupeNode
-from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
-from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
-from streams_runtime.topology.nodes.stream_nodes import (
-    BranchNode,
-    FlatMapNode,
-    HeadersNode,
-    PeekNode,
-    SplitNode,
-    StreamNode,
-    what_it_does,
-)
-from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
-from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, Windows
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode
 from streams_runtime.topology.plan import SubTopology, Topology
-
-_FromTopics = SourceNode | TableSourceNode | RepartitionSourceNode
 
 
 def as_text(topology: Topology) -> str:
@@ -96,8 +74,8 @@ def as_mermaid(topology: Topology) -> str:
     for sub in topology.every_subtopology:
         lines.append(f'  subgraph sub{sub.id}["{title_of(topology, sub)}"]')
         for node in sub.nodes:
-            lines.append(f"    {ids[node.name]}[{_quoted(f'{node.name}<br/>{does(node)}')}]")
-            lines += [f"    {ids[name]} --> {ids[node.name]}" for name in inputs_of(node)]
+            lines.append(f"    {ids[node.name]}[{_quoted(f'{node.name}<br/>{node.summary}')}]")
+            lines += [f"    {ids[name]} --> {ids[node.name]}" for name in node.inputs]
         for store in sub.stores:
             lines.append(f"    {stores[store.name]}[({_quoted(store.name)})]")
             lines.append(f"    {ids[store.node]} --- {stores[store.name]}")
@@ -105,9 +83,9 @@ def as_mermaid(topology: Topology) -> str:
     for node in topology.nodes:
         if isinstance(node, JoinNode) and node.on is not None:
             lines.append(f"  {ids[node.table]} -.-> {ids[node.name]}")
-        if isinstance(node, _FromTopics):
-            lines.append(f"  {topics[node.topic]} --> {ids[node.name]}")
-        if (topic := written_by(node)) is not None:
+        if node.read_topic is not None:
+            lines.append(f"  {topics[node.read_topic]} --> {ids[node.name]}")
+        if (topic := node.written_topic) is not None:
             lines.append(f"  {ids[node.name]} --> {topics[topic]}")
     return "\n".join(lines)
 
@@ -119,9 +97,9 @@ def title_of(topology: Topology, sub: SubTopology) -> str:
 
 def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
     consumers = ", ".join(consumer.name for consumer in sub.consumers_of(node.name)) or "none"
-    if isinstance(node, _FromTopics):
+    if node.read_topic is not None:
         stores = f", stores: [{node.store}]" if isinstance(node, TableSourceNode) else ""
-        yield f"    Source: {node.name} (topics: [{node.topic}]{stores})"
+        yield f"    Source: {node.name} (topics: [{node.read_topic}]{stores})"
         yield f"      --> {consumers}"
         return
     if isinstance(node, SinkNode | RepartitionSinkNode | SubscribeNode):
@@ -129,68 +107,27 @@ def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
     else:
         yield f"    Processor: {node.name} (stores: [{', '.join(stores_of(node, sub))}])"
         yield f"      --> {consumers}"
-    yield f"      <-- {', '.join(inputs_of(node))}"
+    yield f"      <-- {', '.join(node.inputs)}"
 
 
 def _node_json(node: Node, sub: SubTopology) -> dict[str, Any]:
-    topic = node.topic if isinstance(node, _FromTopics) else written_by(node)
+    topic = node.written_topic if node.read_topic is None else node.read_topic
     return {
         "name": node.name,
-        "type": _TYPES[type(node)],
-        "does": does(node),
+        "type": node.KIND,
+        "does": node.summary,
         "topics": [] if topic is None else [topic],
         "stores": stores_of(node, sub),
-        "from": list(inputs_of(node)),
+        "from": list(node.inputs),
         "to": [consumer.name for consumer in sub.consumers_of(node.name)],
     }
-
-
-_TYPES: dict[type[Node], str] = {
-    SourceNode: "source",
-    TableSourceNode: "table-source",
-    RepartitionSourceNode: "repartition-source",
-    TransformNode: "transform",
-    FlatMapNode: "flat-map",
-    SplitNode: "split",
-    BranchNode: "branch",
-    PeekNode: "peek",
-    HeadersNode: "headers",
-    DedupeNode: "dedupe",
-    KeyByNode: "key-by",
-    MergeNode: "merge",
-    AggregateNode: "aggregate",
-    JoinNode: "join",
-    StreamJoinNode: "stream-join",
-    TableJoinNode: "table-join",
-    SubscribeNode: "foreign-key-subscription",
-    ResponseNode: "foreign-key-response",
-    ForeignKeyJoinNode: "foreign-key-join",
-    ToTableNode: "to-table",
-    ToStreamNode: "to-stream",
-    RepartitionSinkNode: "repartition-sink",
-    SinkNode: "sink",
-}
-
-
-_PLAIN: dict[type[Node], str] = {
-    SourceNode: "read",
-    TableSourceNode: "read as a table",
-    RepartitionSourceNode: "read",
-    MergeNode: "merge",
-    ToTableNode: "to a table",
-    ToStreamNode: "to a stream",
-    RepartitionSinkNode: "write",
-    SubscribeNode: "subscribe to the other table's rows",
-    ResponseNode: "answer with the table's rows",
-    SinkNode: "write",
-}
 
 
 def stores_of(node: Node, sub: SubTopology) -> list[str]:
     """The stores that the node writes, or asks."""
     owners = [node.table if isinstance(node, JoinNode) else node.name]
     if isinstance(node, TableJoinNode):
-        owners = [source for side in inputs_of(node) for source in _sources(side, sub)]
+        owners = [source for side in node.inputs for source in _sources(side, sub)]
     return [store.name for store in sub.stores if store.node in owners]
 
 
@@ -198,48 +135,8 @@ def _sources(name: str, sub: SubTopology) -> list[str]:
     """The nodes with a store, or else the sources, that the rows of a table come from."""
     if any(store.node == name for store in sub.stores):
         return [name]
-    inputs = [each for node in sub.nodes if node.name == name for each in inputs_of(node)]
+    inputs = [each for node in sub.nodes if node.name == name for each in node.inputs]
     return [source for each in inputs for source in _sources(each, sub)] or [name]
-
-
-def does(node: Node) -> str:
-    """What the node does, in the user's own expressions."""
-    if isinstance(node, StreamNode | StreamJoinNode | DedupeNode | ForeignKeyJoinNode):
-        return what_it_does(node) if isinstance(node, StreamNode) else node.summary
-    match node:
-        case TransformNode():
-            where = [f"where {node.where}"] if node.where is not None else []
-            select = [f"select {', '.join(name for name, _ in node.select)}"] if node.select is not None else []
-            return "; ".join(where + select)
-        case KeyByNode():
-            return f"keyBy {node.key}"
-        case JoinNode() | TableJoinNode():
-            return _join(node)
-        case AggregateNode():
-            calls = (f"{each.column} = {each.call}" for each in node.aggregates)
-            late = f", late records to {node.late_topic}" if node.late_topic is not None else ""
-            return f"aggregate {', '.join(calls)}{_windows(node.windows)}{late}"
-        case _:
-            return _PLAIN[type(node)]
-
-
-def _join(node: JoinNode | TableJoinNode) -> str:
-    left = "left join" if isinstance(node, JoinNode) and node.left else "join"
-    kind = f"{node.type} join of tables" if isinstance(node, TableJoinNode) else left
-    on = f" on {node.on}" if isinstance(node, JoinNode) and node.on is not None else ""
-    return f"{kind} with {node.table}{on}: {', '.join(name for name, _ in node.select)}"
-
-
-def _windows(windows: Windows | None) -> str:
-    if windows is None:
-        return ""
-    final = ", each once it has closed" if windows.only_final else ""
-    if isinstance(windows, SessionWindows):
-        return f" in sessions with gaps of {windows.gap} ms at most, grace {windows.grace} ms{final}"
-    if isinstance(windows, SlidingWindows):
-        return f" in sliding windows of {windows.size} ms, grace {windows.grace} ms{final}"
-    kind = f"{windows.size} ms" if windows.advance == windows.size else f"{windows.size} ms every {windows.advance} ms"
-    return f" in windows of {kind}, grace {windows.grace} ms{final}"
 
 
 def all_topics(topology: Topology) -> list[str]:

@@ -10,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streams_runtime.api.sql.aggregate_calls import ADDED
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    JoinNode,
-    KeyByNode,
-    MergeNode,
-    Node,
-    RepartitionSourceNode,
-    SinkNode,
-    SourceNode,
-    TransformNode,
-    streams_of,
-)
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSourceNode, SinkNode, SourceNode
+from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.stream_nodes import FlatMapNode, SplitNode, StreamNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
@@ -91,7 +84,7 @@ def fork_path_between(sub: SubTopology, source: str, name: str) -> tuple[int, ..
     numbers = forks(sub)
     for node in sub.nodes:
         if node.name == name:
-            for each in streams_of(node):
+            for each in node.streams:
                 before = fork_path_between(sub, source, each)
                 if before is not None:
                     return (*before, numbers[each, name]) if (each, name) in numbers else before
@@ -107,7 +100,7 @@ def _parting(sub: SubTopology) -> Iterator[tuple[str, list[str]]]:
     """Each node whose records all go on to all that take them, with these in their order."""
     for node in sub.nodes:
         if not isinstance(node, SplitNode):
-            yield node.name, [each.name for each in sub.nodes if node.name in streams_of(each)]
+            yield node.name, [each.name for each in sub.nodes if node.name in each.streams]
 
 
 def _right_first(sub: SubTopology, join: StreamJoinNode) -> bool:
@@ -124,7 +117,7 @@ def _right_first(sub: SubTopology, join: StreamJoinNode) -> bool:
 def _before(sub: SubTopology, name: str) -> frozenset[str]:
     """The nodes whose records reach a node, itself included."""
     by_name = {node.name: node for node in sub.nodes}
-    return frozenset({name}).union(*(_before(sub, each) for each in streams_of(by_name[name])))
+    return frozenset({name}).union(*(_before(sub, each) for each in by_name[name].streams))
 
 
 def _meetings(sub: SubTopology, name: str) -> frozenset[str]:
@@ -138,7 +131,7 @@ def _meetings(sub: SubTopology, name: str) -> frozenset[str]:
         seen.add(here)
         if isinstance(by_name[here], MergeNode | StreamJoinNode):
             found.add(here)
-        waiting += [node.name for node in sub.nodes if here in streams_of(node)]
+        waiting += [node.name for node in sub.nodes if here in node.streams]
     return frozenset(found)
 
 
@@ -151,5 +144,5 @@ def _behind_streams_that_join(sub: SubTopology, name: str) -> bool:
     by_name = {node.name: node for node in sub.nodes}
     return any(
         isinstance(by_name[each], StreamJoinNode) or _behind_streams_that_join(sub, each)
-        for each in streams_of(by_name[name])
+        for each in by_name[name].streams
     )

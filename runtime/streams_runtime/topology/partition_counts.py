@@ -6,16 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    JoinNode,
-    RepartitionSourceNode,
-    SourceNode,
-    TableSourceNode,
-    inputs_of,
-)
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
-from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
+from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
 from streams_runtime.topology.plan import InternalTopic, TaskId, Topology
@@ -90,6 +84,37 @@ def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Ma
         if raised == repartition:
             return {**counts, **repartition}
         repartition = raised
+
+
+def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
+    """For each internal topic the user's topics whose partition counts decide its own."""
+    peers = {topic: group for group in copartitioned(topology) for topic in group}
+    users = frozenset(topology.source_topics)
+    between = {node.topic for node in topology.nodes if isinstance(node, SubscribeNode | ResponseNode)}
+
+    def upstream(topics: tuple[str, ...]) -> frozenset[str]:
+        seen: set[str] = set()
+        waiting = list(topics)
+        while waiting:
+            topic = waiting.pop()
+            if topic in seen:
+                continue
+            seen.add(topic)
+            if topic in between:
+                # The table that reads it says how many partitions it has, whoever writes it.
+                waiting += users.intersection(peers[topic])
+            elif topic not in users:
+                writers = (sub for sub in topology.subtopologies if topic in sub.repartition_sinks)
+                waiting += [each for sub in writers for each in sub.source_topics]
+                waiting += peers.get(topic, ())
+        return users & seen
+
+    found = {topic: upstream((topic,)) for topic in topology.repartition_topics}
+    for sub in topology.subtopologies:
+        for store in sub.stores:
+            if not store.source_changelog:
+                found[store.changelog_topic] = upstream(sub.source_topics)
+    return found
 
 
 def tasks(topology: Topology, counts: Mapping[str, int]) -> tuple[TaskId, ...]:
@@ -170,9 +195,9 @@ def _largest_input(topology: Topology, topic: str, counts: Mapping[str, int]) ->
 def _topics_of(topology: Topology, name: str) -> Iterator[str]:
     """Topics whose records reach the node within its sub-topology."""
     node = topology.node(name)
-    if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode):
-        yield node.topic
-    for each in inputs_of(node):
+    if node.read_topic is not None:
+        yield node.read_topic
+    for each in node.inputs:
         yield from _topics_of(topology, each)
 
 

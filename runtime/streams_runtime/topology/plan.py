@@ -9,27 +9,15 @@ from typing import Literal
 
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
 from streams_runtime.topology.node_order import needed_first
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    JoinNode,
-    MergeNode,
-    Node,
-    RepartitionSinkNode,
+from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSourceNode,
-    SinkNode,
     SourceNode,
     TableSourceNode,
-    TransformNode,
-    inputs_of,
-    needed_by,
-    streams_of,
-    users_topics_written,
 )
-from streams_runtime.topology.nodes.dedupe_node import DedupeNode
-from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
-from streams_runtime.topology.nodes.stream_nodes import FlatMapNode, PeekNode
-from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
+from streams_runtime.topology.nodes.stream_nodes import FlatMapNode
 from streams_runtime.topology.store_specs import StoreSpec
 
 _TASK_ID = re.compile(r"(0|[1-9][0-9]*)_(0|[1-9][0-9]*)")
@@ -50,7 +38,7 @@ class SubTopology:
     def __post_init__(self) -> None:
         consumers: dict[str, list[Node]] = {}
         for node in self.nodes:
-            for name in dict.fromkeys(inputs_of(node)):
+            for name in dict.fromkeys(node.inputs):
                 consumers.setdefault(name, []).append(node)
         object.__setattr__(self, "_consumers", {name: tuple(nodes) for name, nodes in consumers.items()})
 
@@ -60,9 +48,7 @@ class SubTopology:
 
     def leads_out(self, name: str) -> bool:
         """Whether the records of the node `name` reach a store, a topic, or a peek that nothing else follows."""
-        ends = AggregateNode | JoinNode | StreamJoinNode | DedupeNode | RepartitionSinkNode | SinkNode | PeekNode
-        ends |= ToTableNode
-        return any(isinstance(node, ends) or self.leads_out(node.name) for node in self.consumers_of(name))
+        return any(node.LEADS_OUT or self.leads_out(node.name) for node in self.consumers_of(name))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -133,7 +119,7 @@ class Topology:
     def nodes(self) -> tuple[Node, ...]:
         """Every node, each after its inputs; the source of a repartition topic after its origin."""
         by_name = {node.name: node for sub in self.every_subtopology for node in sub.nodes}
-        ordered = needed_first({name: needed_by(node) for name, node in by_name.items()})
+        ordered = needed_first({name: node.needs for name, node in by_name.items()})
         return tuple(by_name[name] for name in ordered)
 
     @property
@@ -172,7 +158,7 @@ class Topology:
     @property
     def sink_topics(self) -> tuple[str, ...]:
         """The user's topics that are written, each once."""
-        return users_topics_written(self.nodes)
+        return users_topics(self.nodes)
 
     @property
     def repartition_topics(self) -> tuple[str, ...]:
@@ -190,9 +176,9 @@ class Topology:
             here = waiting.pop()
             if here not in found:
                 found.add(here)
-                waiting += () if isinstance(by_name[here], StreamJoinNode) else streams_of(by_name[here])
+                waiting += () if isinstance(by_name[here], StreamJoinNode) else by_name[here].streams
         return frozenset(
-            each for each in found if isinstance(by_name[each], StreamJoinNode) or not inputs_of(by_name[each])
+            each for each in found if isinstance(by_name[each], StreamJoinNode) or not by_name[each].inputs
         )
 
     def flat_mapped(self, name: str) -> bool:
@@ -200,7 +186,7 @@ class Topology:
         node = self.node(name)
         if isinstance(node, StreamJoinNode):
             return False  # its results have an order of their own
-        return isinstance(node, FlatMapNode) or any(self.flat_mapped(each) for each in streams_of(node))
+        return isinstance(node, FlatMapNode) or any(self.flat_mapped(each) for each in node.streams)
 
     @property
     def reunions(self) -> frozenset[str]:
@@ -226,11 +212,14 @@ class Topology:
         """Nodes whose output is a table: aggregates, table sources, toTable, joins of tables, transforms after them."""
         found: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, AggregateNode | TableSourceNode | TableJoinNode | ForeignKeyJoinNode | ToTableNode) or (
-                isinstance(node, TransformNode) and node.input in found
-            ):
+            if node.makes_table(found):
                 found.add(node.name)
         return frozenset(found)
+
+
+def users_topics(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The topics of the user's that the nodes write, each once."""
+    return tuple(dict.fromkeys(node.users_topic for node in nodes if node.users_topic is not None))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from streams_runtime.topology.declared.foreign_key_step import ForeignKeySide, foreign_key_sides
 from streams_runtime.topology.node_order import needed_first
-from streams_runtime.topology.nodes.all_nodes import AggregateNode, JoinNode, MergeNode, streams_of
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.plan import SubTopology
@@ -43,7 +45,7 @@ def stage_order(sub: SubTopology) -> tuple[TablePart | ForeignKeySide | str, ...
     for node in sub.nodes:
         if stages[node.name] == node.name and node.name not in streams and _unit(node.name) not in sides:
             asked = {node.table} & kept if isinstance(node, JoinNode) else set()
-            needs[_unit(node.name)] = {unit for each in (*streams_of(node), *asked) for unit in before(each)}
+            needs[_unit(node.name)] = {unit for each in (*node.streams, *asked) for unit in before(each)}
     return tuple(parts.get(unit) or sides.get(unit) or unit.removeprefix(_STAGE) for unit in needed_first(needs))
 
 
@@ -52,7 +54,7 @@ def stages_of(sub: SubTopology) -> dict[str, str | None]:
     streams = {stream.name for part in table_parts(sub) for stream in part.streams}
     found: dict[str, str | None] = {}
     for node in sub.nodes:
-        before = [found[name] for name in streams_of(node)]
+        before = [found[name] for name in node.streams]
         begins = node.name in streams or isinstance(node, Begins)
         if begins or (isinstance(node, MergeNode) and len(set(before)) > 1):
             found[node.name] = node.name
@@ -67,7 +69,7 @@ def merges_stages(sub: SubTopology) -> frozenset[str]:
     return frozenset(
         node.name
         for node in sub.nodes
-        if isinstance(node, MergeNode | StreamJoinNode) and len({stages[name] for name in streams_of(node)}) > 1
+        if isinstance(node, MergeNode | StreamJoinNode) and len({stages[name] for name in node.streams}) > 1
     )
 
 

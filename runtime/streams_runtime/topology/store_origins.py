@@ -1,13 +1,12 @@
-"""What stores and internal topics hang on: the keys of a store, and the topics that decide a partition count."""
+"""What a store hangs on: the keys of the records that it keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from streams_runtime.api.sql.sql_tree import parse_expression
-from streams_runtime.topology.nodes.all_nodes import JoinNode, KeyByNode, SourceNode, TableSourceNode, needed_by
-from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, InternalSink
-from streams_runtime.topology.partition_counts import copartitioned
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
+from streams_runtime.topology.nodes.step_nodes import KeyByNode
 from streams_runtime.topology.plan import Topology
 
 
@@ -28,36 +27,5 @@ def keys_of(topology: Topology, name: str) -> frozenset[str]:
             case JoinNode() | ForeignKeyJoinNode():
                 waiting.append(node.input)
             case _:
-                waiting += needed_by(node)
+                waiting += node.needs
     return frozenset(keys)
-
-
-def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
-    """For each internal topic the user's topics whose partition counts decide its own."""
-    peers = {topic: group for group in copartitioned(topology) for topic in group}
-    users = frozenset(topology.source_topics)
-    between = {node.topic for node in topology.nodes if isinstance(node, InternalSink)}
-
-    def upstream(topics: tuple[str, ...]) -> frozenset[str]:
-        seen: set[str] = set()
-        waiting = list(topics)
-        while waiting:
-            topic = waiting.pop()
-            if topic in seen:
-                continue
-            seen.add(topic)
-            if topic in between:
-                # The table that reads it says how many partitions it has, whoever writes it.
-                waiting += users.intersection(peers[topic])
-            elif topic not in users:
-                writers = (sub for sub in topology.subtopologies if topic in sub.repartition_sinks)
-                waiting += [each for sub in writers for each in sub.source_topics]
-                waiting += peers.get(topic, ())
-        return users & seen
-
-    found = {topic: upstream((topic,)) for topic in topology.repartition_topics}
-    for sub in topology.subtopologies:
-        for store in sub.stores:
-            if not store.source_changelog:
-                found[store.changelog_topic] = upstream(sub.source_topics)
-    return found

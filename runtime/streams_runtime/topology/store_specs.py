@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from streams_runtime.api.reading.legal_names import changelog_topic
 from streams_runtime.errors import TopologyException
 
 StoreKind = Literal["key-value", "window", "session", "join", "unjoined", "dedupe", "subscription"]
@@ -57,6 +58,13 @@ class StoreSpec:
     node: str
     windowing: Windowing | None = None
     global_: bool = False
+
+    @classmethod
+    def kept(
+        cls, name: str, kind: StoreKind, application_id: str, node: str, windowing: Windowing | None = None
+    ) -> StoreSpec:
+        """A store with a changelog of its own."""
+        return cls(name, kind, changelog_topic(application_id, name), False, node, windowing)
 
     @property
     def is_queryable(self) -> bool:

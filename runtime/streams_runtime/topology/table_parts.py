@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    JoinNode,
-    SinkNode,
-    TableSourceNode,
-    TransformNode,
-    inputs_of,
-    streams_of,
-)
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, TableSourceNode
+from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 from streams_runtime.topology.plan import SubTopology
 
@@ -90,7 +85,7 @@ def part_of(sub: SubTopology, name: str, path: str) -> TablePart:
     while waiting:
         node = by_name.get(waiting.pop())
         if isinstance(node, TableStep):
-            waiting += streams_of(node)
+            waiting += node.streams
         elif not isinstance(node, TableRoot) or (isinstance(node, AggregateNode) and node.windows is not None):
             raise TopologyException(f"{path}: {name!r} is no table that a store keeps by key; join such tables")
         wanted.add(node.name)
@@ -130,8 +125,8 @@ def _topics(sub: SubTopology, name: str) -> int:
         here = waiting.pop()
         if here not in seen:
             seen.add(here)
-            waiting += streams_of(by_name[here])
-            if not inputs_of(by_name[here]):
+            waiting += by_name[here].streams
+            if not by_name[here].inputs:
                 found.add(here)
     return len(found)
 

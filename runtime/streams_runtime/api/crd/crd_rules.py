@@ -12,6 +12,7 @@ from typing import Any
 
 from streams_runtime.api.reading.legal_names import MAX_APPLICATION, MAX_PART, MAX_TOPIC, PART_PATTERN, TOPIC_PATTERN
 from streams_runtime.api.spec.spec_values import DURATION_PATTERN, QUANTITY_PATTERN
+from streams_runtime.api.steps.topology_spec import VERBS
 
 Schema = dict[str, Any]
 
@@ -38,6 +39,10 @@ def _no_boolean(field: str) -> Rule:
     )
 
 
+_ALONE = [verb for verb in VERBS.values() if verb not in ("where", "select")]
+_COUNTED = " + ".join(
+    ["(has(self.where) || has(self.select) ? 1 : 0)", *(f"(has(self.{verb}) ? 1 : 0)" for verb in _ALONE)]
+)
 _ID = "(has({0}.spec.applicationId) ? {0}.spec.applicationId : {0}.metadata.name)"
 _NONCE = "{0}.?internalTopics.?init.?nonce.orValue(-1)"
 _NEW, _OLD, _DONE = _NONCE.format("self.spec"), _NONCE.format("oldSelf.spec"), _NONCE.format("self.?status")
@@ -120,13 +125,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "StepSpec": (
         Rule(
-            "(has(self.where) || has(self.select) ? 1 : 0) + (has(self.keyBy) ? 1 : 0)"
-            " + (has(self.merge) ? 1 : 0) + (has(self.aggregate) ? 1 : 0) + (has(self.join) ? 1 : 0)"
-            " + (has(self.flatMap) ? 1 : 0) + (has(self.split) ? 1 : 0) + (has(self.peek) ? 1 : 0)"
-            " + (has(self.headers) ? 1 : 0) + (has(self.dedupe) ? 1 : 0)"
-            " + (has(self.toTable) ? 1 : 0) + (has(self.toStream) ? 1 : 0) == 1",
-            "a step has either where and/or select, or flatMap, or split, or peek, or headers, or dedupe, or keyBy, or"
-            " merge, or toTable, or toStream, or aggregate, or join; make a step of each",
+            f"{_COUNTED} == 1",
+            f"a step has either where and/or select, or {', or '.join(_ALONE)}; make a step of each",
         ),
         Rule(
             "has(self.from) != has(self.merge)",

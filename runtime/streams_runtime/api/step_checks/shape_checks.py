@@ -14,7 +14,7 @@ from streams_runtime.api.step_checks.dedupe_checks import dedupe_shape_mistakes
 from streams_runtime.api.step_checks.stream_join_checks import join_shape_mistakes
 from streams_runtime.api.step_checks.window_checks import window_mistakes
 from streams_runtime.api.steps.stream_steps_spec import PeekSpec
-from streams_runtime.api.steps.topology_spec import FormatSpec, SourceSpec, StepSpec
+from streams_runtime.api.steps.topology_spec import VERBS, FormatSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 
@@ -102,24 +102,9 @@ def _aggregate_names(step: StepSpec, path: str) -> Iterator[Mistake]:
 
 def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
     path = part.path
-    fields = (
-        ("where", step.where),
-        ("select", step.select),
-        ("flatMap", step.flat_map),
-        ("split", step.split),
-        ("peek", step.peek),
-        ("headers", step.headers),
-        ("dedupe", step.dedupe),
-        ("keyBy", step.key_by),
-        ("merge", step.merge),
-        ("toTable", step.to_table),
-        ("toStream", step.to_stream),
-        ("aggregate", step.aggregate),
-        ("join", step.join),
-    )
-    given = [name for name, value in fields if value is not None]
+    given = step.verbs
     if not given:
-        *names, last = (name for name, _ in fields)
+        *names, last = VERBS.values()
         yield Mistake(path, "a step that does nothing", f"give it {', '.join(names)} or {last}")
     elif len(given) > 1 and set(given) != {"where", "select"}:
         remedy = "make a step of each; only where and select go together"

@@ -26,7 +26,7 @@ from streams_runtime.api.step_checks.stream_step_checks import stream_step_mista
 from streams_runtime.api.step_checks.table_checks import table_source_mistakes, table_step_mistakes
 from streams_runtime.api.step_checks.table_stream_checks import table_stream_mistakes
 from streams_runtime.api.steps.format_names import OF_COLUMNS, REGISTERED
-from streams_runtime.api.steps.topology_spec import SinkSpec, SourceSpec, StepSpec
+from streams_runtime.api.steps.topology_spec import OF_RECORDS, SinkSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 _TIMES = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.BIGINT)
@@ -116,11 +116,9 @@ def _keys_and_tables(step: StepSpec, path: str, streams: Mapping[str, Stream]) -
     for name in inputs_of_step(step):
         if streams.get(name, UNKNOWN).table:
             yield from table_mistakes(step, path, name)
-    verb = "keyBy" if step.key_by is not None else "merge" if step.merge is not None else "aggregate"
-    if step.key_by is None and step.merge is None and step.aggregate is None:
-        return
-    for name in inputs_of_step(step):
-        if streams.get(name, UNKNOWN).table:
+    tables = [name for name in inputs_of_step(step) if streams.get(name, UNKNOWN).table]
+    for verb in step.verbs:
+        for name in tables if verb in OF_RECORDS else ():
             found = f"{verb} of the table {name!r}, which has rows that change and no records"
             remedy = f"put a step toStream: {{}} before it, whose records are the table's changes, and {verb} that"
             yield Mistake(under(path, verb), found, remedy)

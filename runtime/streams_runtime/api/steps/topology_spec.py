@@ -217,6 +217,18 @@ class StepSpec(Model):
         " made-up name changes when steps are added.",
     )
 
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What the step says of its records, as a file spells it: `where` and `select`, or one of the others."""
+        return tuple(alias for name, alias in VERBS.items() if getattr(self, name) is not None)
+
+
+_BESIDE_A_VERB = ("name", "from_", "default", "window", "suppress", "store")
+VERBS = {name: field.alias or name for name, field in StepSpec.model_fields.items() if name not in _BESIDE_A_VERB}
+"""The fields of a step of which each says what becomes of its records, and how a file spells them."""
+OF_RECORDS = ("keyBy", "merge", "aggregate")
+"""Those that take records alone, and not the rows of a table."""
+
 
 class SinkSpec(Model):
     """A topic that the application writes."""

@@ -6,15 +6,8 @@ import textwrap
 from typing import TYPE_CHECKING, Literal
 
 from streams_runtime.errors import EnvironmentException
-from streams_runtime.topology.describe import all_topics, does, title_of
-from streams_runtime.topology.nodes.all_nodes import (
-    JoinNode,
-    RepartitionSourceNode,
-    SourceNode,
-    TableSourceNode,
-    inputs_of,
-    written_by,
-)
+from streams_runtime.topology.describe import all_topics, title_of
+from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.store_specs import StoreSpec
 
@@ -66,16 +59,16 @@ def draw(topology: Topology, format: Literal["svg", "png"]) -> bytes:
 def _add(graph: AGraph, sub: SubTopology, title: str) -> None:
     box = graph.add_subgraph(name=f"cluster_{sub.id}", label=title, style="rounded", color="#999999", bgcolor="#fafafa")
     for node in sub.nodes:
-        box.add_node(_step(node.name), label=_label(node.name, does(node)), **_STEP)
+        box.add_node(_step(node.name), label=_label(node.name, node.summary), **_STEP)
     for store in sub.stores:
         box.add_node(_store(store.name), label=_label(*_words(store)), **_STORE)
         graph.add_edge(_step(store.node), _store(store.name), dir="none", style="dashed")
     for node in sub.nodes:
-        for name in inputs_of(node):
+        for name in node.inputs:
             graph.add_edge(_step(name), _step(node.name))
-        if isinstance(node, SourceNode | TableSourceNode | RepartitionSourceNode):
-            graph.add_edge(_topic(node.topic), _step(node.name))
-        if (topic := written_by(node)) is not None:
+        if node.read_topic is not None:
+            graph.add_edge(_topic(node.read_topic), _step(node.name))
+        if (topic := node.written_topic) is not None:
             graph.add_edge(_step(node.name), _topic(topic))
 
 

@@ -29,7 +29,7 @@ from streams_runtime.pipeline.formats.spark_formats import content, is_broken, i
 from streams_runtime.pipeline.kafka_scan import FIELDS, READ, Wanted
 from streams_runtime.pipeline.spark.observed import observed
 from streams_runtime.pipeline.spark.refused_expressions import refusing
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _BROKEN, _RAW_KEY, _RAW_VALUE = "_broken", "_raw_key", "_raw_value"
 _UNFIT_TIME = "_unfit_time"  # of a record whose time is none that a record may have: that time, ms

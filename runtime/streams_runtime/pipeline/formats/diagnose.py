@@ -7,7 +7,7 @@ import orjson
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _WIDTH = {"long": 8, "int": 4, "double": 8}
 _TEXT = frozenset({"string", "json"})

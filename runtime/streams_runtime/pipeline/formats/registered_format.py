@@ -11,7 +11,7 @@ from pyspark.sql import Column
 
 from streams_runtime.batch.encode import Bytes
 from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _SHOWN = 120  # characters of a row that a message shows
 

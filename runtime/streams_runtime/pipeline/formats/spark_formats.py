@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 from streams_runtime.errors import NotSupportedException
 from streams_runtime.pipeline.formats.fitting_values import NUMBERS, TIMES, fits
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 # Microseconds, which Spark's default would cut to milliseconds; UTC prints as Z.
 _JSON_WRITE = {

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from streams_runtime.batch.columns import MATCH
 from streams_runtime.pipeline.formats.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.scan_plan import RowPlan
-from streams_runtime.topology.nodes.all_nodes import SinkNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 
 
 @dataclass(frozen=True, slots=True)

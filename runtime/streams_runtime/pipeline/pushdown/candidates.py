@@ -8,28 +8,28 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from streams_runtime.batch.columns import ORDER_TIME, RECORD, WINDOW_START
-from streams_runtime.pipeline.analysis import Analysis
 from streams_runtime.pipeline.formats.json_read import json_reader
+from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.pushdown.after_join import AfterJoin
 from streams_runtime.pipeline.pushdown.partial_columns import stage_of
 from streams_runtime.pipeline.pushdown.scan_plan import RowPlan, plan_of, row_plan_of
 from streams_runtime.pipeline.pushdown.single_rows import row_stage_of, table_stage_of
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver, ToAggregate, ToMatch, ToTable
-from streams_runtime.pipeline.stage_outputs import OutputFrame, output_frames
-from streams_runtime.pipeline.steps.applied_nodes import sink_format, value_columns
+from streams_runtime.pipeline.spark.frames import value_columns
+from streams_runtime.pipeline.stage_frames import OutputFrame
+from streams_runtime.pipeline.stage_outputs import output_frames
 from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
 from streams_runtime.pipeline.steps.table_join_frames import result_columns
+from streams_runtime.pipeline.steps.written_rows import sink_format
 from streams_runtime.pipeline.topology_traits import Traits
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    JoinNode,
-    Node,
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
     TableSourceNode,
-    inputs_of,
-    streams_of,
 )
 from streams_runtime.topology.plan import SubTopology
 
@@ -37,14 +37,14 @@ from streams_runtime.topology.plan import SubTopology
 class Candidates:
     """Looks through a compiled topology for what can be taken over."""
 
-    def __init__(self, spark: SparkSession, traits: Traits, known: Analysis) -> None:
+    def __init__(self, spark: SparkSession, traits: Traits, known: Known) -> None:
         self._spark = spark
         self._traits = traits
         self._known = known
 
     def first_stage(self, sub: SubTopology, headers: bool) -> list[TakenOver]:
         """What the scan does of each source, with `headers` if these are wanted; nothing unless it can do all."""
-        sources = [node for node in sub.nodes if not inputs_of(node)]
+        sources = [node for node in sub.nodes if not node.inputs]
         if sub.id in self._traits.forks or any(not self._is_read_as_it_is(node) for node in sources):
             return []
         turns = sub.id in self._traits.turns
@@ -143,8 +143,8 @@ class Candidates:
 def _only_source(node: Node, sub: SubTopology) -> Node | None:
     """The source whose records alone reach the node, by nodes with one input."""
     by_name = {each.name: each for each in sub.nodes}
-    while inputs_of(node):
-        names = streams_of(node)
+    while node.inputs:
+        names = node.streams
         if len(names) != 1 or names[0] not in by_name:
             return None
         node = by_name[names[0]]

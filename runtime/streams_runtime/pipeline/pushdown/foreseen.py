@@ -12,16 +12,11 @@ from collections.abc import Sequence
 
 from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.pipeline.pushdown.scanned_records import KEYS
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    JoinNode,
-    Node,
-    SinkNode,
-    SourceNode,
-    TableSourceNode,
-    TransformNode,
-    inputs_of,
-)
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, SourceNode, TableSourceNode
+from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.window_kinds import TimeWindows
 from streams_runtime.topology.plan import Topology
 
@@ -70,7 +65,7 @@ def _is_joined(nodes: Sequence[Node]) -> bool:
     tables = {node.name for node in nodes if isinstance(node, TableSourceNode)}
     behind: set[str] = set()
     for node in nodes:  # inputs come before what takes them
-        if isinstance(node, JoinNode) or not behind.isdisjoint(inputs_of(node)):
+        if isinstance(node, JoinNode) or not behind.isdisjoint(node.inputs):
             behind.add(node.name)
     return all(_fits_around(node, tables, behind) for node in nodes)
 

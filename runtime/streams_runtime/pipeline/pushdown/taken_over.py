@@ -14,13 +14,9 @@ from streams_runtime.batch.stream_times import put_off
 from streams_runtime.pipeline.pushdown.partial_columns import Stage, fits_with, together
 from streams_runtime.pipeline.pushdown.scanned_records import PARTITION, Answer
 from streams_runtime.pipeline.pushdown.single_rows import RowStage, TableStage
-from streams_runtime.topology.nodes.all_nodes import (
-    AggregateNode,
-    JoinNode,
-    RepartitionSourceNode,
-    SourceNode,
-    TableSourceNode,
-)
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSourceNode, SourceNode, TableSourceNode
 
 
 @dataclass(frozen=True, slots=True)

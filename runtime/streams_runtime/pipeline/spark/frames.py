@@ -1,9 +1,11 @@
-"""Tables as DataFrames."""
+"""Tables as DataFrames, and the columns of a frame."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+
+from streams_runtime.batch.columns import HIDDEN
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -14,6 +16,17 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     batches = [_copied(each) for each in table.to_batches() if each.num_rows]
     # Nor can it take a column of lists that has no chunk at all, as one without rows may be.
     return spark.createDataFrame(pa.Table.from_batches(batches) if batches else table.schema.empty_table())
+
+
+def value_columns(frame: DataFrame) -> list[str]:
+    """The columns of the record's value, without metadata."""
+    return [name for name in frame.columns if name not in HIDDEN]
+
+
+def typed_columns(frame: DataFrame) -> str:
+    """The key and the columns of a frame with their types, for a message."""
+    kinds = [("key", frame.schema["_key"]), *((name, frame.schema[name]) for name in value_columns(frame))]
+    return ", ".join(f"{name} {field.dataType.simpleString().upper()}" for name, field in kinds)
 
 
 def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -9,10 +9,11 @@ from functools import partial
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from streams_runtime.api.sql.aggregate_calls import type_problem
 from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupportedException
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 
 @contextmanager
@@ -39,6 +40,17 @@ def all_refused(checks: Iterable[tuple[str, Callable[[], object]]]) -> list[Mist
         except InvalidApplicationException as refused:
             mistakes += refused.mistakes
     return mistakes
+
+
+def expect_type(kind: type[DataType], frame: DataFrame, text: str, path: str, wanted: tuple[str, str]) -> None:
+    """Refuse an expression of another type; `wanted`: what one of another type can't be, and what to give instead.
+
+    Raises InvalidApplicationException at the field `path`.
+    """
+    found = _select(frame, text).schema[0].dataType
+    if not isinstance(found, kind):
+        what, remedy = wanted
+        raise InvalidApplicationException([Mistake(path, f"{text} is {found.simpleString().upper()}, {what}", remedy)])
 
 
 def columns_refused(frame: DataFrame, select: Iterable[tuple[str, str]], path: str) -> list[Mistake]:

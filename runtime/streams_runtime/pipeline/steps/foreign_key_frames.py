@@ -13,11 +13,11 @@ from pyspark.sql.types import StructType
 from streams_runtime.batch.columns import CARRIED, FOREIGN_KEY, NULL_VALUE, OTHER, OUT_TIME, OUT_VALUE
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats.spark_formats import content, ddl_of, format_of, parsed, write_json
+from streams_runtime.pipeline.spark.frames import value_columns
 from streams_runtime.pipeline.spark.refused_expressions import columns_refused, refusing
-from streams_runtime.pipeline.steps.applied_nodes import value_columns
 from streams_runtime.pipeline.steps.table_rows import joined_rows
-from streams_runtime.topology.nodes.all_nodes import Format
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _PARSED = "_parsed_other"
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import FRAGMENT, ORDER, OUT_WINDOW
 from streams_runtime.batch.late_records import Missed
-from streams_runtime.pipeline.steps.applied_nodes import partials
+from streams_runtime.pipeline.steps.aggregate_columns import partials
 from streams_runtime.pipeline.steps.per_update_rows import change_by_change
 from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.pipeline.windowing.late_frames import late_records
@@ -23,7 +23,7 @@ from streams_runtime.pipeline.windowing.window_frames import (
     with_order,
 )
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows
 
 

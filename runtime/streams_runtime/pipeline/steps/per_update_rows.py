@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import FRAGMENT, FROM_OFFSET, FROM_TOPIC, ORDER, ORDINAL, OUT_WINDOW, further
-from streams_runtime.pipeline.steps.applied_nodes import partials
+from streams_runtime.pipeline.steps.aggregate_columns import partials
 from streams_runtime.pipeline.windowing.window_frames import fragment_columns, in_fragments, in_windows, one_by_one
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, TimeWindows, Windows

@@ -21,10 +21,10 @@ from streams_runtime.batch.columns import (
 )
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats.spark_formats import content, ddl_of, format_of, parsed, write_json
+from streams_runtime.pipeline.spark.frames import value_columns
 from streams_runtime.pipeline.spark.refused_expressions import columns_refused, refusing
-from streams_runtime.pipeline.steps.applied_nodes import value_columns
 from streams_runtime.pipeline.windowing.record_places import ordinal_columns
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 from streams_runtime.topology.nodes.stream_join_node import Side, StreamJoinNode
 
 _PARSED_LEFT = "_parsed_left"

@@ -8,11 +8,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from streams_runtime.api.steps.format_names import OF_COLUMNS
-from streams_runtime.batch.columns import MATCH, RECORD, VALUE
+from streams_runtime.batch.columns import LOOKUP, MATCH, RECORD, VALUE
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats.spark_formats import content, format_of, parsed
 from streams_runtime.pipeline.spark.refused_expressions import columns_refused, refusing
-from streams_runtime.topology.nodes.all_nodes import Format, JoinNode
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _PARSED = "_parsed_match"
 
@@ -50,6 +51,31 @@ def check_join(node: JoinNode, stream: DataFrame, key: Format, value: Format) ->
     if mistakes:
         raise InvalidApplicationException(mistakes)
     return joined(node, rows, value)
+
+
+def with_lookup(node: JoinNode, rows: DataFrame) -> DataFrame:
+    """The records with what each looks up (LOOKUP); as they are for a join by the key."""
+    if node.on is None:
+        return rows
+    with refusing(f"{node.path}.join.key"):
+        return rows.withColumn(LOOKUP, F.expr(node.on))
+
+
+def check_lookup(node: JoinNode, stream: DataFrame, table: DataFrame) -> None:
+    """Analyse what a join looks up over no records; `table` has the keys that it is compared with.
+
+    Raises:
+        InvalidApplicationException: Spark's analysis refuses it, or it is of another type than the keys.
+    """
+    rows = with_lookup(node, stream)
+    mine, theirs = rows.schema[LOOKUP].dataType, table.schema["_key"].dataType
+    with refusing(f"{node.path}.join.key"):
+        here, there = format_of(mine), format_of(theirs)
+    if here.name != there.name or (here.name == "json" and mine.simpleString() != theirs.simpleString()):
+        found = f"{node.on} is {mine.simpleString().upper()}, the key of {node.table} {theirs.simpleString().upper()}"
+        raise InvalidApplicationException(
+            [Mistake(f"{node.path}.join.key", found, "give the table's type: cast(… as …)")]
+        )
 
 
 def _beside(node: JoinNode, rows: DataFrame, table: Format) -> DataFrame:

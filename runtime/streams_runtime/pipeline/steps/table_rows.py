@@ -27,10 +27,12 @@ from streams_runtime.batch.snapshot_columns import (
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.formats.spark_formats import content, format_of, is_null, parsed
+from streams_runtime.pipeline.spark.frames import value_columns
 from streams_runtime.pipeline.spark.refused_expressions import columns_refused, refusing
-from streams_runtime.pipeline.steps.applied_nodes import applied, value_columns, value_of
-from streams_runtime.topology.nodes.all_nodes import TransformNode
+from streams_runtime.pipeline.steps.transformed_rows import transformed
+from streams_runtime.pipeline.steps.written_rows import value_of
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode
 from streams_runtime.topology.table_parts import TablePart
 
@@ -131,7 +133,7 @@ def _worked_out(part: TablePart, frame: DataFrame) -> DataFrame:
     for step in part.steps:
         rows = _flat(frame, _row(number[step.input]))
         if isinstance(step, TransformNode):
-            rows = applied(step, {step.input: rows}, table=True)
+            rows = transformed(step, rows, table=True)
         else:
             other = F.col(CARRIED)[_row(number[step.table])]
             rows = joined_rows(step, rows, other.dropFields(_TIME), other[_TIME])

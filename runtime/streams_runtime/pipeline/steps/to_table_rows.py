@@ -20,8 +20,9 @@ from streams_runtime.batch.columns import (
 from streams_runtime.batch.encode import encoded
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.formats.spark_formats import ddl_of, format_of
-from streams_runtime.pipeline.steps.applied_nodes import value_columns, value_of
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.pipeline.spark.frames import value_columns
+from streams_runtime.pipeline.steps.written_rows import value_of
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 
 def ordinal_of(rows: DataFrame) -> list[Column]:

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import MISSED
 from streams_runtime.pipeline.formats.header_columns import header, own_headers, with_more
-from streams_runtime.pipeline.steps.applied_nodes import written
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.pipeline.steps.written_rows import written
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 
 _HEADER = "__streams.late."
 

@@ -11,7 +11,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import ELEMENT, FROM_OFFSET, FROM_TOPIC, ORDER_TIME
-from streams_runtime.pipeline.steps.stream_frames import no_element
+
+
+def no_element() -> Column:
+    """The ELEMENT of what is all that its record has become."""
+    return F.array().cast("array<int>")
 
 
 def with_order_time(records: DataFrame) -> DataFrame:

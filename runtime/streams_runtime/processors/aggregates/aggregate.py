@@ -18,7 +18,7 @@ from streams_runtime.processors.aggregates.suppress import closed
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows
 
 LEFT_OUT = "they were left out; a longer grace takes them, and late: {topic: NAME} of the window keeps what comes later"

@@ -12,7 +12,7 @@ from streams_runtime.processors.aggregates.per_update_sliding import per_update_
 from streams_runtime.processors.aggregates.store_updates import stream_times, without_closed
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.open_store import AnyStore
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows
 
 

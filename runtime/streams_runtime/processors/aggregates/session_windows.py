@@ -31,7 +31,7 @@ from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import session_key
 from streams_runtime.state.window_store import SessionStore
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, closes_after
 
 

@@ -27,7 +27,7 @@ from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates, unstamp
 from streams_runtime.state.window_keys import split_window_key, window_key
 from streams_runtime.state.window_store import WindowStore
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SlidingWindows
 
 _MOST_PARTS = 1_000_000

@@ -19,7 +19,7 @@ from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.state.window_store import SessionStore, WindowStore
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import TimeWindows
 from streams_runtime.topology.table_parts import TableRoot
 

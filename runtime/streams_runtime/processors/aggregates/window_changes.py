@@ -18,7 +18,7 @@ from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import unstamp
 from streams_runtime.state.window_keys import split_session_key, split_window_key
 from streams_runtime.state.window_store import SessionStore
-from streams_runtime.topology.nodes.all_nodes import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows
 from streams_runtime.topology.table_parts import TablePart
 

@@ -12,8 +12,8 @@ from streams_runtime.processors.tables.table_snapshots import At, Event, Events
 from streams_runtime.state.open_store import AnyStore, key_value_store
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.state.subscriptions import Instruction, Response, Subscription, behind, combined_key, prefix_of
-from streams_runtime.topology.nodes.all_nodes import TransformNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ResponseNode
+from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.table_parts import TablePart
 
 

@@ -14,7 +14,7 @@ from streams_runtime.batch.stage import StageInput
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.store import unstamp
-from streams_runtime.topology.nodes.all_nodes import JoinNode
+from streams_runtime.topology.nodes.join_node import JoinNode
 
 
 def apply(given: StageInput, context: ApplyContext) -> Applied:

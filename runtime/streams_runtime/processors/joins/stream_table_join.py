@@ -22,7 +22,7 @@ from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.state.open_store import key_value_store
 from streams_runtime.state.shown_values import Shown
 from streams_runtime.state.store import KeyValueStore, unstamp
-from streams_runtime.topology.nodes.all_nodes import JoinNode
+from streams_runtime.topology.nodes.join_node import JoinNode
 
 _PIECE = 65_536  # rows whose matches are copied at once: what they hold has to fit into one of Arrow's arrays
 

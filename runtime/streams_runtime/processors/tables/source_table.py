@@ -6,7 +6,7 @@ from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.processors.aggregates.store_updates import table_updates
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.state.store import Updates
-from streams_runtime.topology.nodes.all_nodes import TableSourceNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 
 
 def apply(batch: StoreBatch, context: ApplyContext) -> Applied:

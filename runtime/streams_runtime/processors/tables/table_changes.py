@@ -21,7 +21,7 @@ from streams_runtime.batch.stage import Emission, StageInput
 from streams_runtime.processors.aggregates.window_changes import Bounds, bounds_of, numbers_within
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.processors.tables.table_snapshots import Event, events_of
-from streams_runtime.topology.nodes.all_nodes import TransformNode
+from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode
 from streams_runtime.topology.table_parts import TablePart
 

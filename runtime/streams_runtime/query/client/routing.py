@@ -143,6 +143,6 @@ def _key_serde(name: str | None) -> KeySerde | None:
     if name is None:
         return None
     from streams_runtime.state.serdes import key_serde
-    from streams_runtime.topology.nodes.all_nodes import Format
+    from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
     return key_serde(Format(name, None))

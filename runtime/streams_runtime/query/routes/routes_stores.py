@@ -12,7 +12,7 @@ from streams_runtime.query.server.url_parameters import StoreName
 from streams_runtime.query.stores.store_target import owners_of
 from streams_runtime.query.stores.views import Queryable
 from streams_runtime.state.serdes import key_serde
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 FORMATS = ("string", "bytes", "long", "int", "double", "json")
 """Of keys, by the names that a topology has for them."""

@@ -24,7 +24,7 @@ from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Sp
 from streams_runtime.state.aggregates.python_class import Custom
 from streams_runtime.state.aggregates.reduce_state import Reducing
 from streams_runtime.state.aggregates.user_class import user_class
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 
 class Total(Kind):

@@ -31,7 +31,7 @@ from streams_runtime.state.aggregates.merge_order import Turns
 from streams_runtime.state.aggregates.ordered_sums import Folding
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord
 from streams_runtime.state.aggregates.reduce_state import Reducing
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from streams_runtime.api.schemas.ddl_schema import parse_schema
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.api.sql.state_types import KEPT, not_kept
 from streams_runtime.errors import ConfigException, Mistake
-from streams_runtime.topology.nodes.all_nodes import Aggregate
+from streams_runtime.topology.nodes.aggregate_node import Aggregate
 from streams_runtime.user_code import load, where_in
 
 _TYPES = 'give it a Spark type, such as "DOUBLE" or "STRUCT<n: BIGINT, total: DOUBLE>"'

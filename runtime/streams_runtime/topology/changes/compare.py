@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from streams_runtime.topology.changes.change import Change, Owned, TopologyChanges
 from streams_runtime.topology.changes.store_changes import store_changes
-from streams_runtime.topology.nodes.all_nodes import SourceNode, TableSourceNode
-from streams_runtime.topology.partition_counts import internal_topic_names
+from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
+from streams_runtime.topology.partition_counts import deciding_topics, internal_topic_names
 from streams_runtime.topology.plan import Topology
-from streams_runtime.topology.store_origins import deciding_topics
 
 _ADDED, _EMPTY = "only the new topology has it", "it begins empty, without what was processed before"
 _SET_UP = (

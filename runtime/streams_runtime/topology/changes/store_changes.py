@@ -18,9 +18,10 @@ from streams_runtime.topology.changes.global_changes import global_change
 from streams_runtime.topology.changes.stream_join_changes import join_store_changes
 from streams_runtime.topology.changes.to_table_changes import to_table_changes
 from streams_runtime.topology.column_types import columns_of, state_type
-from streams_runtime.topology.nodes.all_nodes import Aggregate, AggregateNode, TableSourceNode
+from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows, Windows

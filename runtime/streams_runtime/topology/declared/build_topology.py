@@ -8,43 +8,34 @@ from datetime import timedelta
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.flow.step_graph import foreign_key_joins, keeping_null_keys, repartitioned, tables_of
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.reading.legal_names import changelog_topic, repartition_topic
+from streams_runtime.api.reading.legal_names import repartition_topic
 from streams_runtime.api.sql.aggregate_calls import parse_aggregate
 from streams_runtime.api.sql.sql_tree import SqlSyntaxError
 from streams_runtime.api.steps.topology_spec import FormatSpec, JoinSpec, SinkSpec, SourceSpec, StepSpec
 from streams_runtime.api.steps.windows_spec import WindowSpec
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.declared.foreign_key_step import foreign_key_nodes, foreign_key_stores
+from streams_runtime.topology.declared.foreign_key_step import foreign_key_nodes
 from streams_runtime.topology.declared.global_table_step import global_sources, global_tables
 from streams_runtime.topology.declared.stream_steps import branches_of, stream_node
 from streams_runtime.topology.declared.table_steps import table_node
 from streams_runtime.topology.node_order import needed_first
-from streams_runtime.topology.nodes.all_nodes import (
-    Aggregate,
-    AggregateNode,
+from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import (
     Format,
-    JoinNode,
-    KeyByNode,
-    MergeNode,
-    Node,
     RepartitionSinkNode,
     RepartitionSourceNode,
     SinkNode,
     SourceNode,
     TableSourceNode,
-    TransformNode,
-    inputs_of,
-    needed_by,
-    users_topics_written,
 )
-from streams_runtime.topology.nodes.dedupe_node import DedupeNode
-from streams_runtime.topology.nodes.foreign_key_nodes import InternalSink
+from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
-from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows, Windows
-from streams_runtime.topology.plan import Function, SubTopology, Topology
+from streams_runtime.topology.plan import Function, SubTopology, Topology, users_topics
 from streams_runtime.topology.stage_order import stage_order
-from streams_runtime.topology.store_specs import StoreKind, StoreSpec, Windowing
 
 # Without a declared format a key is bytes that are only carried along.
 _UNDECLARED_KEY = Format("bytes")
@@ -57,7 +48,7 @@ def build_topology(application: StreamsApplication) -> Topology:
     can't be read, joins of tables that are none, or that would wait for themselves.
     """
     nodes = {node.name: node for node in _nodes(application)}
-    ordered = [nodes[name] for name in needed_first({node.name: needed_by(node) for node in nodes.values()})]
+    ordered = [nodes[name] for name in needed_first({node.name: node.needs for node in nodes.values()})]
     of_globals = global_sources(application, ordered)
     groups = _upstream_first(_connected([node for node in ordered if node not in of_globals]), list(nodes))
     application_id = application.application_id
@@ -188,30 +179,6 @@ def _sink(sink: SinkSpec, path: str, rename: Mapping[str, str], taken: set[str])
     return SinkNode(name, rename.get(sink.from_, sink.from_), sink.topic, key, value, path)
 
 
-def _store(node: AggregateNode, topic: str) -> StoreSpec:
-    match node.windows:
-        case None:
-            return StoreSpec(node.store, "key-value", topic, False, node.name)
-        case TimeWindows(size=size, retention=retention) | SlidingWindows(size=size, retention=retention):
-            return StoreSpec(node.store, "window", topic, False, node.name, Windowing(retention, size))
-        case SessionWindows(retention=retention):
-            return StoreSpec(node.store, "session", topic, False, node.name, Windowing(retention))
-
-
-def _join_stores(node: StreamJoinNode, application_id: str) -> list[StoreSpec]:
-    stores = []
-    for name in node.stores:
-        kind: StoreKind = "unjoined" if name == node.alone_store else "join"
-        kept = Windowing(node.retention) if kind == "join" else None
-        stores.append(StoreSpec(name, kind, changelog_topic(application_id, name), False, node.name, kept))
-    return stores
-
-
-def _dedupe_store(node: DedupeNode, application_id: str) -> StoreSpec:
-    topic = changelog_topic(application_id, node.store)
-    return StoreSpec(node.store, "dedupe", topic, False, node.name, Windowing(node.retention))
-
-
 def _format(spec: FormatSpec) -> Format:
     return Format(spec.format, spec.schema_, spec.message)
 
@@ -221,7 +188,7 @@ def _connected(nodes: Iterable[Node]) -> list[list[Node]]:
     group_of: dict[str, list[str]] = {}
     for node in nodes:
         # The longest takes the others in, so that a name moves few times however many nodes there are.
-        met = {id(group_of[name]): group_of[name] for name in inputs_of(node)}
+        met = {id(group_of[name]): group_of[name] for name in node.inputs}
         joined = max(met.values(), key=len, default=[])
         for other in met.values():
             if other is not joined:
@@ -269,28 +236,11 @@ def _reachable(start: int, feeds: Mapping[int, set[int]]) -> set[int]:
 
 
 def _subtopology(index: int, nodes: Sequence[Node], application_id: str) -> SubTopology:
-    stores: list[StoreSpec] = []
-    for node in nodes:
-        if isinstance(node, TableSourceNode):
-            stores.append(StoreSpec(node.store, "key-value", node.topic, source_changelog=True, node=node.name))
-        if isinstance(node, AggregateNode):
-            topic = changelog_topic(application_id, node.store)
-            stores.append(_store(node, topic))
-        if isinstance(node, ToTableNode):
-            topic = changelog_topic(application_id, node.store)
-            stores.append(StoreSpec(node.store, "key-value", topic, False, node.name))
-        if isinstance(node, StreamJoinNode):
-            stores += _join_stores(node, application_id)
-        if isinstance(node, DedupeNode):
-            stores.append(_dedupe_store(node, application_id))
-        stores += foreign_key_stores(node, application_id)
     return SubTopology(
         id=index,
         nodes=tuple(nodes),
-        source_topics=tuple(
-            n.topic for n in nodes if isinstance(n, SourceNode | TableSourceNode | RepartitionSourceNode)
-        ),
-        sink_topics=users_topics_written(nodes),
-        repartition_sinks=tuple(n.topic for n in nodes if isinstance(n, RepartitionSinkNode | InternalSink)),
-        stores=tuple(stores),
+        source_topics=tuple(node.read_topic for node in nodes if node.read_topic is not None),
+        sink_topics=users_topics(nodes),
+        repartition_sinks=tuple(node.internal_topic for node in nodes if node.internal_topic is not None),
+        stores=tuple(store for node in nodes for store in node.store_specs(application_id)),
     )

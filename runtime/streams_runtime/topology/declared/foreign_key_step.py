@@ -1,11 +1,10 @@
-"""From a step that joins two tables by a foreign key to its nodes and stores, and back to the tables that it joins."""
+"""From a step that joins two tables by a foreign key to its nodes, and back to the tables that it joins."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from streams_runtime.api.reading.legal_names import (
-    changelog_topic,
     foreign_key_parts,
     registration_topic,
     response_topic,
@@ -13,10 +12,10 @@ from streams_runtime.api.reading.legal_names import (
 )
 from streams_runtime.api.steps.topology_spec import JoinSpec, StepSpec
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.nodes.all_nodes import Node, RepartitionSourceNode
+from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSourceNode
 from streams_runtime.topology.plan import SubTopology
-from streams_runtime.topology.store_specs import StoreSpec
 from streams_runtime.topology.table_parts import TablePart, part_of
 
 
@@ -39,16 +38,6 @@ def foreign_key_nodes(step: StepSpec, join: JoinSpec, application_id: str, path:
         RepartitionSourceNode(answers, response, answer, raw=True),
         ForeignKeyJoinNode(step.name, left, right, answers, join.type, join.key or "", select, *kept, path),
     ]
-
-
-def foreign_key_stores(node: Node, application_id: str) -> list[StoreSpec]:
-    """The store of such a node; none of others."""
-    if isinstance(node, ResponseNode):
-        topic = changelog_topic(application_id, node.store)
-        return [StoreSpec(node.store, "subscription", topic, False, node.name)]
-    if isinstance(node, ForeignKeyJoinNode):
-        return [StoreSpec(node.store, "key-value", changelog_topic(application_id, node.store), False, node.name)]
-    return []
 
 
 @dataclass(frozen=True, slots=True)

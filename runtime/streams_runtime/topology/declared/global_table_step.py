@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.topology.nodes.all_nodes import Node, TableSourceNode
+from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.store_specs import StoreSpec
 

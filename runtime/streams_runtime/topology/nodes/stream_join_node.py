@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 from streams_runtime.api.reading.legal_names import join_stores
 from streams_runtime.api.steps.topology_spec import JoinType
+from streams_runtime.topology.nodes.plan_node import StepNode, columns_of
+from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
 
 class Side(IntEnum):
@@ -22,7 +25,7 @@ class Side(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamJoinNode:
+class StreamJoinNode(StepNode):
     """Each record of `input` beside each of `other` with its key and a time that lies close enough. Times in ms.
 
     A record of `input` meets those that are at most `before` older and at most `after` younger. What a `left` or
@@ -30,8 +33,9 @@ class StreamJoinNode:
     `grace`. `stream` is what the expressions call `other`; `select` is as in JoinNode.
     """
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "stream-join"
+    LEADS_OUT: ClassVar[bool] = True
+
     other: str
     stream: str
     kind: JoinType
@@ -77,5 +81,20 @@ class StreamJoinNode:
         """The join in a user's words."""
         kind = "join" if self.kind == "inner" else f"{self.kind} join"
         within = f"{self.before} ms" if self.before == self.after else f"{self.before} ms before, {self.after} ms after"
-        columns = ", ".join(name for name, _ in self.select)
+        columns = columns_of(self.select)
         return f"{kind} with the stream {self.stream} within {within}, grace {self.grace} ms: {columns}"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Both sides."""
+        return (self.input, self.other)
+
+    def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
+        """Each side's records, and those without a match."""
+        windowing = Windowing(self.retention)
+        return tuple(
+            StoreSpec.kept(store, "unjoined", application_id, self.name)
+            if store == self.alone_store
+            else StoreSpec.kept(store, "join", application_id, self.name, windowing)
+            for store in self.stores
+        )

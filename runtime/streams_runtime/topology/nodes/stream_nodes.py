@@ -3,49 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from streams_runtime.topology.nodes.plan_node import StepNode, columns_of
 
 
 @dataclass(frozen=True, slots=True)
-class FlatMapNode:
+class FlatMapNode(StepNode):
     """A record of each element of the array `explode`, which the column `column` holds beside the other ones."""
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "flat-map"
+
     explode: str
     column: str
     path: str
 
+    @property
+    def summary(self) -> str:
+        """The step in the user's own expressions."""
+        return f"flatMap {self.explode} as {self.column}"
+
 
 @dataclass(frozen=True, slots=True)
-class SplitNode:
+class SplitNode(StepNode):
     """Finds for each record the first of `conditions` that is true; its consumers are the branches."""
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "split"
+
     conditions: tuple[str, ...]
     path: str
 
+    @property
+    def summary(self) -> str:
+        """The step in the user's own expressions."""
+        return "split, the first that is true"
+
 
 @dataclass(frozen=True, slots=True)
-class BranchNode:
+class BranchNode(StepNode):
     """The records of the split `input` for which `condition` is the first that is true; None: for which none is."""
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "branch"
+
     number: int
     condition: str | None
 
+    @property
+    def summary(self) -> str:
+        """The step in the user's own expressions."""
+        return "the rest" if self.condition is None else f"where {self.condition}"
+
 
 @dataclass(frozen=True, slots=True)
-class PeekNode:
+class PeekNode(StepNode):
     """Passes its records on, logs the texts `log` of some and adds up `value` of all. Absent: None.
 
     `level` is debug or info, `at_most` how many lines a second are logged. `metric` is the name of the sum; without a
     `value` each record adds 1.
     """
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "peek"
+    LEADS_OUT: ClassVar[bool] = True  # what it shows, where nothing follows it
+
     log: str | None
     level: str
     at_most: int
@@ -53,31 +72,26 @@ class PeekNode:
     value: str | None
     path: str
 
+    @property
+    def summary(self) -> str:
+        """The step in the user's own expressions."""
+        log = [] if self.log is None else [f"log {self.log}"]
+        return "; ".join([*log, *([] if self.metric is None else [f"count {self.metric}"])])
+
 
 @dataclass(frozen=True, slots=True)
-class HeadersNode:
+class HeadersNode(StepNode):
     """Gives each record the headers `headers`, (name, expression), in place of those that it has of these names."""
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "headers"
+
     headers: tuple[tuple[str, str], ...]
     path: str
 
+    @property
+    def summary(self) -> str:
+        """The step in the user's own expressions."""
+        return f"headers {columns_of(self.headers)}"
+
 
 StreamNode = FlatMapNode | SplitNode | BranchNode | PeekNode | HeadersNode
-
-
-def what_it_does(node: StreamNode) -> str:
-    """The node in the user's own expressions."""
-    match node:
-        case FlatMapNode():
-            return f"flatMap {node.explode} as {node.column}"
-        case SplitNode():
-            return "split, the first that is true"
-        case BranchNode():
-            return "the rest" if node.condition is None else f"where {node.condition}"
-        case HeadersNode():
-            return f"headers {', '.join(name for name, _ in node.headers)}"
-        case PeekNode():
-            log = [] if node.log is None else [f"log {node.log}"]
-            return "; ".join([*log, *([] if node.metric is None else [f"count {node.metric}"])])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import ClassVar
 
 from streams_runtime.api.steps.topology_spec import JoinType
+from streams_runtime.topology.nodes.plan_node import StepNode, columns_of
+from streams_runtime.topology.store_specs import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
-class TableJoinNode:
+class TableJoinNode(StepNode):
     """The table `input` beside the table `table`, row by row of one key; its output is a table.
 
     A change of either gives the result's new row. A key has a row where both tables have one (`inner`), where `input`
@@ -16,28 +20,61 @@ class TableJoinNode:
     to those of `input`, or replace them.
     """
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "table-join"
+
     table: str
     type: JoinType
     select: tuple[tuple[str, str], ...]
     path: str
 
+    @property
+    def summary(self) -> str:
+        """The join in a user's words."""
+        return f"{self.type} join of tables with {self.table}: {columns_of(self.select)}"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Both tables."""
+        return (self.input, self.table)
+
+    def makes_table(self, tables: Collection[str]) -> bool:
+        """By the key of both."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
-class ToTableNode:
+class ToTableNode(StepNode):
     """The last value of each key of the stream `input`, kept in `store`; its output is a table."""
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "to-table"
+    LEADS_OUT: ClassVar[bool] = True
+
     store: str
     path: str
 
+    @property
+    def summary(self) -> str:
+        """The step in a user's words."""
+        return "to a table"
+
+    def makes_table(self, tables: Collection[str]) -> bool:
+        """Of the last values."""
+        return True
+
+    def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
+        """The last values."""
+        return (StoreSpec.kept(self.store, "key-value", application_id, self.name),)
+
 
 @dataclass(frozen=True, slots=True)
-class ToStreamNode:
+class ToStreamNode(StepNode):
     """The changes of the table `input`, as records; its output is a stream."""
 
-    name: str
-    input: str
+    KIND: ClassVar[str] = "to-stream"
+
     path: str
+
+    @property
+    def summary(self) -> str:
+        """The step in a user's words."""
+        return "to a stream"

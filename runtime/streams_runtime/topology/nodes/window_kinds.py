@@ -19,6 +19,12 @@ class TimeWindows:
     retention: int
     only_final: bool = False
 
+    @property
+    def summary(self) -> str:
+        """The windows in a user's words."""
+        kind = f"{self.size} ms" if self.advance == self.size else f"{self.size} ms every {self.advance} ms"
+        return f"windows of {kind}, grace {self.grace} ms{_final(self.only_final)}"
+
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindows:
@@ -32,6 +38,11 @@ class SlidingWindows:
     grace: int
     retention: int
     only_final: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The windows in a user's words."""
+        return f"sliding windows of {self.size} ms, grace {self.grace} ms{_final(self.only_final)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,11 @@ class SessionWindows:
     retention: int
     only_final: bool = False
 
+    @property
+    def summary(self) -> str:
+        """The windows in a user's words."""
+        return f"sessions with gaps of {self.gap} ms at most, grace {self.grace} ms{_final(self.only_final)}"
+
 
 Windows = TimeWindows | SlidingWindows | SessionWindows
 
@@ -54,3 +70,7 @@ Windows = TimeWindows | SlidingWindows | SessionWindows
 def closes_after(windows: Windows) -> int:
     """How far (ms) stream time has to come past a window's end until it is passed on as closed."""
     return windows.grace + (windows.gap if isinstance(windows, SessionWindows) else 0)
+
+
+def _final(only_final: bool) -> str:
+    return ", each once it has closed" if only_final else ""

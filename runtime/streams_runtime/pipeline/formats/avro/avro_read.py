@@ -22,7 +22,7 @@ from streams_runtime.pipeline.formats.avro.avro_values import decoded, unreadabl
 from streams_runtime.pipeline.formats.avro.avro_writer_schemas import AvroWriterSchemas
 from streams_runtime.pipeline.formats.fitting_values import TEXTS, TIMES, fits
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _READABLE = "_readable"
 

@@ -17,7 +17,7 @@ from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupp
 from streams_runtime.pipeline.formats.avro.avro_ids import Schemas, prefix_of
 from streams_runtime.pipeline.formats.avro.avro_types import misfit, schema_of
 from streams_runtime.pipeline.formats.registered_format import RegisteredWriter, shown_row
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 
 @dataclass(slots=True)

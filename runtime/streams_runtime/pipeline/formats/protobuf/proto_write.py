@@ -17,7 +17,7 @@ from streams_runtime.pipeline.formats.protobuf.proto_read import message_type
 from streams_runtime.pipeline.formats.protobuf.proto_types import misfit, text_of
 from streams_runtime.pipeline.formats.protobuf.proto_wire import framed
 from streams_runtime.pipeline.formats.registered_format import RegisteredWriter, shown_row
-from streams_runtime.topology.nodes.all_nodes import Format
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 
 @dataclass(slots=True)

@@ -1,0 +1,66 @@
+"""Spark's side of an aggregate: what each batch adds to each key, or to each of its windows."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from streams_runtime.batch.columns import ORDINAL, further
+from streams_runtime.batch.rows import table_rows
+from streams_runtime.batch.stage import StageOutput, store_batch_of
+from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
+from streams_runtime.pipeline.kinds.table_kinds import kept_as_table
+from streams_runtime.pipeline.known import Known
+from streams_runtime.pipeline.spark.observed import observed
+from streams_runtime.pipeline.stage_frames import Frames, StageFrames
+from streams_runtime.pipeline.steps.aggregate_columns import check_aggregates, sums_of_doubles
+from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
+from streams_runtime.pipeline.steps.reduce_lambda import bind_reductions
+from streams_runtime.pipeline.steps.usable_rows import taken
+from streams_runtime.state.aggregates.aggregate_state import AggregateState
+from streams_runtime.state.aggregates.user_class import user_class_mistakes
+from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.window_kinds import SessionWindows, TimeWindows
+
+
+class AggregateKind(SparkKind[AggregateNode]):
+    """`aggregate`, of a key or of its windows."""
+
+    KEEPS_ROWS = True
+
+    def analysed(self, node: AggregateNode, known: Known) -> DataFrame:
+        """The columns that the state finishes with, once Spark has taken its part of each."""
+        merges = isinstance(node.windows, SessionWindows)
+        if mistakes := user_class_mistakes(node.aggregates, merges):
+            raise InvalidApplicationException(mistakes)
+        rows, per_update = known.outputs[node.input], node.name in known.traits.told
+        state = AggregateState(node.aggregates, merges, sums_of_doubles(node.aggregates, rows))
+        check_aggregates(state, rows)
+        known.aggregates[node.name] = state
+        schema = to_arrow_schema(partial_aggregates(known.traits, state, node, rows, Observation()).schema)
+        state.bind(schema)
+        bind_reductions(known.spark, state, per_update)
+        empty = schema.empty_table()
+        finished = state.finish(state.of_batch(empty))
+        nothing = empty["_time"]
+        windows = None if node.windows is None else (nothing, nothing)
+        found = known.frame(table_rows(empty["_key"], empty["_partition"], nothing, finished, windows))
+        return kept_as_table(node, f"{node.path}.aggregate", found, known) if per_update else found
+
+    def take(self, node: AggregateNode, given: Frames, stage: StageFrames) -> None:
+        """Its rows are those that reach it."""
+        stage.leave(node, given[node.input])
+
+    def collect(self, node: AggregateNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+        """A batch for the store: what the rows add to each key, or each row by itself where every change counts."""
+        known, dropped, late = collecting.known, Observation(), Observation()
+        usable = taken(node, rows, dropped)
+        state = known.aggregates[node.name]
+        table = partial_aggregates(known.traits, state, node, usable, late).toArrow()
+        result.dropped += observed(dropped, "dropped")
+        result.late[node.name] += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
+        names = [column.name for column in state.columns]
+        if node.name in known.traits.told:
+            names += [*ORDINAL, *further(usable.columns), "_headers"]
+        result.store_batches.append(store_batch_of(node, table, names))

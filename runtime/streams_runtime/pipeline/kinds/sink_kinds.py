@@ -1,0 +1,87 @@
+"""Spark's side of sinks, and of repartition topics: rows as they are written."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql.types import DataType, StructType
+
+from streams_runtime.api.steps.format_names import REGISTERED
+from streams_runtime.batch.stage import StageOutput
+from streams_runtime.errors import InvalidApplicationException, Mistake
+from streams_runtime.pipeline.formats.avro.avro_write import avro_writer
+from streams_runtime.pipeline.formats.protobuf.proto_write import proto_writer
+from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
+from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
+from streams_runtime.pipeline.known import Known
+from streams_runtime.pipeline.spark.frames import value_columns
+from streams_runtime.pipeline.spark.observed import observed
+from streams_runtime.pipeline.stage_frames import Frames, StageFrames
+from streams_runtime.pipeline.steps.usable_rows import taken
+from streams_runtime.pipeline.steps.written_rows import sink_format, written
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, RepartitionSinkNode, SinkNode
+
+
+class SinkKind(SparkKind[SinkNode]):
+    """A user's topic."""
+
+    FORWARDS = True
+
+    def analysed(self, node: SinkNode, known: Known) -> DataFrame:
+        """The rows as they are written, by formats that can carry them."""
+        rows = known.outputs[node.input]
+        if node.key is not None and node.key.name in REGISTERED:
+            kind = rows.schema["_key"].dataType
+            known.registered[node.name, "key"] = _writer(node, "key", node.key, kind)
+        else:
+            _check_key(node, known.key_format(node.input))
+        if node.value is not None and node.value.name in REGISTERED:
+            columns = StructType([rows.schema[name] for name in value_columns(rows)])
+            known.registered[node.name, "value"] = _writer(node, "value", node.value, columns)
+        return written(rows, sink_format(node, rows))
+
+    def take(self, node: SinkNode, given: Frames, stage: StageFrames) -> None:
+        """The rows that reach it."""
+        stage.leave(node, given[node.input])
+
+    def collect(self, node: SinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+        """Records for the topic."""
+        result.emissions.append(collecting.emission_of(node, rows))
+
+
+class RepartitionSinkKind(SparkKind[RepartitionSinkNode]):
+    """A repartition topic."""
+
+    FORWARDS = True
+
+    def analysed(self, node: RepartitionSinkNode, known: Known) -> DataFrame:
+        """The rows, as JSON."""
+        return written(known.outputs[node.input], "json")
+
+    def take(self, node: RepartitionSinkNode, given: Frames, stage: StageFrames) -> None:
+        """The rows that reach it."""
+        stage.leave(node, given[node.input])
+
+    def collect(self, node: RepartitionSinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+        """Records for the topic, of the usable rows."""
+        dropped = Observation()
+        usable = taken(node, rows, dropped)
+        result.emissions.append(collecting.emission_of(node, usable))
+        result.dropped += observed(dropped, "dropped")
+
+
+def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:
+    make = proto_writer if format.name == "protobuf" else avro_writer
+    return make(node.topic, part, format, kind, node.path)
+
+
+def _check_key(node: SinkNode, found: Format) -> None:
+    if node.key is not None and node.key.name != found.name:
+        raise InvalidApplicationException(
+            [
+                Mistake(
+                    f"{node.path}.key.format",
+                    f"the format {node.key.name} is declared, and the keys of {node.input} are {found.name}",
+                    f"declare {found.name}, or change the key with a keyBy",
+                )
+            ]
+        )

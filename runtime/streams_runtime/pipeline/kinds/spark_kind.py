@@ -1,0 +1,67 @@
+"""The contract of a kind's Spark side: its analysis over no records, its part of a stage, and what its rows become.
+
+A kind computes nothing by itself before `collect`: until then it only says which frame comes of which. What its rows
+meet in stores is the matter of its other side (processors.contract).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from streams_runtime.batch.stage import Emission, StageOutput
+from streams_runtime.pipeline.known import Known
+from streams_runtime.pipeline.stage_frames import Frames, StageFrames
+from streams_runtime.topology.nodes.plan_node import PlanNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, SinkNode
+
+N = TypeVar("N", bound=PlanNode)
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """What `collect` needs beside rows. `headers`: whether something of the sub-topology wants records' headers."""
+
+    known: Known
+    emission_of: Callable[[SinkNode | RepartitionSinkNode, DataFrame], Emission]
+    headers: bool
+
+
+class SparkKind(ABC, Generic[N]):
+    """One instance serves all nodes of a kind; what a kind does not override does not concern it."""
+
+    KEEPS_ROWS: ClassVar[bool] = False
+    """Whether its rows leave Spark for its store also where its table is worked out change by change."""
+
+    FORWARDS: ClassVar[bool] = False
+    """Whether rows that have left Spark at it go on with their headers: to a topic, or to a further stage."""
+
+    @abstractmethod
+    def analysed(self, node: N, known: Known) -> DataFrame:
+        """The rows that the node gives, over no records; what else is known of it goes to `known`.
+
+        Raises:
+            InvalidApplicationException: what Spark's analysis refuses of the node, all of it, each with its field.
+        """
+
+    def begin(self, node: N, stage: StageFrames) -> None:
+        """The stage begins with the node's own rows, `stage.given[node.name]`."""
+
+    def take(self, node: N, given: Frames, stage: StageFrames) -> None:
+        """All of the node's streams have rows in the stage, which are `given`."""
+
+    def take_some(self, node: N, given: Frames, stage: StageFrames) -> None:
+        """Some of them have: of a node that takes its records in several stages."""
+
+    def behind(self, node: N, rows: pa.Table, known: Known) -> DataFrame:
+        """The rows that the stage behind the node begins with, of those that its store side passes on."""
+        return known.frame(rows)
+
+    def collect(self, node: N, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
+        """Compute the rows that have left Spark at the node, and put what it makes of them into `result`."""
+        raise TypeError(f"rows do not leave Spark at a {type(node).__name__}")

@@ -1,0 +1,161 @@
+"""The nodes of the plan that read topics, and those that write them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar
+
+from streams_runtime.topology.nodes.plan_node import PlanNode, StepNode
+from streams_runtime.topology.store_specs import StoreSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How bytes become columns.
+
+    `name` is `string`, `bytes`, `long`, `int`, `double`, `json`, `avro` or `protobuf`; `schema` is Spark DDL for json
+    that is read, an Avro schema as JSON or the text of a .proto for avro and protobuf that are read, or written with a
+    declared one, and None for everything else; `message` is the one of a .proto, None the first. A primitive value
+    gives one column named `value`.
+    """
+
+    name: str
+    schema: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNode(PlanNode):
+    """A stream read from a user's topic. `timestamp` is an expression that replaces the record's own."""
+
+    KIND: ClassVar[str] = "source"
+
+    topic: str
+    key: Format
+    value: Format
+    timestamp: str | None
+    path: str
+
+    @property
+    def summary(self) -> str:
+        """The source in a user's words."""
+        return "read"
+
+    @property
+    def read_topic(self) -> str | None:
+        """The topic itself."""
+        return self.topic
+
+
+@dataclass(frozen=True, slots=True)
+class TableSourceNode(PlanNode):
+    """A user's topic read as a table, kept in `store`; the topic itself is the store's changelog."""
+
+    KIND: ClassVar[str] = "table-source"
+
+    topic: str
+    key: Format
+    value: Format
+    timestamp: str | None
+    store: str
+    path: str
+
+    @property
+    def summary(self) -> str:
+        """The source in a user's words."""
+        return "read as a table"
+
+    @property
+    def read_topic(self) -> str | None:
+        """The topic itself."""
+        return self.topic
+
+    def makes_table(self, tables: Collection[str]) -> bool:
+        """Of the topic's last values."""
+        return True
+
+    def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
+        """The topic's last values; it is their changelog."""
+        return (StoreSpec(self.store, "key-value", self.topic, source_changelog=True, node=self.name),)
+
+
+@dataclass(frozen=True, slots=True)
+class RepartitionSourceNode(PlanNode):
+    """Reads the repartition topic `topic`; its records carry the columns and the key of the node `origin`.
+
+    `raw` ones carry bytes that only the nodes of a join by a foreign key understand.
+    """
+
+    KIND: ClassVar[str] = "repartition-source"
+
+    topic: str
+    origin: str
+    raw: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The source in a user's words."""
+        return "read"
+
+    @property
+    def read_topic(self) -> str | None:
+        """The topic itself."""
+        return self.topic
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The node whose records it carries."""
+        return (self.origin,)
+
+
+@dataclass(frozen=True, slots=True)
+class RepartitionSinkNode(StepNode):
+    """Writes the records of the key-by node `input` to the repartition topic `topic`.
+
+    With `keeps_null_keys` also those without a key, which a left join (KIP-962) or a dedupe behind it passes on.
+    """
+
+    KIND: ClassVar[str] = "repartition-sink"
+    LEADS_OUT: ClassVar[bool] = True
+
+    topic: str
+    keeps_null_keys: bool = False
+
+    @property
+    def needs_key(self) -> bool:
+        """Unless what is behind it passes on records without one."""
+        return not self.keeps_null_keys
+
+    @property
+    def summary(self) -> str:
+        """The sink in a user's words."""
+        return "write"
+
+    @property
+    def internal_topic(self) -> str | None:
+        """The repartition topic."""
+        return self.topic
+
+
+@dataclass(frozen=True, slots=True)
+class SinkNode(StepNode):
+    """Writes to a user's topic. A format that is None was not declared."""
+
+    KIND: ClassVar[str] = "sink"
+    LEADS_OUT: ClassVar[bool] = True
+
+    topic: str
+    key: Format | None
+    value: Format | None
+    path: str
+
+    @property
+    def summary(self) -> str:
+        """The sink in a user's words."""
+        return "write"
+
+    @property
+    def users_topic(self) -> str | None:
+        """The sink's topic."""
+        return self.topic

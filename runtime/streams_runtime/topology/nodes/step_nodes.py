@@ -1,0 +1,66 @@
+"""The nodes of the plan that keep nothing, of streams and of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar
+
+from streams_runtime.topology.nodes.plan_node import PlanNode, StepNode, columns_of
+
+
+@dataclass(frozen=True, slots=True)
+class TransformNode(StepNode):
+    """`where` (first) and `select` (then), either or both; `select` holds (column, expression) in order."""
+
+    KIND: ClassVar[str] = "transform"
+
+    where: str | None
+    select: tuple[tuple[str, str], ...] | None
+    path: str
+
+    @property
+    def summary(self) -> str:
+        """The step in the user's own expressions."""
+        where = [f"where {self.where}"] if self.where is not None else []
+        select = [f"select {columns_of(self.select)}"] if self.select is not None else []
+        return "; ".join(where + select)
+
+    def makes_table(self, tables: Collection[str]) -> bool:
+        """Of a table."""
+        return self.input in tables
+
+
+@dataclass(frozen=True, slots=True)
+class KeyByNode(StepNode):
+    """Gives each record the value of the expression `key` as its key."""
+
+    KIND: ClassVar[str] = "key-by"
+
+    key: str
+    path: str
+
+    @property
+    def summary(self) -> str:
+        """The step in the user's own expressions."""
+        return f"keyBy {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeNode(PlanNode):
+    """All records of all inputs, which have the same columns."""
+
+    KIND: ClassVar[str] = "merge"
+
+    merged: tuple[str, ...]
+    path: str
+
+    @property
+    def summary(self) -> str:
+        """The step in a user's words."""
+        return "merge"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.merged
