@@ -38,6 +38,15 @@ STREAMS: dict[str, tuple[list[dict[str, Any]], dict[str, str]]] = {
     "filter": ([{"name": "x", "from": "in", "where": "a > 0"}], {"out": "x"}),
     "map the values": ([{"name": "x", "from": "in", "select": DOUBLED}], {"out": "x"}),
     "select the key": ([{"name": "x", "from": "in", "keyBy": "s"}], {"out": "x"}),
+    "repartition": ([{"name": "x", "from": "in", "repartition": {}}], {"out": "x"}),
+    "repartition by another key": (
+        [
+            {"name": "k", "from": "in", "keyBy": "s"},
+            {"name": "x", "from": "k", "repartition": {"partitions": 1}},
+            {"name": "y", "from": "x", "select": DOUBLED},
+        ],
+        {"out": "y"},
+    ),
     "map": (
         [{"name": "k", "from": "in", "keyBy": "s"}, {"name": "x", "from": "k", "select": DOUBLED}],
         {"out": "x"},

@@ -286,7 +286,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(step()),
         S,
         "does nothing",
-        "where, select, flatMap, split, peek, headers, dedupe, keyBy, merge, toTable, toStream, aggregate or join",
+        "headers, dedupe, keyBy, repartition, merge, toTable, toStream, aggregate or join",
     ),
     "two-verbs": (application(total(keyBy="user")), S, "keyBy and aggregate in one step", "a step of each"),
     "no-from": (
@@ -351,6 +351,28 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         f"{S}.keyBy",
         "of the table 'users'",
         "toStream: {} before it, whose records are the table's changes, and keyBy that",
+    ),
+    "repartition-table": (
+        application(step(from_="users", repartition={})),
+        f"{S}.repartition",
+        "repartition of the table 'users'",
+        "toStream: {} before it, whose records are the table's changes, and repartition that",
+    ),
+    "repartition-of-windows": (
+        application(
+            total(window={"tumbling": {"size": "1m"}}),
+            {"name": "changes", "from": "s", "toStream": {}},
+            {"name": "wide", "from": "changes", "repartition": {"partitions": 3}},
+        ),
+        "spec.topology.steps[2].repartition",
+        "repartition of 'changes', whose keys have windows",
+        "put a keyBy before it",
+    ),
+    "repartition-into-nothing": (
+        application(step(repartition={"partitions": 0})),
+        f"{S}.repartition.partitions",
+        "found 0",
+        "at least 1",
     ),
     "unknown-step": (
         application(step(from_="ordrs", where="true")),

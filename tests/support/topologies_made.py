@@ -248,6 +248,7 @@ KINDS: Mapping[str, Kind] = {
     "keyBy text": Kind(_FLAT, _gives(STREAM), _key("concat('k', cast(v % 3 as string))", "string")),
     "keyBy number": Kind(_FLAT, _gives(STREAM), _key("v % 4", "long")),
     "keyBy struct": Kind(_FLAT, _gives(STREAM), _key("named_struct('g', g)", "json")),
+    "repartition": Kind((STREAM,), _same, _stateless(repartition={})),
     "join table": Kind((STREAM, TABLE), _same, _with_table("inner")),
     "left join table": Kind((STREAM, TABLE), _same, _with_table("left")),
     "outer join table": Kind((TABLE,), _same, _with_table("outer")),

@@ -78,7 +78,9 @@ def orders_of(builder: StreamsBuilder) -> Any:
 
 def test_aggregates_windows_and_dedupe_are_those_of_a_file() -> None:
     builder = StreamsBuilder()
-    grouped = orders(builder).dedupe(timedelta(minutes=10), by="user", name="once").group_by("user", name="by-user")
+    once = orders(builder).dedupe(timedelta(minutes=10), by="user", name="once")
+    grouped = once.group_by("user", name="by-user")
+    once.repartition(24, name="wide").repartition(name="again").to("spread")
     grouped.aggregate({"total": "sum(amount)"}, n="count(*)", store="totals").to("totals")
     grouped.count(store="counts", name="counted")
     grouped.windowed_by(tumbling("1m", grace="10s"), retention="1d", late="late").suppress().count("n", store="often")
@@ -91,6 +93,8 @@ def test_aggregates_windows_and_dedupe_are_those_of_a_file() -> None:
 steps:
   - {name: once, from: orders, dedupe: {within: 10m, by: user}}
   - {name: by-user, from: once, keyBy: user}
+  - {name: wide, from: once, repartition: {partitions: 24}}
+  - {name: again, from: wide, repartition: {}}
   - {name: totals, from: by-user, aggregate: {total: sum(amount), n: count(*)}, store: totals}
   - {name: counted, from: by-user, aggregate: {count: count(*)}, store: counts}
   - {name: often, from: by-user, aggregate: {n: count(*)}, store: often, suppress: untilWindowCloses,
@@ -98,7 +102,7 @@ steps:
   - {name: hops, from: by-user, aggregate: {n: count(*)}, store: hops, window: {hopping: {size: 1m, advance: 10s}}}
   - {name: around, from: by-user, aggregate: {n: count(*)}, store: around, window: {sliding: {timeDifference: 1m}}}
   - {name: visits, from: by-user, aggregate: {n: count(*)}, store: visits, window: {session: {gap: 5m, grace: 1m}}}
-sinks: [{from: totals, topic: totals}]
+sinks: [{from: again, topic: spread}, {from: totals, topic: totals}]
 """
     )
 

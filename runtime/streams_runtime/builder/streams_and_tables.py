@@ -174,6 +174,14 @@ class KStream(Flow):
 
     key_by = select_key
 
+    def repartition(self, partitions: int | None = None, *, name: str) -> KStream:
+        """Spread the records over a topic of `partitions` partitions by their keys (KStream#repartition, KIP-221).
+
+        Without a number it has as many as the largest topic that the records come from. The topic is called after
+        `name`. Raises as every method of Flow does.
+        """
+        return self._also("repartition", name, {"repartition": {"partitions": partitions}})
+
     def group_by_key(self) -> KGroupedStream:
         """Group the records by their key, to be aggregated (KStream#groupByKey). Raises nothing."""
         return KGroupedStream(self._recording, self.name)

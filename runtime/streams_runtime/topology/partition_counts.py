@@ -10,6 +10,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
 from streams_runtime.topology.plan import InternalTopic, TaskId, Topology
@@ -59,8 +60,8 @@ def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
 def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Mapping[str, int]:
     """The number of partitions of every topic that is read, repartition topics included.
 
-    A repartition topic has as many as the largest input of the sub-topologies that write it, or as many as
-    the user's topics that it is co-partitioned with. `source_counts` are the user's topics, as the brokers
+    A repartition topic has as many as are declared for it, or as the user's topics that it is co-partitioned with;
+    else as the largest input of the sub-topologies that write it. `source_counts` are the user's topics, as the brokers
     have them. Raises TopologyException for a user's topic whose count is not given, and for user's topics
     that have to agree and do not.
     """
@@ -72,11 +73,12 @@ def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Ma
                 f"the number of partitions of the source topic {topic!r} is not known;"
                 " create the topic, then start again"
             )
-    agreed = {group: _agreed(group, counts) for group in copartitioned(topology)}
-    fixed = {topic: count for group, count in agreed.items() for topic in group}
+    declared = _declared(topology)
+    agreed = {group: _agreed(group, {**counts, **declared}) for group in copartitioned(topology)}
+    fixed = {**{topic: count for group, count in agreed.items() for topic in group}, **declared}
     peers = {topic: group for group in agreed for topic in group}
     repartition = dict.fromkeys(topology.repartition_topics, 1)
-    # A fixed point: each round only raises counts, and none is ever above the largest source's.
+    # A fixed point: each round only raises counts, and none is ever above the largest source's or declared one.
     while True:
         known = {**counts, **repartition}
         derived = {topic: fixed.get(topic) or _largest_input(topology, topic, known) for topic in repartition}
@@ -87,7 +89,8 @@ def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Ma
 
 
 def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
-    """For each internal topic the user's topics whose partition counts decide its own."""
+    """For each internal topic the user's topics whose partition counts decide its own, or the declaration that does."""
+    declared = _declared(topology)
     peers = {topic: group for group in copartitioned(topology) for topic in group}
     users = frozenset(topology.source_topics)
     between = {node.topic for node in topology.nodes if isinstance(node, SubscribeNode | ResponseNode)}
@@ -100,6 +103,8 @@ def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
             if topic in seen:
                 continue
             seen.add(topic)
+            if topic in declared:
+                continue
             if topic in between:
                 # The table that reads it says how many partitions it has, whoever writes it.
                 waiting += users.intersection(peers[topic])
@@ -107,7 +112,7 @@ def deciding_topics(topology: Topology) -> Mapping[str, frozenset[str]]:
                 writers = (sub for sub in topology.subtopologies if topic in sub.repartition_sinks)
                 waiting += [each for sub in writers for each in sub.source_topics]
                 waiting += peers.get(topic, ())
-        return users & seen
+        return users & seen | {f"repartition.partitions: {declared[topic]}" for topic in seen & declared.keys()}
 
     found = {topic: upstream((topic,)) for topic in topology.repartition_topics}
     for sub in topology.subtopologies:
@@ -183,6 +188,12 @@ def _changelog(store: StoreSpec) -> Mapping[str, str]:
     return {**_ALL, "cleanup.policy": "compact,delete", "retention.ms": str(retention)}
 
 
+def _declared(topology: Topology) -> dict[str, int]:
+    """The repartition topics of which a number of partitions is declared."""
+    sinks = (node for node in topology.nodes if isinstance(node, RepartitionSinkNode))
+    return {sink.topic: sink.partitions for sink in sinks if sink.partitions is not None}
+
+
 def _task_count(topics: tuple[str, ...], counts: Mapping[str, int]) -> int:
     return max(counts[topic] for topic in topics)
 
@@ -208,6 +219,6 @@ def _agreed(group: tuple[str, ...], counts: Mapping[str, int]) -> int | None:
         shown = ", ".join(f"{topic} has {count}" for topic, count in found.items())
         raise TopologyException(
             f"these topics are aggregated, deduped or joined together and need the same number of partitions: {shown}."
-            " Make the counts equal, or put a keyBy before the merge or the join, which repartitions"
+            " Make the counts equal, or put a repartition before the merge or the join, with the number of the others"
         )
     return next(iter(found.values()), None)

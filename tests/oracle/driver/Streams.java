@@ -15,6 +15,7 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
 
 /**
  * Steps without state over the topics `in` and `other`, text to JSON {"a": number, "s": text, "items": [text]}.
@@ -37,6 +38,15 @@ final class Streams {
                 return to(Map.of("out", in.mapValues(Streams::doubled)));
             case "select the key":
                 return to(Map.of("out", in.selectKey((key, value) -> text(value, "s"))));
+            case "repartition":
+                return to(Map.of("out", in.repartition(Repartitioned.with(TEXT, TEXT))));
+            case "repartition by another key":
+                return to(
+                    Map.of(
+                        "out",
+                        in.selectKey((key, value) -> text(value, "s"))
+                            .repartition(Repartitioned.with(TEXT, TEXT).withNumberOfPartitions(1))
+                            .mapValues(Streams::doubled)));
             case "map":
                 return to(Map.of("out", in.map((key, value) -> KeyValue.pair(text(value, "s"), doubled(value)))));
             case "flat map the values":

@@ -39,13 +39,17 @@ class Graph:
 
     @cached_property
     def repartitioned(self) -> frozenset[str]:
-        """The keyBy steps whose records go through a topic."""
-        return frozenset(self._key_bys_that_reach(_needs_keys))
+        """The steps whose records go through a topic."""
+        return frozenset(self._key_bys_that_reach(_needs_keys)) | self._repartitions
 
     @cached_property
     def keeping_null_keys(self) -> frozenset[str]:
         """Those of them that pass records without a key on."""
-        return frozenset(self._key_bys_that_reach(_takes_null_keys))
+        return frozenset(self._key_bys_that_reach(_takes_null_keys)) | self._repartitions
+
+    @cached_property
+    def _repartitions(self) -> frozenset[str]:
+        return frozenset(step["name"] for step in self.steps if "repartition" in step)
 
     def _key_bys_that_reach(self, wanted: Any) -> Iterator[str]:
         return (step["name"] for step in self.steps if "keyBy" in step and self._reaches(step, wanted))
@@ -56,7 +60,7 @@ class Graph:
             for each in self.consumers(waiting.pop()):
                 if wanted(each):
                     return True
-                if each["name"] not in seen and not each.keys() & {"keyBy", "aggregate", "toTable"}:
+                if each["name"] not in seen and not each.keys() & {"keyBy", "repartition", "aggregate", "toTable"}:
                     seen.add(each["name"])
                     waiting += outputs(each)
         return False

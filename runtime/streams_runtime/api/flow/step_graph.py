@@ -66,13 +66,14 @@ def ordered_steps(parts: Parts) -> list[Part[StepSpec]]:
 
 
 def repartitioned(steps: Iterable[StepSpec]) -> frozenset[str]:
-    """Names of the keyBy steps whose records go through a repartition topic.
+    """Names of the steps whose records go through a repartition topic: every repartition, and some keyBy steps.
 
-    From these an aggregate, a toTable, a join or a dedupe is reached without another keyBy in between: state needs all
-    records of a key in one partition, and records that are only passed on do not.
+    From these an aggregate, a toTable, a join or a dedupe is reached without another such topic in between: state needs
+    all records of a key in one partition, and records that are only passed on do not.
     """
-    return _that_reach(
-        steps,
+    models = list(steps)
+    return frozenset(step.name for step in models if step.repartition is not None) | _that_reach(
+        models,
         lambda step: (
             step.aggregate is not None
             or step.to_table is not None
@@ -170,7 +171,7 @@ def foreign_key_joins(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) 
 
 
 def _that_reach(steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool]) -> frozenset[str]:
-    """Names of the keyBy steps from which such a step is reached without another keyBy in between."""
+    """Names of the keyBy steps from which such a step is reached without another such topic in between."""
     by_name = {step.name: step for step in steps}
     consumers: dict[str, list[StepSpec]] = {}
     for step in by_name.values():
@@ -188,7 +189,7 @@ def _reaches(name: str, consumers: Mapping[str, Sequence[StepSpec]], wanted: Cal
         for step in consumers.get(waiting.pop(), ()):
             if wanted(step):
                 return True
-            ends = (step.key_by, step.aggregate, step.to_table)
+            ends = (step.key_by, step.repartition, step.aggregate, step.to_table)
             if all(each is None for each in ends) and step.name not in seen:
                 seen.add(step.name)
                 waiting += outputs_of_step(step)

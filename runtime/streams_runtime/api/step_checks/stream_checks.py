@@ -122,6 +122,10 @@ def _keys_and_tables(step: StepSpec, path: str, streams: Mapping[str, Stream]) -
             found = f"{verb} of the table {name!r}, which has rows that change and no records"
             remedy = f"put a step toStream: {{}} before it, whose records are the table's changes, and {verb} that"
             yield Mistake(under(path, verb), found, remedy)
+    if step.repartition is not None and _input(step, streams).windowed:
+        found = f"repartition of {step.from_!r}, whose keys have windows, which no topic of the application's carries"
+        remedy = "put a keyBy before it, which gives the records a key of their own"
+        yield Mistake(under(path, "repartition"), found, remedy)
     unkeyed = _input(step, streams).unkeyed
     if step.aggregate is not None and unkeyed and not _input(step, streams).table:
         found = f"an aggregate of records without a key: {' and '.join(unkeyed)} declares none, or one in a registry"

@@ -124,6 +124,18 @@ class JoinSpec(Model):
         return self.table or self.stream or ""
 
 
+class RepartitionSpec(Model):
+    """Sends a stream's records through a topic of the application's own, whether or not anything stateful follows."""
+
+    partitions: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000,
+        description="How many partitions the topic has, and what follows it tasks. Absent: as many as the largest topic"
+        " that its records come from.",
+    )
+
+
 class StepSpec(Model):
     """One step: where and/or select, or one of the other fields that say what becomes of records, such as keyBy."""
 
@@ -172,6 +184,11 @@ class StepSpec(Model):
         " Of streams only.",
     )
     key_by: str | None = Field(default=None, description="Spark SQL expression whose value becomes the key.")
+    repartition: RepartitionSpec | None = Field(
+        default=None,
+        description="Spread the records over a topic of the application's own, by their keys, such as {partitions: 24}:"
+        " for more or fewer tasks behind it. Of streams only.",
+    )
     merge: list[str] | None = Field(
         default=None,
         min_length=2,
@@ -226,7 +243,7 @@ class StepSpec(Model):
 _BESIDE_A_VERB = ("name", "from_", "default", "window", "suppress", "store")
 VERBS = {name: field.alias or name for name, field in StepSpec.model_fields.items() if name not in _BESIDE_A_VERB}
 """The fields of a step of which each says what becomes of its records, and how a file spells them."""
-OF_RECORDS = ("keyBy", "merge", "aggregate")
+OF_RECORDS = ("keyBy", "repartition", "merge", "aggregate")
 """Those that take records alone, and not the rows of a table."""
 
 

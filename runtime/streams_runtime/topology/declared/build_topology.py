@@ -70,13 +70,24 @@ def _nodes(application: StreamsApplication) -> list[Node]:
     moved, with_null_keys = repartitioned(spec.steps), keeping_null_keys(spec.steps)
     tables = tables_of(spec.sources, spec.steps)
     foreign = foreign_key_joins(spec.sources, spec.steps)
-    rename = {step: f"{step}-repartition-source" for step in moved}
+    rename = {
+        step.name: f"{step.name}-repartition-source"
+        for step in spec.steps
+        if step.name in moved and step.repartition is None
+    }
     nodes: list[Node] = []
     for index, source in enumerate(spec.sources):
         nodes.append(_source(source, under("spec.topology.sources", index)))
     for index, step in enumerate(spec.steps):
         if step.name in foreign and step.join is not None:
             nodes += foreign_key_nodes(step, step.join, application.application_id, under("spec.topology.steps", index))
+            continue
+        if step.repartition is not None:
+            before = rename.get(step.from_ or "", step.from_ or "")
+            topic = repartition_topic(application.application_id, step.name)
+            partitions = step.repartition.partitions
+            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", before, topic, True, partitions))
+            nodes.append(RepartitionSourceNode(step.name, topic, before))
             continue
         nodes.append(_step(step, under("spec.topology.steps", index), rename, tables))
         nodes += branches_of(step)

@@ -111,7 +111,7 @@ class RepartitionSourceNode(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class RepartitionSinkNode(StepNode):
-    """Writes the records of the key-by node `input` to the repartition topic `topic`.
+    """Writes the records of `input` to the repartition topic `topic`, which has `partitions` if a number is declared.
 
     With `keeps_null_keys` also those without a key, which a left join (KIP-962) or a dedupe behind it passes on.
     """
@@ -121,6 +121,7 @@ class RepartitionSinkNode(StepNode):
 
     topic: str
     keeps_null_keys: bool = False
+    partitions: int | None = None
 
     @property
     def needs_key(self) -> bool:
