@@ -5,43 +5,27 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from streams_runtime.api import StreamsApplication
+from streams_runtime.client_context import ClientContext
 from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, StreamsException
-from streams_runtime.global_thread import GlobalStreamThread
 from streams_runtime.inspection import ClientInspection
-from streams_runtime.kafka.admin.kafka_admin import Admin
-from streams_runtime.kafka.client.client_properties import client_properties, java_properties
 from streams_runtime.kafka.consumer.group_consumer import Membership
 from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle, Works
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
-from streams_runtime.pipeline.pushdown.foreseen import is_added_up
 from streams_runtime.pipeline.spark.executor_pods import OwnPod
 from streams_runtime.processing.batch_processor import Counters
-from streams_runtime.processing.batch_size import AGGREGATED_KEYS
-from streams_runtime.processing.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
 from streams_runtime.query.server.access import OPEN, QueryGuard, check_guard
 from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
-from streams_runtime.restore.restore_progress import ProgressListener
-from streams_runtime.restore.standby_progress import StandbyProgress
-from streams_runtime.restore.state_updater import StateUpdater
-from streams_runtime.restore.state_updaters import Updaters
 from streams_runtime.settings import InstanceSettings
-from streams_runtime.spark_runtime import SparkRuntime
-from streams_runtime.state.global_store import GlobalStore
-from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.task_folders import StateCleaner
-from streams_runtime.states import ClientState, GlobalThreadState, StateListener
-from streams_runtime.tasks.standbys import StandbyTasks
-from streams_runtime.threads import StreamThread
-from streams_runtime.topics.external_topics import sink_topics, source_topics
-from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters, automatic, explicit, manual
-from streams_runtime.topics.topic_manager import InternalTopicManager
-from streams_runtime.topics.topic_watch import TopicWatch
-from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.states import ClientState, StateListener
+from streams_runtime.threads.global_thread import GlobalStreamThread
+from streams_runtime.threads.stream_thread import StreamThread
+from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters, explicit
 
 _LOGGER = logging.getLogger("streams_runtime.client")
 _OF_GLOBAL_THREAD = 0  # among the counters, which stream threads have from 1 on
@@ -73,68 +57,30 @@ class StreamsClient:
         Raises:
             ConfigException: a setting can't be used; the message names it. Correct it, then make another client.
         """
-        kafka, processing = application.spec.kafka, application.spec.processing
-        self.application = application
-        self.topology = build_topology(application)
-        users_topics = {**source_topics(self.topology), **sink_topics(self.topology, application.spec)}
-        # The global thread looks after its own topics.
-        self.users_topics: Collection[str] = users_topics.keys() - set(self.topology.global_topics)
-        self.exactly_once = once = processing.exactly_once
-        self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
-        self.admin = Admin(self.client_properties)
-        self.directory = StateDirectory(settings.state_dir, application.application_id, settings.instance)
-        interval, poll = processing.commit_interval.total_seconds(), processing.poll_duration.total_seconds()
-        most, keys = processing.max_batch_records or BATCH_RECORDS, None
-        if processing.max_batch_records is None and is_added_up(self.topology):
-            most, keys = AGGREGATED_RECORDS, AGGREGATED_KEYS
-        self.limits = IntakeLimits(most, interval, read_committed=once, keys=keys)
-        self.partition_counts: Mapping[str, int] = {}
+        self.context = ClientContext(application, settings, own_pod, restore_listener, standby_listener)
+        """What the client's threads, standbys and queries share."""
         self.url = ""
         self._address = ""
         self._settings = settings
-        self._progress = ProgressListener(restore_listener)
         self._transitions = [(ClientState.CREATED, time.time())]
         self._counters: dict[int, Counters] = {}
-        self._topics = InternalTopicManager(self.admin)
-        java = java_properties(settings.bootstrap_servers, kafka.config, once)
-        self.engine = SparkRuntime(application, self.topology, self.client_properties, java, own_pod)
-        standby_progress = StandbyProgress(standby_listener)
-        self._updaters = Updaters(
-            self.client_properties,
-            self.admin,
-            application.application_id,
-            self._progress,
-            standby_progress,
-            poll,
-            once,
-        )
-        self.standbys = self._make_standbys(processing.standby_replicas)
+        self.context.make_standbys(lambda: self.state not in _AT_REST and self.state not in _ENDING)
         self._cleaner = StateCleaner(
             f"{settings.instance}-CleanupThread",
-            self.directory.tasks,
+            self.context.directory.tasks,
             application.spec.state.cleanup_delay.total_seconds(),
             lambda: self.state is ClientState.RUNNING,  # in a rebalance tasks may be on their way back
         )
-        self._inspection = ClientInspection(
-            self, self.topology, self.engine, self.admin, self._progress, standby_progress, settings.peers
-        )
+        self._inspection = ClientInspection(self, self.context, settings.peers)
         check_guard(application.spec.queries, queries)
         self._scheme = queries.scheme
         self._server = QueryServer(self._inspection, settings.host, settings.port, guard=queries)
-        works = Works(
-            threads=processing.stream_threads,
-            open=self._open,
-            make_thread=self._make_thread,
-            hurry=self._hurry,
-            free=self._free,
-            beyond_repair=lambda: self.engine.beyond_repair,
-        )
         self._lifecycle: ClientLifecycle[StreamThread] = ClientLifecycle(
-            settings.instance, works, declared(processing.on_uncaught_exception)
+            settings.instance, self._works(), declared(application.spec.processing.on_uncaught_exception)
         )
         self._lifecycle.machine.add_listener(self._note_transition)
-        self.global_thread: GlobalStreamThread | None = self._make_global_thread(poll)
-        """Keeps the global tables; None without any."""
+        self._global_thread = self._make_global_thread()
+        self.context.global_tables = self._global_thread
 
     @property
     def state(self) -> ClientState:
@@ -218,7 +164,7 @@ class StreamsClient:
                 f"init() is for a client that is CREATED; {self.instance} is {self.state}. Call it before start(), or"
                 " run streamsapp init"
             )
-        self._topics.set_up(self.topology, self.application.spec, explicit(parameters))
+        self.context.set_up_topics(explicit(parameters))
 
     def start(self) -> None:
         """Start threads, stores, queries and Spark, and return; `wait_for` waits for RUNNING (KafkaStreams#start).
@@ -250,7 +196,7 @@ class StreamsClient:
         """
         if self.state not in _AT_REST:
             raise IllegalStateException(f"{self.instance} is {self.state}: close it before clean_up()")
-        with self.directory as directory:
+        with self.context.directory as directory:
             for each in sorted(directory.root.iterdir()):
                 if each.is_dir():
                     directory.remove(each)
@@ -277,7 +223,7 @@ class StreamsClient:
         if thread is None or thread.is_current:
             return None if thread is None else thread.name
         try:
-            self.engine.remove_member(thread.instance_id)
+            self.context.engine.remove_member(thread.instance_id)
         except StreamsException as error:
             _LOGGER.warning("%s", error)
         return thread.name
@@ -331,59 +277,14 @@ class StreamsClient:
         """
         return self._inspection.describe()
 
-    # What threads share (threads.Application).
-
-    @property
-    def global_tables_are_complete(self) -> bool:
-        """Whether the global tables have what their topics had at the start; True where there are none."""
-        return self.global_thread is None or self.global_thread.state is GlobalThreadState.RUNNING
-
-    @property
-    def global_stores(self) -> Mapping[str, GlobalStore]:
-        """The stores of the global tables that are open, by the names of the tables."""
-        return {} if self.global_thread is None else self.global_thread.stores
-
-    def make_topics_ready(self) -> Mapping[str, int]:
-        """Check the topics as a rebalance does; with automatic set-up create the internal ones that are missing.
-
-        Returns the number of partitions of every topic. Stream threads call it.
-
-        Raises what InternalTopicManager.set_up raises.
-        """
-        again = bool(self.partition_counts)
-        policy = manual if self.application.spec.internal_topics.setup == "manual" else automatic
-        done = self._topics.set_up(self.topology, self.application.spec, policy)
-        if again and done.created:
-            _LOGGER.warning(
-                "internal topics had been deleted and were made again, empty: %s. What was in them is lost: records"
-                " that were not processed yet, and copies of stores. Find out who deleted them;"
-                " spec.internalTopics.setup: manual ends the application instead",
-                ", ".join(done.created),
-            )
-        self.partition_counts = done.partitions
-        return self.partition_counts
-
-    def make_updater(self, name: str) -> StateUpdater:
-        """A state updater with a restore consumer and a bulk loader of its own."""
-        alone = self.application.spec.processing.stream_threads == 1
-        return self._updaters.for_thread(name, cold=lambda: alone and self.directory.tasks.empty)
-
-    def _make_standbys(self, replicas: int) -> StandbyTasks | None:
-        """None without standbys."""
-        if not replicas:
-            return None
-        name = f"{self.instance}-StreamThread-Standbys-StateUpdater"
-        return StandbyTasks(
-            self.instance,
-            replicas,
-            self.topology,
-            self.directory,
-            lambda: self.admin.group_members(self.application.application_id),
-            lambda: {} if self.state in _AT_REST or self.state in _ENDING else self.partition_counts,
-            lambda reason: self._updaters.for_standbys(name, reason),
-            TopicWatch(
-                self.admin, [each.changelog_topic for sub in self.topology.subtopologies for each in sub.stores]
-            ),
+    def _works(self) -> Works[StreamThread]:
+        return Works(
+            threads=self.context.application.spec.processing.stream_threads,
+            open=self._open,
+            make_thread=self._make_thread,
+            hurry=self._hurry,
+            free=self._free,
+            beyond_repair=lambda: self.context.engine.beyond_repair,
         )
 
     def _open(self) -> None:
@@ -391,47 +292,48 @@ class StreamsClient:
         port = self._server.start()
         self.url = f"{self._scheme}://{self._settings.advertised or f'{self._settings.host}:{port}'}"
         self._address = self.url.removeprefix("http://")  # as the group tells it: without a scheme it is http
-        self.directory.acquire()
+        self.context.directory.acquire()
         self._cleaner.start()
-        if self.global_thread is not None:
-            self.global_thread.start()
-        if self.standbys is not None:
-            self.standbys.start()
+        if self._global_thread is not None:
+            self._global_thread.start()
+        if self.context.standbys is not None:
+            self.context.standbys.start()
 
-    def _make_global_thread(self, poll_seconds: float) -> GlobalStreamThread | None:
+    def _make_global_thread(self) -> GlobalStreamThread | None:
         """None without global tables."""
-        if not self.topology.global_tables:
+        if not self.context.topology.global_tables:
             return None
         name = f"{self.instance}-GlobalStreamThread"
         counters = self._counters.setdefault(_OF_GLOBAL_THREAD, Counters())
         uncaught = self._lifecycle.uncaught_in_global_thread
-        thread = GlobalStreamThread(name, self, uncaught, self._progress, counters, poll_seconds)
+        thread = GlobalStreamThread(name, self.context, uncaught, counters)
         thread.machine.add_listener(lambda new, _old: self._lifecycle.global_thread_moved(name, new))
         return thread
 
     def _make_thread(self, number: int) -> StreamThread:
         name = f"{self.instance}-StreamThread-{number}"
         client_id = f"{self.instance}|{self._address}|{number}"
-        membership = Membership(self.application.application_id, f"{self.instance}-{number}", client_id)
+        membership = Membership(self.context.application.application_id, f"{self.instance}-{number}", client_id)
         counters = self._counters.setdefault(number, Counters())
-        thread = StreamThread(name, self, membership, self._lifecycle.uncaught, counters)
+        thread = StreamThread(name, self.context, membership, self._lifecycle.uncaught, counters)
         thread.machine.add_listener(lambda new, _old: self._lifecycle.thread_moved(thread, new))
         return thread
 
     def _hurry(self) -> None:
         for thread in self.threads:
-            self.engine.cancel_jobs(thread.name)
+            self.context.engine.cancel_jobs(thread.name)
 
     def _free(self) -> None:
-        stop_standbys = () if self.standbys is None else (self.standbys.stop,)
-        stop_global = () if self.global_thread is None else (self.global_thread.close,)
+        context = self.context
+        stop_standbys = () if context.standbys is None else (context.standbys.stop,)
+        stop_global = () if self._global_thread is None else (self._global_thread.close,)
         for free in (
             self._cleaner.stop,
             *stop_global,
             *stop_standbys,
-            self.engine.close,
-            self.directory.release,
-            self.admin.close,
+            context.engine.close,
+            context.directory.release,
+            context.admin.close,
             self._server.stop,
         ):
             try:

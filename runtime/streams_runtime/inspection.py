@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from streams_runtime.api.steps.format_names import REGISTERED
+from streams_runtime.client_context import ClientContext
 from streams_runtime.errors import StreamsRebalancingException, told
-from streams_runtime.global_thread import GlobalStreamThread
-from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.admin.recent_answer import RecentAnswer
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.pipeline.compile import Compiler
@@ -22,19 +21,14 @@ from streams_runtime.processing.peek_log import rows_of
 from streams_runtime.query.server.liveness import Pulse, Stuck, stuck_threads
 from streams_runtime.query.stores.local_partitions import view_of
 from streams_runtime.query.stores.views import AnyView, Owner, StoreCodec
-from streams_runtime.restore.restore_progress import ProgressListener, in_all
-from streams_runtime.restore.standby_progress import StandbyProgress
+from streams_runtime.restore.restore_progress import in_all
 from streams_runtime.settings import Peers, no_peers
-from streams_runtime.spark_runtime import SparkRuntime
-from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.serdes import key_serde, value_serde
-from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import ClientState, TaskState
 from streams_runtime.tasks.standby import StandbyTask
-from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.task_accounts import active_row, standby_row
-from streams_runtime.threads import StreamThread
+from streams_runtime.threads.stream_thread import StreamThread
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
@@ -63,28 +57,7 @@ class Inspected(Protocol):
     def counters(self) -> Sequence[Counters]: ...
 
     @property
-    def standbys(self) -> StandbyTasks | None: ...
-
-    @property
-    def global_thread(self) -> GlobalStreamThread | None: ...
-
-    @property
-    def global_stores(self) -> Mapping[str, GlobalStore]: ...
-
-    @property
-    def global_tables_are_complete(self) -> bool: ...
-
-    @property
-    def directory(self) -> StateDirectory: ...
-
-    @property
     def transitions(self) -> Sequence[tuple[ClientState, float]]: ...
-
-    @property
-    def partition_counts(self) -> Mapping[str, int]: ...
-
-    @property
-    def exactly_once(self) -> bool: ...
 
 
 class ClientInspection:
@@ -93,24 +66,13 @@ class ClientInspection:
     Safe to use from any thread, in any state.
     """
 
-    def __init__(
-        self,
-        client: Inspected,
-        topology: Topology,
-        engine: SparkRuntime,
-        admin: Admin,
-        progress: ProgressListener,
-        standby_progress: StandbyProgress,
-        peers: Peers = no_peers,
-    ) -> None:
+    def __init__(self, client: Inspected, context: ClientContext, peers: Peers = no_peers) -> None:
         self._client = client
+        self._context = context
         self._peers = peers
-        self._topology = topology
-        self._engine = engine
-        self._progress = progress
-        self._standby_progress = standby_progress
-        self._ends = RecentAnswer[dict[TopicPartition, int]](partial(self._ask_for_ends, admin), {})
-        group = topology.application_id
+        self._topology = context.topology
+        admin, group = context.admin, context.topology.application_id
+        self._ends = RecentAnswer[dict[TopicPartition, int]](self._ask_for_ends, {})
         self._codecs: dict[str, tuple[Compiler | None, StoreCodec]] = {}
         self._members = RecentAnswer[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
 
@@ -141,7 +103,7 @@ class ClientInspection:
         if self._is_global(store):
             return 1
         try:
-            return self._client.partition_counts[self._topology.store(store)[1].changelog_topic]
+            return self._context.partition_counts[self._topology.store(store)[1].changelog_topic]
         except KeyError:
             raise StreamsRebalancingException(
                 f"the partitions of store {store} are not known yet: the client is {self.state}. Retry"
@@ -165,10 +127,10 @@ class ClientInspection:
     def stale_views(self, store: str) -> Mapping[int, AnyView]:
         """The partitions here that are open, standbys and those that are still being restored too."""
         if self._is_global(store):
-            client = self._client
-            found = client.global_stores.get(self._topology.store(store)[1].node)
+            context = self._context
+            found = context.global_stores.get(self._topology.store(store)[1].node)
             is_open = found is not None and found.is_open
-            return {0: view_of(found, lambda: client.global_tables_are_complete)} if found and is_open else {}
+            return {0: view_of(found, lambda: context.global_tables_are_complete)} if found and is_open else {}
         return {
             task.id.partition: view_of(task.stores[store], partial(_is_running, task))
             for task in (*self._tasks(), *self._standbys())
@@ -187,7 +149,7 @@ class ClientInspection:
         Raises:
             StreamsRebalancingException: Spark has not analysed the topology yet; retry.
         """
-        analysed = self._engine.compiler
+        analysed = self._context.engine.compiler
         known = self._codecs.get(store)
         if known is None or known[0] is not analysed:
             known = self._codecs[store] = analysed, codec_of(self._topology, store, partial(self._compiler, store))
@@ -230,9 +192,9 @@ class ClientInspection:
 
     def describe(self) -> Mapping[str, Any]:
         """The client's account: state, threads, tasks, restoration, lag, counters, error."""
-        client, threads = self._client, self._client.threads
-        restoration, following = self._progress.snapshot(), self._standby_progress.snapshot()
-        error, keeper = client.error, client.global_thread
+        client, context, threads = self._client, self._context, self._client.threads
+        restoration, following = context.progress.snapshot(), context.standby_progress.snapshot()
+        error, keeper = client.error, context.global_tables
         return {
             "application_id": self._topology.application_id,
             "instance": client.instance,
@@ -254,9 +216,9 @@ class ClientInspection:
             "lag": self._lag(),
             "counters": _summed(client.counters)
             | {
-                "restored_records": self._progress.restored_total,
-                "updated_records": self._standby_progress.updates.total,
-                "quarantined_stores": client.directory.quarantined,
+                "restored_records": context.progress.restored_total,
+                "updated_records": context.standby_progress.updates.total,
+                "quarantined_stores": context.directory.quarantined,
             },
             "peeks": rows_of(each.peeks for each in client.counters),
             "error": None if error is None else {"class": type(error).__name__, "message": told(error)},
@@ -266,7 +228,7 @@ class ClientInspection:
         return self._topology.store(store)[1].global_
 
     def _compiler(self, store: str) -> Compiler:
-        compiler = self._engine.compiler
+        compiler = self._context.engine.compiler
         if compiler is None:
             raise StreamsRebalancingException(
                 f"the format of store {store} is not known yet: the client is {self.state}. Retry"
@@ -275,7 +237,7 @@ class ClientInspection:
 
     def _rates(self) -> dict[str, float]:
         """Over the last 30 s: records a second, and parts of the time."""
-        progress, standbys = self._progress, self._standby_progress
+        progress, standbys = self._context.progress, self._context.standby_progress
         return {
             "restore": progress.restored.rate,
             "update": standbys.updates.rate,
@@ -298,15 +260,15 @@ class ClientInspection:
             for each, at in sorted(positions.items())
         ]
 
-    def _ask_for_ends(self, admin: Admin) -> dict[TopicPartition, int]:
+    def _ask_for_ends(self) -> dict[TopicPartition, int]:
         """Under exactly once records of open transactions do not count: nobody may read them yet."""
-        return admin.end_offsets(self._inputs(), self._client.exactly_once)
+        return self._context.admin.end_offsets(self._inputs(), self._context.exactly_once)
 
     def _inputs(self) -> list[TopicPartition]:
         return [each for thread in self._client.threads for each in thread.positions]
 
     def _standbys(self) -> list[StandbyTask]:
-        standbys = self._client.standbys
+        standbys = self._context.standbys
         return [] if standbys is None else list(standbys.tasks.values())
 
     def _tasks(self) -> list[Task]:

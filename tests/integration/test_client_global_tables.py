@@ -83,7 +83,7 @@ def test_a_global_table_is_complete_before_the_client_runs_followed_then_and_res
     send(topics, f"{namespace}-flights", [("1", {"carrier": "AA"}), ("2", {"carrier": "K299"})])
     with client(topics, namespace, named(namespace), tmp_path) as made:
         seen: list[tuple[ClientState, bool]] = []
-        made.set_state_listener(lambda new, _old: seen.append((new, made.global_tables_are_complete)))
+        made.set_state_listener(lambda new, _old: seen.append((new, made.context.global_tables_are_complete)))
         started(made)
         eventually(lambda: any(new is ClientState.RUNNING for new, _ in seen), "the listener heard of RUNNING")
         assert (ClientState.RUNNING, True) in seen
@@ -190,10 +190,11 @@ def test_the_end_of_the_global_thread_is_the_end_of_the_client_in_error(
 ) -> None:
     with client(topics, namespace, named(namespace), tmp_path) as made, caplog.at_level(logging.INFO):
         handle = started(made).store(AIRLINES)
-        assert made.global_thread is not None
-        made.global_thread.stop()
+        keeper = made._global_thread
+        assert keeper is not None
+        keeper.stop()
         assert made.wait_for_end(DEADLINE)
-        assert (made.state, made.global_thread.state) == (ClientState.ERROR, GlobalThreadState.DEAD)
+        assert (made.state, keeper.state) == (ClientState.ERROR, GlobalThreadState.DEAD)
         assert "GlobalStreamThread has ended" in str(made.error)
         for ask in (lambda: made.store(AIRLINES), lambda: handle.get("AA")):
             with pytest.raises(StateStoreNotAvailableException):

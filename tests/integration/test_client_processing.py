@@ -103,8 +103,10 @@ def test_a_source_written_by_transactions_is_processed_to_its_end(
             producer.commit_transaction(DEADLINE)
         orders = TopicPartition(f"{namespace}-orders", 0)
         end = {orders: 2 * commits}
-        eventually(lambda: made.admin.end_offsets([orders]) == end, "the last marker is written")
-        eventually(lambda: made.admin.committed_offsets(namespace, [orders]) == end, "the last marker is committed")
+        eventually(lambda: made.context.admin.end_offsets([orders]) == end, "the last marker is written")
+        eventually(
+            lambda: made.context.admin.committed_offsets(namespace, [orders]) == end, "the last marker is committed"
+        )
         # Stores are written after the commit.
         expected = {"ada": {"total": 2 * commits, "n": commits, "mean": 2.0}}
         eventually(lambda: contents(made, "totals") == expected, f"the store has {expected}")

@@ -70,7 +70,7 @@ def tasks_by_thread(made: StreamsClient) -> list[int]:
 
 
 def member_names(made: StreamsClient) -> list[str]:
-    return sorted(each.client_id for each in made.admin.group_members(made.topology.application_id))
+    return sorted(each.client_id for each in made.context.admin.group_members(made.context.topology.application_id))
 
 
 def test_a_thread_is_replaced_under_its_name_and_threads_come_and_go_without_losing_or_doubling_a_record(
@@ -141,7 +141,7 @@ def test_a_thread_is_replaced_under_its_name_and_threads_come_and_go_without_los
         assert not made.shutdown_requested
         assert made.add_thread() is None
         made.clean_up()
-        assert [each for each in made.directory.root.iterdir() if each.is_dir()] == []
+        assert [each for each in made.context.directory.root.iterdir() if each.is_dir()] == []
     with client(bootstrap, namespace, totals(namespace), tmp_path) as again:
         again.start()
         counts_to(again, 6)

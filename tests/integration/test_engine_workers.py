@@ -42,11 +42,11 @@ def test_an_engine_that_closes_ends_a_start_of_workers_that_takes_its_time(
 
     monkeypatch.setattr(spark_runtime, "start_workers", never_ready)
     with client(broker.bootstrap_servers, namespace, TOPOLOGY, tmp_path) as made:
-        made.engine.start()
-        eventually(lambda: made.engine.ready() is not None, "the topology is compiled meanwhile")
+        made.context.engine.start()
+        eventually(lambda: made.context.engine.ready() is not None, "the topology is compiled meanwhile")
         assert begun.is_set()
         eventually(lambda: spark.sparkContext.statusTracker().getActiveJobsIds(), "Spark starts workers")
-        made.engine.close()
+        made.context.engine.close()
         assert not [each for each in threading.enumerate() if each.name == "workers"]
     eventually(lambda: not spark.sparkContext.statusTracker().getActiveJobsIds(), "no job is left")
 
@@ -59,5 +59,5 @@ def test_a_failed_start_of_workers_keeps_nobody_from_working(
 
     monkeypatch.setattr(spark_runtime, "start_workers", fails)
     with client(broker.bootstrap_servers, namespace, TOPOLOGY, tmp_path) as made:
-        made.engine.start()
-        eventually(lambda: made.engine.ready() is not None, "the topology is compiled")
+        made.context.engine.start()
+        eventually(lambda: made.context.engine.ready() is not None, "the topology is compiled")

@@ -69,7 +69,7 @@ def test_what_is_not_committed_is_neither_processed_nor_restored(
         transaction(bootstrap, f"{n}-3", f"{n}-orders", never * 20) as still_open,
         client(bootstrap, n, with_users(n), tmp_path / "a", processing=ONCE) as made,
     ):
-        made.limits = dataclasses.replace(made.limits, backlog=backlog)
+        made.context.limits = dataclasses.replace(made.context.limits, backlog=backlog)
         made.start()
         assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
         eventually(
@@ -88,7 +88,9 @@ def test_what_is_not_committed_is_neither_processed_nor_restored(
         assert contents(made, "totals") == expected_totals(range(200))
         assert contents(made, "users") == {"u1": {"name": "one"}}
         parts = [TopicPartition(repartition, number) for number in range(2)]
-        eventually(lambda: sum(made.admin.start_offsets(parts).values()) >= 200, "processed records are deleted")
+        eventually(
+            lambda: sum(made.context.admin.start_offsets(parts).values()) >= 200, "processed records are deleted"
+        )
     assert copies(bootstrap, n) == Counter(range(200))
     assert totals(bootstrap, n) == expected_totals(range(200))
     changelog = f"{n}-totals-changelog"
@@ -109,7 +111,7 @@ def test_a_fenced_producer_is_replaced_and_its_tasks_revived_where_the_group_is(
     with client(bootstrap, n, topology(n), tmp_path, processing=ONCE) as made:
         send(bootstrap, f"{n}-orders", orders(range(50)))
         run_until_done(made, [f"{n}-orders", f"{n}-by-user-repartition"])
-        other = TransactionalProducer(made.client_properties, "other", transactional_id(n, f"{n}-i-0-1"))
+        other = TransactionalProducer(made.context.client_properties, "other", transactional_id(n, f"{n}-i-0-1"))
         other.initialise()
         with caplog.at_level(logging.WARNING):
             send(bootstrap, f"{n}-orders", orders(range(50, 100)))

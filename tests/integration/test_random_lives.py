@@ -137,11 +137,11 @@ class Life:
         # What is not processed, and copies of stores, are gone with it.
         if lost == CHANGELOG:
             self.may_be_gone = self.sent
-        delete(self.made.admin, [lost])
+        delete(self.made.context.admin, [lost])
         if self.dice.random() < 0.5:
             self.records()
             self._may_repeat()
-        eventually(lambda: self.made.admin.describe_topics([lost], config=False), f"{lost} is made again", LONG)
+        eventually(lambda: self.made.context.admin.describe_topics([lost], config=False), f"{lost} is made again", LONG)
 
     def settle(self) -> None:
         """The client runs, and all of its threads do."""

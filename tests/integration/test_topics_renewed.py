@@ -115,7 +115,7 @@ def test_what_was_committed_for_an_earlier_topic_of_the_name_skips_nothing_of_th
     with client(bootstrap, namespace, topology, tmp_path / "state", processing=processing) as made:
         run_until_done(made, [source])
         eventually(lambda: counted(made) == {"ada": 2, "bob": 1}, lambda: f"all are counted: {counted(made)}")
-        (present,) = made.admin.topic_ids([source]).values()
+        (present,) = made.context.admin.topic_ids([source]).values()
     (committed,) = consumer.committed([first], timeout=30)
     consumer.close()
     # Under exactly once a transaction's marker follows the records.

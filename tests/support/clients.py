@@ -157,8 +157,10 @@ def run_until_done(made: StreamsClient, topics: Sequence[str]) -> None:
 def until_done(made: StreamsClient, topics: Sequence[str]) -> None:
     """Wait until the client has committed, and stored, all that these topics hold now."""
     # The ends are asked for here: those of describe() may be a second old, from before a topic was written to.
-    inputs = [TopicPartition(topic, number) for topic in topics for number in range(made.partition_counts[topic])]
-    ends = made.admin.end_offsets(inputs)
+    inputs = [
+        TopicPartition(topic, number) for topic in topics for number in range(made.context.partition_counts[topic])
+    ]
+    ends = made.context.admin.end_offsets(inputs)
 
     def left() -> list[str]:
         assert made.state is not ClientState.ERROR, made.error

@@ -191,8 +191,8 @@ def test_poll_ms_is_a_setting_of_the_resource(stage: Stage, monkeypatch: pytest.
     monkeypatch.setattr(state_updaters, "ChangelogConsumer", lambda *_: stage.consumer)
     processing = {"pollDuration": "350ms", "streamThreads": 2}  # which share the cores: none begins bulk workers
     with client("127.0.0.1:9", "app", topology("app"), tmp_path, processing=processing) as made:
-        monkeypatch.setattr(made, "_updaters", replace(made._updaters, offsets=stage.brokers))
-        updater = made.make_updater("updater")
+        monkeypatch.setattr(made.context, "updaters", replace(made.context.updaters, offsets=stage.brokers))
+        updater = made.context.make_updater("updater")
         updater.start()
         updater.add({stage.a: cast("Any", None)})
         eventually(lambda: updater.completed() or len(stage.consumer.waits) >= 2)

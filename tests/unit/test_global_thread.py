@@ -10,11 +10,11 @@ from typing import Any, cast
 from pipeline_kit import source, topology_of
 
 from streams_runtime.errors import MissingSourceTopicException
-from streams_runtime.global_thread import GlobalStreamThread
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.restore.restore_listener import NullListener
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import GlobalThreadState
+from streams_runtime.threads.global_thread import GlobalStreamThread
 
 BASE = source(schema="a BIGINT") | {"name": "base", "topic": "base", "key": {"format": "long"}}
 BESIDE = {"name": "beside", "from": "in", "join": {"table": "base", "key": "a", "select": {"b": "base.a"}}}
@@ -26,7 +26,7 @@ def test_a_topic_that_is_not_there_ends_the_thread_and_is_named_with_its_field(t
     admin = SimpleNamespace(
         address="here", wait_for_broker=lambda should_stop: True, describe_topics=lambda names, config: {}
     )
-    application = SimpleNamespace(
+    context = SimpleNamespace(
         topology=topology_of(
             [source(schema="a BIGINT"), {**BASE, "table": {"store": "base", "global": True}}], [BESIDE]
         ),
@@ -35,10 +35,10 @@ def test_a_topic_that_is_not_there_ends_the_thread_and_is_named_with_its_field(t
         admin=admin,
         client_properties={"bootstrap.servers": "here:1"},
         exactly_once=False,
+        progress=NullListener(),
+        poll_seconds=0.0,
     )
-    thread = GlobalStreamThread(
-        "global", cast(Any, application), lambda _, error: heard.append(error), NullListener(), Counters(), 0.0
-    )
+    thread = GlobalStreamThread("global", cast(Any, context), lambda _, error: heard.append(error), Counters())
     thread.machine.add_listener(lambda new, _: ended.set() if new is GlobalThreadState.DEAD else None)
     thread.start()
     assert ended.wait(30)

@@ -63,9 +63,9 @@ def inspection(tasks: dict[str, Any]) -> ClientInspection:
 
     threads = [manager(tasks["active"]), manager(tasks["restoring"])]
     standbys = SimpleNamespace(tasks={tasks["standby"].id: tasks["standby"]})
-    client: Any = SimpleNamespace(threads=threads, standbys=standbys)
-    unused: Any = None
-    return ClientInspection(client, Topology("app", (SUB,)), unused, unused, unused, unused)
+    client: Any = SimpleNamespace(threads=threads)
+    context: Any = SimpleNamespace(topology=Topology("app", (SUB,)), standbys=standbys, admin=None)
+    return ClientInspection(client, context)
 
 
 def owners(client_ids: Sequence[str], **peers: Peers) -> dict[int, str]:
@@ -75,9 +75,9 @@ def owners(client_ids: Sequence[str], **peers: Peers) -> dict[int, str]:
         for number, client_id in enumerate(client_ids)
     ]
     client: Any = SimpleNamespace(instance="app-0", url="http://app-0.app.shop.svc:8080")
-    admin: Any = SimpleNamespace(group_members=lambda _: tuple(members))
-    unused: Any = None
-    inspection = ClientInspection(client, Topology("app", (SUB,)), unused, admin, unused, unused, **peers)
+    admin = SimpleNamespace(group_members=lambda _: tuple(members))
+    context: Any = SimpleNamespace(topology=Topology("app", (SUB,)), admin=admin)
+    inspection = ClientInspection(client, context, **peers)
     return {number: owner.url for number, owner in inspection.owners("totals").items()}
 
 

@@ -12,7 +12,7 @@ from streams_runtime.kafka.consumer.group_consumer import Membership
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import ThreadState
-from streams_runtime.threads import StreamThread
+from streams_runtime.threads.stream_thread import StreamThread
 from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.store_specs import StoreSpec
 
@@ -52,14 +52,15 @@ class Group:
         self.thread.machine.add_listener(lambda new, _: self.states.append(new))
         self.thread.machine.move(ThreadState.STARTING)
         self.intake: Any = SimpleNamespace(add=lambda _: None, remove=lambda _: None, restart=lambda: None)
-        self.thread._intake = self.intake
+        self.member = self.thread._participation
+        self.member._intake = self.intake
 
     def turn(self) -> None:
-        self.thread._keep_up_with_assignment(self.intake)
+        self.member._keep_up_with_assignment(self.intake)
 
     def spark_is_there(self) -> None:
         batches: Any = SimpleNamespace(give_up=lambda: None)
-        self.thread._batches = batches
+        self.member._batches = batches
 
     def take(self) -> list[ThreadState]:
         found, self.states = self.states, []
@@ -82,10 +83,10 @@ def test_a_thread_whose_end_can_not_be_told_closes_its_tasks_all_the_same(
 
     group, closed = Group(tmp_path), list[str]()
     thread = group.thread
-    thread._application.admin = SimpleNamespace(wait_for_broker=refuse)
-    thread._application.engine = SimpleNamespace(cancel_jobs=closed.append)
+    thread._parts.context.admin = SimpleNamespace(wait_for_broker=refuse)
+    thread._parts.context.engine = SimpleNamespace(cancel_jobs=closed.append)
     monkeypatch.setattr(thread, "_on_exception", refuse)
-    monkeypatch.setattr(thread._updater, "stop", lambda: closed.append("updater"), raising=False)
+    monkeypatch.setattr(thread._parts.updater, "stop", lambda: closed.append("updater"), raising=False)
     monkeypatch.setattr(thread.tasks, "close", lambda: closed.append("tasks"))
     thread._thread.start()
     thread._thread.join()
@@ -100,7 +101,7 @@ def test_a_thread_is_assigned_revoked_assigned_anew_and_runs_once_its_tasks_are_
     assert group.take() == [ThreadState.STARTING]
     group.turn()
     assert (thread.state, group.checks) == (ThreadState.STARTING, 0)
-    thread._on_assigned(ONE | TWO)
+    group.member.on_assigned(ONE | TWO)
     group.spark_is_there()
     group.turn()
     assert (group.take(), group.checks) == ([ThreadState.PARTITIONS_ASSIGNED], 1)
@@ -111,12 +112,12 @@ def test_a_thread_is_assigned_revoked_assigned_anew_and_runs_once_its_tasks_are_
     group.turn()
     assert group.take() == [ThreadState.RUNNING]
     # A part of the tasks goes; the rebalance is over when nothing else comes, and each looks at the topics.
-    thread._on_revoked(TWO)
+    group.member.on_revoked(TWO)
     assert group.take() == [ThreadState.PARTITIONS_REVOKED]
     assert [str(each) for each in thread.tasks.tasks] == ["0_0"]
     group.turn()
     assert (group.take(), group.checks) == ([ThreadState.PARTITIONS_ASSIGNED, ThreadState.RUNNING], 2)
-    thread._on_assigned(TWO)
+    group.member.on_assigned(TWO)
     assert group.take() == [ThreadState.PARTITIONS_ASSIGNED]
     group.restored = {changelogs[1]}
     group.turn()

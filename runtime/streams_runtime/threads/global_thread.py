@@ -6,11 +6,9 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
-from streams_runtime.api import StreamsApplication
+from streams_runtime.client_context import ClientContext
 from streams_runtime.errors import BrokerNotAvailableException, SchemaRegistryNotAvailableException
-from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.consumer.group_consumer import Fetched
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
@@ -21,32 +19,18 @@ from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.processing.intake import batch_of
 from streams_runtime.restore.global_topics import GlobalTopics
-from streams_runtime.restore.restore_listener import StateRestoreListener
-from streams_runtime.spark_runtime import Compiled, SparkRuntime, error_policy
+from streams_runtime.spark_runtime import Compiled, error_policy
 from streams_runtime.state.global_store import GlobalStore
-from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import GLOBAL_THREAD, GlobalThreadState, StateMachine
 from streams_runtime.tasks.task_stores import close_stores, set_damaged_aside
 from streams_runtime.topics.external_topics import check_external_topics, source_topics
-from streams_runtime.topology.plan import SubTopology, Topology
+from streams_runtime.topology.plan import SubTopology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker, or a registry, that is away is asked again
 _SPARK_LOOK = 0.1  # seconds between two looks at Spark while it starts
 _NOTHING = BatchInput((), RAW_SCHEMA.empty_table())
 _GRACE = 10.0  # seconds that a running batch has to end at a close
-
-
-class Application(Protocol):
-    """What the client gives its global thread."""
-
-    application: StreamsApplication
-    topology: Topology
-    admin: Admin
-    directory: StateDirectory
-    client_properties: Mapping[str, str]
-    exactly_once: bool
-    engine: SparkRuntime
 
 
 class GlobalStreamThread:
@@ -59,20 +43,16 @@ class GlobalStreamThread:
     def __init__(
         self,
         name: str,
-        application: Application,
+        context: ClientContext,
         on_exception: Callable[[str, BaseException], None],
-        listener: StateRestoreListener,
         counters: Counters,
-        poll_seconds: float,
     ) -> None:
-        """`listener` hears of the reading up to the topics' ends, as of any restoration."""
+        """The context's restoration listener hears of the reading up to the topics' ends, as of any restoration."""
         self.name = name
         self.machine = StateMachine(GLOBAL_THREAD, f"thread {name}")
-        self._application = application
+        self._context = context
         self._on_exception = on_exception
-        self._listener = listener
         self._counters = counters
-        self._poll_seconds = poll_seconds
         self._stopping = threading.Event()
         self._stores: dict[str, GlobalStore] = {}  # replaced as a whole: other threads read it
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -107,13 +87,13 @@ class GlobalStreamThread:
         if self._thread.is_alive():
             self._thread.join(_GRACE)
             if self._thread.is_alive():
-                self._application.engine.cancel_jobs(self.name)
+                self._context.engine.cancel_jobs(self.name)
                 self._thread.join()
         try:
             close_stores(self._stores)
         finally:
             # Damage that shows only when it is read: so the next start builds the store anew.
-            set_damaged_aside(self._stores, self._application.directory)
+            set_damaged_aside(self._stores, self._context.directory)
 
     def _run(self) -> None:
         try:
@@ -128,22 +108,22 @@ class GlobalStreamThread:
             self.machine.move(GlobalThreadState.DEAD)
 
     def _work(self) -> None:
-        application, should_stop = self._application, self._stopping.is_set
-        for sub in application.topology.global_tables:
-            store = open_global_store(sub, application.directory)
+        context, should_stop = self._context, self._stopping.is_set
+        for sub in context.topology.global_tables:
+            store = open_global_store(sub, context.directory)
             self._stores = {**self._stores, sub.nodes[0].name: store}
-        application.engine.start()
-        if not application.admin.wait_for_broker(should_stop=should_stop):
+        context.engine.start()
+        if not context.admin.wait_for_broker(should_stop=should_stop):
             return
-        consumer = ChangelogConsumer(application.client_properties, self.name)
+        consumer = ChangelogConsumer(context.client_properties, self.name)
         try:
             topics = GlobalTopics(
                 consumer,
-                application.admin,
+                context.admin,
                 self._stores.values(),
-                self._listener,
-                application.exactly_once,
-                self._poll_seconds,
+                self._context.progress,
+                context.exactly_once,
+                self._context.poll_seconds,
             )
             self._begin(topics)
             self._follow(topics)
@@ -159,9 +139,9 @@ class GlobalStreamThread:
                 self._stopping.wait(_RETRY)
                 continue
             if missing:
-                named = source_topics(self._application.topology)
+                named = source_topics(self._context.topology)
                 wanted = {topic: named[topic] for topic in missing}
-                check_external_topics(wanted, {}, (), self._application.admin.address)
+                check_external_topics(wanted, {}, (), self._context.admin.address)
             return
 
     def _follow(self, topics: GlobalTopics) -> None:
@@ -187,16 +167,16 @@ class GlobalStreamThread:
 
         Raises what kept Spark from starting.
         """
-        application = self._application
-        while (ready := application.engine.ready()) is None:
+        context = self._context
+        while (ready := context.engine.ready()) is None:
             if self._stopping.is_set():
                 return None
-            application.engine.wait(_SPARK_LOOK)
-        application.engine.tag_jobs(self.name)
-        return {sub.source_topics[0]: self._update(ready, sub) for sub in application.topology.global_tables}
+            context.engine.wait(_SPARK_LOOK)
+        context.engine.tag_jobs(self.name)
+        return {sub.source_topics[0]: self._update(ready, sub) for sub in context.topology.global_tables}
 
     def _update(self, ready: Compiled, sub: SubTopology) -> GlobalUpdate:
-        policy, store = error_policy(self._application.application), self._stores[sub.nodes[0].name]
+        policy, store = error_policy(self._context.application), self._stores[sub.nodes[0].name]
         return GlobalUpdate(store, ready.runners[sub.id], ready.compiler, policy, self._counters)
 
     def _applied(self, update: GlobalUpdate, batch: BatchInput, reached: Mapping[int, int]) -> bool:

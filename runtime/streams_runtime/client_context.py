@@ -1,0 +1,162 @@
+"""What the threads, the standbys and the queries of one client share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
+
+from streams_runtime.api import StreamsApplication
+from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.client.client_properties import client_properties, java_properties
+from streams_runtime.pipeline.pushdown.foreseen import is_added_up
+from streams_runtime.pipeline.spark.executor_pods import OwnPod
+from streams_runtime.processing.batch_size import AGGREGATED_KEYS
+from streams_runtime.processing.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
+from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
+from streams_runtime.restore.restore_progress import ProgressListener
+from streams_runtime.restore.standby_progress import StandbyProgress
+from streams_runtime.restore.state_updater import StateUpdater
+from streams_runtime.restore.state_updaters import Updaters
+from streams_runtime.settings import InstanceSettings
+from streams_runtime.spark_runtime import SparkRuntime
+from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.state.state_directory import StateDirectory
+from streams_runtime.states import GlobalThreadState
+from streams_runtime.tasks.standbys import StandbyTasks
+from streams_runtime.topics.external_topics import sink_topics, source_topics
+from streams_runtime.topics.setup_policy import SetupPolicy, automatic, manual
+from streams_runtime.topics.topic_manager import InternalTopicManager
+from streams_runtime.topics.topic_watch import TopicWatch
+from streams_runtime.topology.declared.build_topology import build_topology
+
+_LOGGER = logging.getLogger("streams_runtime.client")
+
+
+class GlobalTables(Protocol):
+    """What keeps the global tables (threads.global_thread)."""
+
+    @property
+    def name(self) -> str:
+        """The thread's name."""
+
+    @property
+    def state(self) -> GlobalThreadState:
+        """The thread's state; RUNNING: the tables have what their topics had at the start."""
+
+    @property
+    def stores(self) -> Mapping[str, GlobalStore]:
+        """The open stores, by the names of their tables."""
+
+
+class ClientContext:
+    """The plan, the connections, the folder and the engine of a client; made before anything of it runs.
+
+    `partition_counts`: of every topic, as the last check found them; empty before the first one. `standbys` and
+    `global_tables` are None where the application has none.
+    """
+
+    def __init__(
+        self,
+        application: StreamsApplication,
+        settings: InstanceSettings,
+        own_pod: OwnPod | None = None,
+        restore_listener: StateRestoreListener | None = None,
+        standby_listener: StandbyUpdateListener | None = None,
+    ) -> None:
+        """Connect to nothing. Raises ConfigException: a setting can't be used; the message names it."""
+        kafka, processing = application.spec.kafka, application.spec.processing
+        self.application = application
+        self.settings = settings
+        self.topology = build_topology(application)
+        users_topics = {**source_topics(self.topology), **sink_topics(self.topology, application.spec)}
+        # The global thread looks after its own topics.
+        self.users_topics: Collection[str] = users_topics.keys() - set(self.topology.global_topics)
+        self.exactly_once = once = processing.exactly_once
+        self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
+        self.admin = Admin(self.client_properties)
+        self.directory = StateDirectory(settings.state_dir, application.application_id, settings.instance)
+        self.poll_seconds = processing.poll_duration.total_seconds()
+        self.limits = self._intake_limits()
+        self.progress = ProgressListener(restore_listener)
+        self.standby_progress = StandbyProgress(standby_listener)
+        java = java_properties(settings.bootstrap_servers, kafka.config, once)
+        self.engine = SparkRuntime(application, self.topology, self.client_properties, java, own_pod)
+        self.updaters = Updaters(
+            self.client_properties,
+            self.admin,
+            application.application_id,
+            self.progress,
+            self.standby_progress,
+            self.poll_seconds,
+            once,
+        )
+        self.partition_counts: Mapping[str, int] = {}
+        self.standbys: StandbyTasks | None = None
+        self.global_tables: GlobalTables | None = None
+        self._topics = InternalTopicManager(self.admin)
+
+    @property
+    def global_tables_are_complete(self) -> bool:
+        """Whether the global tables have what their topics had at the start; True where there are none."""
+        return self.global_tables is None or self.global_tables.state is GlobalThreadState.RUNNING
+
+    @property
+    def global_stores(self) -> Mapping[str, GlobalStore]:
+        """The stores of the global tables that are open, by the names of the tables."""
+        return {} if self.global_tables is None else self.global_tables.stores
+
+    def set_up_topics(self, policy: SetupPolicy) -> None:
+        """Check all topics, and make internal ones as the policy says. Raises as InternalTopicManager.set_up."""
+        self._topics.set_up(self.topology, self.application.spec, policy)
+
+    def make_topics_ready(self) -> Mapping[str, int]:
+        """Check the topics as a rebalance does; with automatic set-up create the internal ones that are missing.
+
+        Returns the number of partitions of every topic. Stream threads call it.
+
+        Raises what InternalTopicManager.set_up raises; MissingInternalTopicException with manual set-up.
+        """
+        again = bool(self.partition_counts)
+        policy = manual if self.application.spec.internal_topics.setup == "manual" else automatic
+        done = self._topics.set_up(self.topology, self.application.spec, policy)
+        if again and done.created:
+            _LOGGER.warning(
+                "internal topics had been deleted and were made again, empty: %s. What was in them is lost: records"
+                " that were not processed yet, and copies of stores. Find out who deleted them;"
+                " spec.internalTopics.setup: manual ends the application instead",
+                ", ".join(done.created),
+            )
+        self.partition_counts = done.partitions
+        return self.partition_counts
+
+    def make_updater(self, name: str) -> StateUpdater:
+        """A thread's state updater, with a restore consumer and a bulk loader of its own; not started."""
+        alone = self.application.spec.processing.stream_threads == 1
+        return self.updaters.for_thread(name, cold=lambda: alone and self.directory.tasks.empty)
+
+    def make_standbys(self, runs: Callable[[], bool]) -> None:
+        """Make what keeps standbys, where the application wants some; not started. `runs`: whether the client does."""
+        replicas = self.application.spec.processing.standby_replicas
+        if not replicas:
+            return
+        name = f"{self.settings.instance}-StreamThread-Standbys-StateUpdater"
+        changelogs = [each.changelog_topic for sub in self.topology.subtopologies for each in sub.stores]
+        self.standbys = StandbyTasks(
+            self.settings.instance,
+            replicas,
+            self.topology,
+            self.directory,
+            lambda: self.admin.group_members(self.application.application_id),
+            lambda: self.partition_counts if runs() else {},
+            lambda reason: self.updaters.for_standbys(name, reason),
+            TopicWatch(self.admin, changelogs),
+        )
+
+    def _intake_limits(self) -> IntakeLimits:
+        processing = self.application.spec.processing
+        most, keys = processing.max_batch_records or BATCH_RECORDS, None
+        if processing.max_batch_records is None and is_added_up(self.topology):
+            most, keys = AGGREGATED_RECORDS, AGGREGATED_KEYS
+        interval = processing.commit_interval.total_seconds()
+        return IntakeLimits(most, interval, read_committed=processing.exactly_once, keys=keys)

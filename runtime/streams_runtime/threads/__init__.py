@@ -1,0 +1,1 @@
+"""The threads of a client: stream threads, which process, and the one that keeps global tables."""

@@ -1,0 +1,257 @@
+"""A thread's participation in its group: from joining with one consumer until that one is given up."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from streams_runtime.errors import (
+    BrokerNotAvailableException,
+    StreamsException,
+    TaskCorruptedException,
+    TaskMigratedException,
+    UnreleasedInstanceIdException,
+)
+from streams_runtime.kafka.consumer.group_consumer import GroupConsumer
+from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
+from streams_runtime.kafka.consumer.range_reader import read_whole
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.processing.alignment import inputs_of
+from streams_runtime.processing.batch_queue import Batches
+from streams_runtime.processing.intake import Intake
+from streams_runtime.states import ThreadState
+from streams_runtime.threads.group_doubts import GroupDoubts
+from streams_runtime.threads.thread_parts import ThreadParts
+
+_LOGGER = logging.getLogger("streams_runtime.threads")
+_RETRY = 1.0  # seconds until a broker that is away is asked again
+_LOOK = 0.1  # seconds between two looks at the group while Spark starts
+
+
+class Participation:
+    """Takes what the group assigns, has it restored, and works off its batches.
+
+    It ends when the thread is to stop, when the member has to join anew with another consumer, or by an error.
+    """
+
+    def __init__(self, parts: ThreadParts) -> None:
+        self._parts = parts
+        self._context = parts.context
+        self._stopping = parts.stopping
+        self._tasks = parts.tasks
+        self._topics = parts.topics
+        self._doubts = GroupDoubts(parts.context.admin, parts.membership)
+        self._intake: Intake | None = None
+        self._batches: Batches | None = None
+        self._assignment_came = False
+        self._join_anew = False
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset that comes next for each input of a running task."""
+        intake = self._intake
+        return {} if intake is None else intake.positions
+
+    @property
+    def computing(self) -> bool:
+        """Whether it waits for what Spark makes of a batch."""
+        batches = self._batches
+        return batches is not None and batches.computing
+
+    def take_part(self, consumer: GroupConsumer) -> None:
+        """Until the end, with a consumer that calls `on_assigned` and `on_revoked`; the caller closes it.
+
+        Raises:
+            UnreleasedInstanceIdException: another process has the member's name still; take part anew a little later.
+            StreamsException, UserCodeException: what ends the thread.
+        """
+        context = self._context
+        self._check_topics()
+        self._wait_for_global_tables()
+        self._doubts.join()
+        read = partial(read_whole, context.client_properties)
+        inputs = inputs_of(context.topology)
+        self._intake = intake = Intake(consumer, context.admin, context.limits, read, inputs)
+        consumer.subscribe(self._topics.read)
+        failed = False
+        while not self._stopping.is_set() and not self._join_anew:
+            try:
+                if self._see_to_topics() or self._has_missed_a_change(consumer):
+                    continue
+                self._see_to_stores(intake)
+                self._parts.output.make_ready()
+                self._batches = batches = self._batches or self._ready_batches(intake, consumer)
+                if batches is None:
+                    self._wait_for_spark(consumer)
+                    self._keep_up_with_assignment(intake)
+                else:
+                    batch = intake.next()
+                    self._keep_up_with_assignment(intake)
+                    batches.work_on(batch)
+                    self._parts.purge.behind(intake.positions)
+                    failed = False
+            except BrokerNotAvailableException as error:
+                _LOGGER.warning("%s", error)
+                self._give_up()
+                if failed:  # the first time, another broker may answer at once
+                    self._stopping.wait(_RETRY)
+                failed = True
+            except UnreleasedInstanceIdException:
+                raise
+            except (TaskMigratedException, InvalidOffsetException) as error:
+                _LOGGER.warning("%s", error)
+                self._revive(intake)
+            except TaskCorruptedException as error:
+                if not self._tasks.any_damaged:
+                    raise
+                _LOGGER.warning("%s", error)
+                self._give_up()
+            except Exception as error:
+                if not self._was_for_want_of_topics(error):
+                    raise
+
+    def _see_to_topics(self) -> bool:
+        """See to topics that were deleted or made anew behind the application's back; whether there were any.
+
+        Clients that knew a topic before it was made anew are replaced (TopicWatch says why): the producer in any case,
+        the member when it reads such a topic.
+
+        Raises what ThreadTopics.make_ready raises.
+        """
+        if not self._topics.are_others:
+            return False
+        self._give_up()
+        # The producer may have given up on records for the old topics, too.
+        self._batches = None
+        self._parts.output.close()
+        renewed = self._topics.make_ready()
+        self._tasks.follow(renewed)
+        if renewed.keys() & self._topics.read:
+            self._join_anew = True
+        elif self._tasks.close_restoring():
+            self._parts.machine.move(ThreadState.PARTITIONS_ASSIGNED)
+        self._topics.seen_to()
+        return True
+
+    def _see_to_stores(self, intake: Intake) -> None:
+        """Tasks with stores whose files are damaged start over: those stores are set aside, and restored."""
+        inputs = self._tasks.close_damaged()
+        if inputs:
+            intake.remove(inputs)
+            self._give_up()
+            self._parts.machine.move(ThreadState.PARTITIONS_ASSIGNED)
+
+    def _was_for_want_of_topics(self, error: Exception) -> bool:
+        """Whether an error came of topics that were deleted, or made anew, and that has been seen to.
+
+        Raises what `_see_to_topics` raises.
+        """
+        if self._stopping.is_set() or not self._topics.look_now():
+            return False
+        try:
+            return self._see_to_topics()
+        except BrokerNotAvailableException as away:
+            _LOGGER.warning("%s", away)  # the topics are noticed again when it is back
+            return True
+        except StreamsException as reason:
+            raise reason from error
+
+    def _revive(self, intake: Intake) -> None:
+        """What the brokers have of the last batch is not known: start over from the changelogs and the group's offsets.
+
+        Whether the group still counts this member in shows when the thread takes part in it again.
+        """
+        self._give_up()
+        self._batches = None
+        self._parts.output.close()
+        intake.remove(self._tasks.close_all())
+        self.on_assigned(frozenset())
+        self._stopping.wait(_RETRY)
+
+    def _check_topics(self) -> None:
+        """A rebalance's checks before the first one: a topic that is missing would never be assigned."""
+        while not self._stopping.is_set():
+            try:
+                self._topics.check()
+                return
+            except BrokerNotAvailableException as error:
+                _LOGGER.warning("%s", error)
+                self._stopping.wait(_RETRY)
+
+    def _wait_for_global_tables(self) -> None:
+        """As in Kafka Streams, no partition is taken from others before what it is joined with is here."""
+        while not self._stopping.is_set() and not self._context.global_tables_are_complete:
+            self._stopping.wait(_LOOK)
+
+    def _ready_batches(self, intake: Intake, consumer: GroupConsumer) -> Batches | None:
+        """What batches are worked on with; None while Spark is not there yet."""
+        context, counters = self._context, self._parts.counters
+        processor = context.engine.processor(counters, context.global_stores)
+        if processor is None:
+            return None
+        context.engine.tag_jobs(self._parts.name)  # what this thread itself asks Spark: why a record can't be read
+        return Batches(
+            context.topology,
+            context.admin,
+            self._tasks,
+            intake,
+            self._parts.output.commits(consumer, self._stopping.is_set),
+            processor,
+            counters,
+            self._parts.spark,
+            self._stopping,
+        )
+
+    def _wait_for_spark(self, consumer: GroupConsumer) -> None:
+        """Before and while Spark starts, the thread joins the group and restores already."""
+        self._parts.spark_start.start_if_due(self._assignment_came)
+        consumer.poll()
+        self._context.engine.wait(_LOOK)
+
+    def _keep_up_with_assignment(self, intake: Intake) -> None:
+        if not self._assignment_came and self._doubts.has_nothing():
+            self.on_assigned(frozenset())
+        if not self._assignment_came or self._parts.machine.state is ThreadState.RUNNING:
+            return
+        self._topics.check_once()
+        self._tasks.open_new(self._topics.counts)
+        positions = self._tasks.restored(self._parts.membership.group)
+        if positions:
+            self._topics.note(self._tasks.topic_ids)
+            intake.add(positions)
+        if self._tasks.settled and self._batches is not None:
+            # After a revocation that nothing is assigned with, this is where the rebalance ends.
+            self._parts.machine.move(ThreadState.PARTITIONS_ASSIGNED)
+            self._parts.machine.move(ThreadState.RUNNING)
+
+    def _has_missed_a_change(self, consumer: GroupConsumer) -> bool:
+        """Whether the member has missed a change of its assignment: then it joins anew."""
+        missed = self._doubts.has_missed_a_change(consumer)
+        if missed:
+            _LOGGER.warning("%s has not heard what the group has assigned to it, and joins anew", self._parts.name)
+            self._give_up()
+            self._join_anew = True
+        return missed
+
+    def on_assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        """The group has assigned these partitions, beside those that the member has."""
+        self._tasks.assigned(partitions)
+        self._assignment_came = True
+        self._topics.assignment_changed()
+        self._parts.machine.move(ThreadState.PARTITIONS_ASSIGNED)
+
+    def on_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        """The group takes these partitions away."""
+        self._parts.machine.move(ThreadState.PARTITIONS_REVOKED)
+        self._topics.assignment_changed()
+        inputs = self._tasks.revoked(partitions)
+        if self._intake is not None:
+            self._intake.remove(inputs | partitions)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """What is not committed is read again by whoever has the partitions."""
+        if self._batches is not None:
+            self._batches.give_up()
+        elif self._intake is not None:
+            self._intake.restart()
