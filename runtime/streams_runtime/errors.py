@@ -262,7 +262,7 @@ class InvalidStateStorePartitionException(FatalStateStoreException):
     """This instance does not have the partition, or the key's partition (KIP-216). Ask the instance that has it."""
 
 
-def told(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """An exception's text, with what was noted about it on its way (`BaseException.add_note`)."""
     notes: list[str] = getattr(error, "__notes__", [])
     return "; ".join([str(error).rstrip("."), *notes]) if notes else str(error)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.client_context import ClientContext
-from streams_runtime.errors import StreamsRebalancingException, told
+from streams_runtime.errors import StreamsRebalancingException, message_of
 from streams_runtime.kafka.admin.recent_answer import RecentAnswer
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.pipeline.compile import Compiler
@@ -221,7 +221,7 @@ class ClientInspection:
                 "quarantined_stores": context.directory.quarantined,
             },
             "peeks": rows_of(each.peeks for each in client.counters),
-            "error": None if error is None else {"class": type(error).__name__, "message": told(error)},
+            "error": None if error is None else {"class": type(error).__name__, "message": message_of(error)},
         }
 
     def _is_global(self, store: str) -> bool:

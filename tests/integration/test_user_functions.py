@@ -12,7 +12,7 @@ from topology_drivers import ORDERS, USERS, Made, document
 from waiting import DEADLINE
 
 from streams_runtime.builder import StreamsBuilder, json
-from streams_runtime.errors import InvalidApplicationException, StreamsException, told
+from streams_runtime.errors import InvalidApplicationException, StreamsException, message_of
 from streams_runtime.pipeline.spark.registered_functions import with_functions as register
 from streams_runtime.states import ClientState
 from streams_runtime.topology.plan import Function
@@ -202,5 +202,5 @@ sinks: [{{from: called, topic: {namespace}-out}}]
         assert made.wait_for(ClientState.ERROR, timeout=DEADLINE)
         assert made.error is not None
         failed = "ValueError: 13 is not served (user_functions.py, line 20), given (13,)"
-        assert f"{failed}; in the batch of {orders}-0@2 to 2" in told(made.error)
+        assert f"{failed}; in the batch of {orders}-0@2 to 2" in message_of(made.error)
     assert last_values(bootstrap, f"{namespace}-out") == {"a": {"f": 1}, "b": {"f": 2}}

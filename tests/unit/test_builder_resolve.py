@@ -69,7 +69,7 @@ def application(folder: Path, code: str, **topology: Any) -> Path:
 
 def load_file(file: Path) -> StreamsApplication:
     reading = read_file(file)
-    assert reading.application is not None, reading.told
+    assert reading.application is not None, reading.reported
     return reading.application
 
 

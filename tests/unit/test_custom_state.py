@@ -17,7 +17,7 @@ from streams_runtime.errors import (
     UserCodeException,
 )
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.state.aggregates.merge_order import Mark, Turns
+from streams_runtime.state.aggregates.merge_order import Mark, MergeSteps
 from streams_runtime.state.aggregates.user_class import user_class
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
@@ -53,7 +53,7 @@ def _part_type(state: AggregateState, name: str) -> pa.DataType:
     return state.decode([None]).schema.field(name).type
 
 
-def played(state: AggregateState, rows: pa.Table, *sequences: Turns) -> pa.Table:
+def played(state: AggregateState, rows: pa.Table, *sequences: MergeSteps) -> pa.Table:
     return state.played(rows, sequences, rows.slice(0, len(sequences)), lambda number: f"the key {number}")
 
 
@@ -66,9 +66,16 @@ def test_records_are_added_in_the_order_of_offsets_to_what_turns_say() -> None:
     stored = state.decode([b'{"c":{"trail":"old","n":3}}', None])
     batch = state.of_batch(given_by_spark(state, [(9, 3), (2, 1), (5, 2)], [(1, None)], [(7, 8)]))
     rows = pa.concat_tables([stored, batch])
-    turns: list[Turns] = [[0, 2], [1, 2], [2, 4], [0, 2, 3], [0], [Mark.BEGIN, 2, 0, Mark.MERGE, 3, 4, Mark.MERGE]]
-    turns[-1] = [Mark.BEGIN, 2, 0, Mark.MERGE, 3, Mark.BEGIN, 4, Mark.MERGE, 4]
-    found = played(state, rows, *turns)
+    merge_steps: list[MergeSteps] = [
+        [0, 2],
+        [1, 2],
+        [2, 4],
+        [0, 2, 3],
+        [0],
+        [Mark.BEGIN, 2, 0, Mark.MERGE, 3, 4, Mark.MERGE],
+    ]
+    merge_steps[-1] = [Mark.BEGIN, 2, 0, Mark.MERGE, 3, Mark.BEGIN, 4, Mark.MERGE, 4]
+    found = played(state, rows, *merge_steps)
     assert trails(state, found) == [
         "old,1,2,3",
         ",1,2,3",
@@ -172,16 +179,16 @@ def test_merge_is_asked_of_sessions_only() -> None:
     assert user_class("custom_classes:Newest", merges=False).result_type == "STRUCT<days: ARRAY<DATE>, most: DOUBLE>"
 
 
-def told(state: AggregateState, rows: pa.Table, *sequences: Turns) -> pa.Table:
+def per_update(state: AggregateState, rows: pa.Table, *sequences: MergeSteps) -> pa.Table:
     records = sum(len(each) - 1 for each in sequences)
-    return state.told(rows, sequences, rows.slice(0, records), lambda number: f"the key {number}")
+    return state.per_update(rows, sequences, rows.slice(0, records), lambda number: f"the key {number}")
 
 
 def test_of_a_class_that_is_told_each_record_leaves_a_state_of_its_own() -> None:
     state = state_of("Trail")
     stored = state.decode([b'{"c":{"trail":"old","n":3}}', None])
     batch = state.of_batch(given_by_spark(state, [(2, 1)], [(5, 2)], [(7, None)], [(8, 4)]))
-    found = told(state, pa.concat_tables([stored, batch]), [0, 2, 3, 5], [1, 4])
+    found = per_update(state, pa.concat_tables([stored, batch]), [0, 2, 3, 5], [1, 4])
     # Trail changes the state that it is given, which is another object each time.
     assert trails(state, found) == ["old,1", "old,1,2", "old,1,2,4", ",null"]
 
@@ -191,7 +198,7 @@ def test_of_a_class_with_a_result_each_record_has_its_own_result() -> None:
     halves = [0.5, None, 0.25]
     lists = [[(at, {"at": TIME, "a": at, "half": half, "raw": b""})] for at, half in enumerate(halves)]
     batch = state.of_batch(given_by_spark(state, *lists, record=NEWEST))
-    found = told(state, pa.concat_tables([state.decode([None]), batch]), [0, 1, 2, 3])
+    found = per_update(state, pa.concat_tables([state.decode([None]), batch]), [0, 1, 2, 3])
     assert [len(each) for each in found["c.state"].to_pylist()] == [1, 2, 3]
     assert [each["most"] for each in state.finish(found)["c"].to_pylist()] == [0.5, 0.5, 0.5]
 
@@ -203,4 +210,4 @@ def test_a_failure_of_a_class_that_is_told_names_the_one_record() -> None:
     with pytest.raises(
         UserCodeException, match="failed in add for the key 1, with records of in at the offsets 5 to 5"
     ):
-        told(state, rows, [0, 2], [1, 3, 4])
+        per_update(state, rows, [0, 2], [1, 3, 4])

@@ -14,7 +14,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams_runtime.state.aggregates.merge_order import Mark, Turn
+from streams_runtime.state.aggregates.merge_order import Mark, MergeStep
 from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Folding, Spread
 
 KINDS = {"sum": DoubleSum(), "avg": Average(), "variance": Spread(sample=True, root=False)}
@@ -67,10 +67,10 @@ def test_parts_are_added_one_after_the_other_and_told_after_each(name: str, valu
     begun = kind.merge(nothing(kind, 1), of_batch(kind, [stored]))
     batch = of_batch(kind, [[value] for value in new])
     columns = [pa.chunked_array([*one.chunks, *more.chunks]) for one, more in zip(begun, batch, strict=True)]
-    turns = [range(len(new) + 1)]
+    merge_steps = [range(len(new) + 1)]
     whole = kind.merge(nothing(kind, 1), of_batch(kind, [values]))
-    assert shown(kind.played(columns, turns, "", str)) == shown(whole)
-    told = kind.told(columns, turns, "", str)
+    assert shown(kind.played(columns, merge_steps, "", str)) == shown(whole)
+    told = kind.per_update(columns, merge_steps, "", str)
     prefixes = of_batch(kind, [values[: cut + number] for number in range(1, len(new) + 1)])
     assert shown(told) == shown(kind.merge(nothing(kind, len(new)), prefixes))
 
@@ -78,11 +78,11 @@ def test_parts_are_added_one_after_the_other_and_told_after_each(name: str, valu
 def test_two_sessions_become_one_before_the_record_that_joins_them() -> None:
     kind = KINDS["sum"]
     columns = of_batch(kind, [[0.1], [0.2], [0.7]])
-    turns: list[Turn] = [BEGIN, 0, BEGIN, 1, MERGE, 2]
-    (total, _) = kind.played(columns, [turns], "", str)
+    merge_steps: list[MergeStep] = [BEGIN, 0, BEGIN, 1, MERGE, 2]
+    (total, _) = kind.played(columns, [merge_steps], "", str)
     assert total.to_pylist() == [(0.1 + 0.2) + 0.7]
     spread = KINDS["variance"]
-    (count, mean, squares, _) = spread.played(of_batch(spread, [[1.0, 2.0], [6.0], [3.0]]), [turns], "", str)
+    (count, mean, squares, _) = spread.played(of_batch(spread, [[1.0, 2.0], [6.0], [3.0]]), [merge_steps], "", str)
     assert count.to_pylist() == [4]
     assert (mean.to_pylist(), squares.to_pylist()) == ([3.0], [pytest.approx(14.0)])
 

@@ -33,7 +33,7 @@ def test_the_topology_in_python_of_the_guide_can_be_built(tmp_path: Path) -> Non
         "spec: {topology: {python: 'guided:build'}}\n"
     )
     reading = read_file(file)
-    assert reading.application is not None, reading.told
+    assert reading.application is not None, reading.reported
     topology = reading.application.spec.topology
     assert [each.name for each in topology.steps][-1] == "per-hour"
     assert [each.topic for each in topology.sinks] == ["flights-enriched", "flights-per-hour"]

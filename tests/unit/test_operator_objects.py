@@ -322,7 +322,7 @@ def test_names_and_folders_are_those_of_the_runtime() -> None:
     assert (str(default["secret"]), str(default["state_dir"])) == (names.SECRET_MOUNT, names.STATE_MOUNT)
     assert str(default["code"]) == names.CODE_MOUNT
     assert str(default["schema_registry"]) == names.REGISTRY_MOUNT
-    assert str(default["told_file"]) == f"{names.SHUTDOWN_MOUNT}/{names.SHUTDOWN_FILE}"
+    assert str(default["request_path"]) == f"{names.SHUTDOWN_MOUNT}/{names.SHUTDOWN_FILE}"
     folder = default["queries"]
     assert str(folder / query_guard.ACCESS_FOLDER) == names.QUERY_ACCESS_MOUNT
     assert (str(folder / query_guard.TLS_FOLDER), query_guard.TOKEN_FILE) == (

@@ -83,7 +83,10 @@ def test_sessions_are_asked_for_as_what_is_done_one_after_the_other() -> None:
     state, told = state_of(MERGING)
     rows = rows_of(state, ["x", "y"], [(5, 50)], [(6, 60), (7, 70)])
     state.played(rows, [[0, 1, Mark.MERGE, 3], [Mark.BEGIN, 2]], rows.slice(0, 2), str)
-    done = [[(turn["do"], turn["state"], turn["record"]) for turn in each["turns"]] for each in told.rows]
+    done = [
+        [(merge_step["do"], merge_step["state"], merge_step["record"]) for merge_step in each["turns"]]
+        for each in told.rows
+    ]
     assert done == [
         [
             (STORED, "x", None),
@@ -109,7 +112,7 @@ def test_what_is_stored_is_the_state_as_it_is_seen() -> None:
     stored = b'{"c":"x","n":1}'
     assert state.encode(state.decode([stored])) == [stored]
     assert state.finish_value(stored) == {"c": "x", "n": 1}
-    assert state.in_turn
+    assert state.needs_order
 
 
 @pytest.mark.parametrize("kind", [pa.decimal128(9, 2), pa.map_(pa.string(), pa.int64()), pa.null(), pa.struct([])])
@@ -137,7 +140,7 @@ def test_of_a_reduce_that_is_told_the_records_of_each_key_are_asked_for_in_chunk
     for _, reduction, *_ in state.reductions():
         reduction.fold = fold
     rows = rows_of(state, ["x", None], *([(at, at * 10)] for at in range(6)))
-    left = state.told(rows, [[0, 2, 3, 4, 5, 7], [1, 6]], rows.slice(2), str)
+    left = state.per_update(rows, [[0, 2, 3, 4, 5, 7], [1, 6]], rows.slice(2), str)
     chunks = [[[record["a"] for record in chunk] for chunk in each["chunks"]] for each in asked]
     assert [each["state"] for each in asked] == ["x", None]
     assert chunks == [[[0, 10], [20, 30], [50]], [[40]]]

@@ -60,7 +60,7 @@ def test_both_parts_turns_are_those_of_all_readable_records(given: list[Given], 
         partitions, times = pa.array([to for to, *_ in some], pa.int32()), [time for _, time, _ in some]
         readable = pa.array([fate is Fate.READ for *_, fate in some])
         found += (
-            before.turns(partitions, pa.array(times, pa.timestamp("us", tz="UTC")), readable)
+            before.order_times(partitions, pa.array(times, pa.timestamp("us", tz="UTC")), readable)
             .cast(pa.int64())
             .to_pylist()
         )

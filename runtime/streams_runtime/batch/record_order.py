@@ -24,7 +24,7 @@ Rows = tuple[Sequence[int] | Vector, pa.Table]
 """The partition of each row, and the rows' topics, offsets and times, beside whatever else they have."""
 
 
-def places(partitions: Sequence[int], rows: pa.Table) -> list[Ordinal]:
+def ordinals(partitions: Sequence[int], rows: pa.Table) -> list[Ordinal]:
     """The place of each row."""
     return ordinals_among((partitions, rows))[0]
 
@@ -47,9 +47,9 @@ def order_among(*several: Rows) -> list[Vector]:
     found = _placed(several)
     by_name = np.unique(found.topics, return_inverse=True)[1]
     order = np.lexsort((found.numbers, found.offsets, by_name, found.ranks, found.come, found.partitions))
-    turns = np.empty(len(order), np.int64)
-    turns[order] = np.arange(len(order))
-    return [turns[start:end] for start, end in found.parts]
+    numbers_in_order = np.empty(len(order), np.int64)
+    numbers_in_order[order] = np.arange(len(order))
+    return [numbers_in_order[start:end] for start, end in found.parts]
 
 
 @dataclass(frozen=True, slots=True)

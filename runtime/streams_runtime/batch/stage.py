@@ -45,14 +45,14 @@ class Emission:
 class StoreBatch:
     """Rows of a batch for one store: which task's partition, which key, when. `columns` is the rest.
 
-    For an aggregate, each (partition, key) once, `columns` what its state is made of (AggregateState.of_batch); for a
-    table source or a toTable, rows in offset order, `columns` the value's bytes, each row's PLACE, and its headers
-    where something asks for headers; rows without a key are there for their place only. A join by a foreign key has the
-    changes of its result, in turn. An aggregate of which every
-    change counts has a row for each record and time window, with its place (told.change_by_change). `within` is what
-    divides the rows of a key: of time windows their start (OUT_WINDOW, in ms), of sessions their fragments
-    (windows.FRAGMENT_COLUMNS), of sliding windows each record by its turn (windows.ORDER); and how many records of the
-    batch each row stands for.
+    - An aggregate has each (partition, key) once; `columns` is what its state is made of (AggregateState.of_batch). One
+      of which every change counts has a row for each record and time window, with its ordinal (change_by_change).
+    - A table source or a toTable has rows in offset order; `columns` is the value's bytes, each row's ordinal, and its
+      headers where something asks for them. Rows without a key are there for their ordinals only.
+    - A join by a foreign key has the changes of its result, in order.
+
+    `within` divides the rows of a key: time windows by their start (OUT_WINDOW, in ms), sessions by fragments
+    (FRAGMENT_COLUMNS), sliding windows by the order of records (ORDER). It says too for how many records a row stands.
     """
 
     node: TableRoot

@@ -1,5 +1,5 @@
 """When a record has its turn: by the time that its partition has come to with it (see
-pipeline.windowing.record_places.with_turns).
+pipeline.windowing.record_ordinals.with_turns).
 
 A scan knows that of the records that it reads, and nothing of those that are left to Spark. What both make is put
 together afterwards: each record's turn is as late as the times of the other's records before it.
@@ -50,7 +50,7 @@ class StreamTimes:
             come[mine], self._latest[number] = here, int(here[-1])
         return come
 
-    def turns(self, partitions: pa.Array, times: pa.Array, readable: pa.BooleanArray) -> pa.Array:
+    def order_times(self, partitions: pa.Array, times: pa.Array, readable: pa.BooleanArray) -> pa.Array:
         """The same for times of records, of which only those count that are `readable`."""
         known = times.cast(pa.int64()).to_numpy()
         if readable.true_count < len(readable):
@@ -74,8 +74,8 @@ def put_off(rows: pa.Table, others: pa.Table) -> pa.Table:
     order = np.argsort(offsets, kind="stable")
     come = np.empty(len(order), np.int64)
     come[order] = stream_times(partitions[order], times[order])
-    turns = pa.array(np.maximum(own, come[others.num_rows :])).cast(rows.schema.field(ORDER_TIME).type)
-    return rows.set_column(rows.column_names.index(ORDER_TIME), ORDER_TIME, turns)
+    order_times = pa.array(np.maximum(own, come[others.num_rows :])).cast(rows.schema.field(ORDER_TIME).type)
+    return rows.set_column(rows.column_names.index(ORDER_TIME), ORDER_TIME, order_times)
 
 
 def _numbers(rows: pa.Table, name: str) -> Vector:

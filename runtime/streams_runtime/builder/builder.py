@@ -126,7 +126,7 @@ class StreamsBuilder:
         """
         reading = self.reading()
         if reading.application is None:
-            raise InvalidApplicationException(reading.told)
+            raise InvalidApplicationException(reading.reported)
         return reading.application.spec.topology
 
     def reading(self, name: str = "topology") -> Reading:

@@ -117,7 +117,7 @@ def _comparison(declared: TopologySpec, reference: str, folder: Path | None) -> 
         return (builder,)
     built = builder.reading()
     if built.application is None:
-        return built.told
+        return built.reported
     found = differences(declared, built.application.spec.topology)
     if not found:
         return ()

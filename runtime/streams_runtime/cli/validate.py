@@ -48,7 +48,7 @@ def validate(
         try:
             reading = reading.with_more(check_sql(reading.sql, reading.functions))
         except EnvironmentException as error:
-            print_mistakes(reading.told, output)
+            print_mistakes(reading.reported, output)
             print_error(error, output)
             raise typer.Exit(NOT_CHECKED) from error
     application = application_or_exit(reading.with_more(class_mistakes(reading, file)), output)
@@ -69,7 +69,7 @@ def read_or_exit(file: Path, output: Output, beside: Beside = Beside.COMPARED) -
 def application_or_exit(reading: Reading, output: Output) -> StreamsApplication:
     """The application that was read; lists its mistakes and ends the command when there are any."""
     if reading.application is None:
-        print_mistakes(reading.told, output)
+        print_mistakes(reading.reported, output)
         raise typer.Exit(INVALID)
     return reading.application
 

@@ -104,10 +104,10 @@ def with_secret(
 ) -> StreamsApplication:
     """The application with the secret properties over those of spec.kafka.config and of its schemaRegistry.config."""
     kafka = application.spec.kafka
-    told = kafka.schema_registry
-    if told is not None and registry:
-        told = told.model_copy(update={"config": {**told.config, **registry}})
-    merged = kafka.model_copy(update={"config": {**kafka.config, **secret}, "schema_registry": told})
+    declared = kafka.schema_registry
+    if declared is not None and registry:
+        declared = declared.model_copy(update={"config": {**declared.config, **registry}})
+    merged = kafka.model_copy(update={"config": {**kafka.config, **secret}, "schema_registry": declared})
     return application.model_copy(update={"spec": application.spec.model_copy(update={"kafka": merged})})
 
 

@@ -38,7 +38,7 @@ class OwnPod:
         Raises:
             EnvironmentException: it is the server of another cluster; the message says what to write.
         """
-        told = ""
+        logged = ""
         while not closing.is_set():
             try:
                 answer = self._ask(server)
@@ -52,9 +52,9 @@ class OwnPod:
                 if answer.status_code == 404:
                     raise self._foreign(server, "it has no such pod")
                 reason = _refusal(server, answer, self._pod)
-            if reason != told:
+            if reason != logged:
                 _LOGGER.warning("no executors can be made yet: %s; asking again", reason)
-                told = reason
+                logged = reason
             closing.wait(_RETRY)
         return None
 

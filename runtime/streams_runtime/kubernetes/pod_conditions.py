@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from streams_runtime.errors import told
+from streams_runtime.errors import message_of
 from streams_runtime.states import ClientState
 
 CONDITION_RUNNING = "streamsoperator.io/Running"
@@ -41,7 +41,7 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """The failure that an exception is."""
-        return cls(type(error).__name__, told(error))
+        return cls(type(error).__name__, message_of(error))
 
 
 @dataclass(frozen=True, slots=True)

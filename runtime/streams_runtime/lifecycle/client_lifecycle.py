@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic
 
-from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, StreamsException, told
+from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, StreamsException, message_of
 from streams_runtime.lifecycle.retry_budget import RestartBudget, RestartPolicy
 from streams_runtime.lifecycle.thread_pool import T, ThreadPool
 from streams_runtime.lifecycle.uncaught import (
@@ -229,7 +229,7 @@ class ClientLifecycle(Generic[T]):
         everyone = verdict.response is UncaughtExceptionResponse.SHUTDOWN_APPLICATION
         self.fail(error, everyone)
         what = "all clients of the application" if everyone else "this client"
-        _LOGGER.error("the exception of %s ends %s: %s", name, what, told(error))
+        _LOGGER.error("the exception of %s ends %s: %s", name, what, message_of(error))
 
     def _tell_user(self, new: ClientState, old: ClientState) -> None:
         if self._listener is not None:

@@ -26,7 +26,7 @@ from streams_runtime.pipeline.steps.partial_aggregates import late_rows, partial
 from streams_runtime.pipeline.steps.table_rows import rows_of_last, tables_of_snapshots
 from streams_runtime.pipeline.steps.written_rows import sink_format
 from streams_runtime.pipeline.topology_traits import Traits
-from streams_runtime.pipeline.windowing.record_places import on_one_path, with_order_time
+from streams_runtime.pipeline.windowing.record_ordinals import on_one_path, with_order_time
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.serdes import Serde, key_serde
 from streams_runtime.state.shown_values import Shown, as_stored, shown
@@ -91,18 +91,18 @@ class Compiler:
     def partial_aggregates(
         self, node: AggregateNode, rows: DataFrame, late: Observation, since: Mapping[int, int] | None = None
     ) -> DataFrame:
-        """The batch's contribution to the node's state (see batch_aggregates.partial_aggregates)."""
+        """The batch's contribution to the node's state (see steps.partial_aggregates)."""
         return partial_aggregates(self._traits, self.known.aggregates[node.name], node, rows, late, since)
 
     def late_records(
         self, node: AggregateNode, rows: DataFrame, since: Mapping[int, int], found: Sequence[Missed]
     ) -> DataFrame:
-        """The rows that came too late for a window of the node (see batch_aggregates.late_rows)."""
+        """The rows that came too late for a window of the node (see steps.partial_aggregates.late_rows)."""
         return late_rows(self._traits, node, rows, since, found)
 
     def emits_per_update(self, aggregate: str) -> bool:
-        """Whether every change of an aggregate counts (see table_parts.told_aggregates)."""
-        return aggregate in self._traits.told
+        """Whether every change of an aggregate counts (see table_parts.per_update_aggregates)."""
+        return aggregate in self._traits.per_update
 
     def shown_by(self, table: str) -> Shown:
         """How what a table's store holds becomes what is seen of it: of an aggregate, its columns as JSON."""
@@ -136,7 +136,7 @@ class Compiler:
         """Sources of which nothing is made that leaves the first stage, so that no query asks for their records."""
         by_name = {node.name: node for node in sub.nodes}
         read: set[str] = set()
-        waiting = [outlet.node.name for outlet in self._analysed_frames(sub)]
+        waiting = [output.node.name for output in self._analysed_frames(sub)]
         while waiting:
             here = waiting.pop()
             if here not in read:
@@ -146,7 +146,7 @@ class Compiler:
 
     def needs_headers(self, sub: SubTopology) -> bool:
         """Whether a batch's records need their headers: where they go on to a topic, or an expression asks for them."""
-        forwarded = any(kind_of(outlet.node).FORWARDS for outlet in self._analysed_frames(sub))
+        forwarded = any(kind_of(output.node).FORWARDS for output in self._analysed_frames(sub))
         forwarded = forwarded or any(part.sinks or part.streams for part in table_parts(sub))
         return forwarded or any("_headers" in repr(node) for node in sub.nodes)
 
@@ -158,7 +158,7 @@ class Compiler:
         `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
         """
         frames = dict(sources)
-        if sub.id in self._traits.turns:
+        if sub.id in self._traits.order_times:
             frames = {name: with_order_time(frame) for name, frame in frames.items()}
         if sub.id in self._traits.forks:
             frames = {name: on_one_path(frame) for name, frame in frames.items()}
@@ -167,7 +167,7 @@ class Compiler:
     def table_frames(
         self, sub: SubTopology, aggregate: str, rows: pa.Table, peeks: dict[str, Observation] | None = None
     ) -> list[OutputFrame]:
-        """The second stage: from an aggregate's new rows (see nodes.table_rows) to what is behind it.
+        """The second stage: from an aggregate's new rows (see batch.rows.table_rows) to what is behind it.
 
         `peeks`: as for the first stage.
         """
@@ -181,21 +181,21 @@ class Compiler:
         return output_frames(self._traits, sub, {node.name: frame}, peeks)
 
     def tables(self, part: TablePart, snapshots: pa.Table) -> DataFrame:
-        """Every table's row in each snapshot, and what sinks write of it (see tables.tables_of_snapshots)."""
+        """Every table's row in each snapshot, and what sinks write of it (see table_rows.tables_of_snapshots)."""
         self._learn_sources(part, snapshots)
         formats = {sink.name: self.value_format(sink) for sink in part.sinks}
         return tables_of_snapshots(part, frame_of(self._spark, snapshots), self.known.decoders, formats)
 
     def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
-        """What the rows of the left table name in each snapshot (see foreign_keys.foreign_keys)."""
+        """What the rows of the left table name in each snapshot (see foreign_key_frames.foreign_keys)."""
         return foreign_keys(node, self._rows(side, snapshots)).toArrow()
 
     def rows_sent(self, side: TablePart, snapshots: pa.Table) -> pa.Table:
-        """The rows of the right table in each snapshot (see foreign_keys.rows_as_json)."""
+        """The rows of the right table in each snapshot (see foreign_key_frames.rows_as_json)."""
         return rows_as_json(self._rows(side, snapshots)).toArrow()
 
     def joined_by_foreign_key(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
-        """The join's rows over those of the left table, which have foreign_keys.OTHER beside them (see results)."""
+        """The join's rows over those of the left table, which have OTHER beside them (see results)."""
         rows = self._rows(side, snapshots, (OTHER,))
         return results(node, rows, sent_format(self.known.outputs[node.table])).toArrow()
 

@@ -42,7 +42,7 @@ class Emissions:
         return encoded(column) if writer is None else writer.encoded(column)
 
     def values(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
-        """Values, from the column that nodes.value_of gives, as the sink writes them."""
+        """Values, from the column that written_rows.value_of gives, as the sink writes them."""
         writer = self._compiler.registered(sink.name, "value")
         return encoded(column) if writer is None else writer.encoded(column)
 

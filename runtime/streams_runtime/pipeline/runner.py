@@ -157,8 +157,8 @@ class SubTopologyRunner:
             # Several outlets are several queries: keep the parsed records instead of parsing them for each.
             readable = {name: frame.persist() for name, frame in readable.items()}
         try:
-            for outlet in self._compiler.first_stage_frames(self._sub, readable, peeks):
-                kind_of(outlet.node).collect(outlet.node, outlet.rows, self._collecting, result)
+            for output in self._compiler.first_stage_frames(self._sub, readable, peeks):
+                kind_of(output.node).collect(output.node, output.rows, self._collecting, result)
             for name in self._unread:
                 readable[name].agg(F.count(F.lit(1))).toArrow()  # they are accounted for by a query
             result.peeks = self._seen(peeks)
@@ -186,11 +186,7 @@ class SubTopologyRunner:
             self.run(BatchInput((where,), record.slice(1) if self._compiler.has_functions else record))
 
     def run_after(self, found: StageInput) -> StageOutput:
-        """The stage behind a join: records with what the table holds beside them (joins.MATCH), or pairs of streams.
-
-        Or the one behind a dedupe: the records that it passes on; or behind a toStream: the table's changes; or behind
-        a merge: the rows of all stages that meet in it.
-        """
+        """The stage behind a node whose store side has passed on these rows (SparkKind.behind)."""
         result = StageOutput(begun_with=found)
         over = self._behind.get(found.node.name)
         rows = None if over is None else over.rows(found.rows)
@@ -198,8 +194,8 @@ class SubTopologyRunner:
             result.emissions = [self.emissions.of_columns(sink, made) for sink, made in rows]
             return result
         peeks: dict[str, Observation] = {}
-        for outlet in self._compiler.frames_behind(self._sub, found.node, found.rows, peeks):
-            kind_of(outlet.node).collect(outlet.node, outlet.rows, self._collecting, result)
+        for output in self._compiler.frames_behind(self._sub, found.node, found.rows, peeks):
+            kind_of(output.node).collect(output.node, output.rows, self._collecting, result)
         result.peeks = self._seen(peeks)
         return result
 
@@ -268,9 +264,9 @@ class SubTopologyRunner:
                 rows = rows.in_order_of_times()
             table = table_rows(rows.keys, rows.partitions, rows.timestamps, rows.columns, rows.windows, rows.gone)
             peeks: dict[str, Observation] = {}
-            for outlet in self._compiler.table_frames(self._sub, name, table, peeks):
-                if outlet.node not in direct:
-                    kind_of(outlet.node).collect(outlet.node, outlet.rows, self._collecting, result)
+            for output in self._compiler.table_frames(self._sub, name, table, peeks):
+                if output.node not in direct:
+                    kind_of(output.node).collect(output.node, output.rows, self._collecting, result)
             result.peeks = self._seen(peeks)
         return result
 

@@ -8,7 +8,7 @@ from streams_runtime.batch.columns import ELEMENT
 from streams_runtime.pipeline.kinds.spark_kinds import kind_of
 from streams_runtime.pipeline.stage_frames import Frames, OutputFrame, StageFrames
 from streams_runtime.pipeline.topology_traits import Traits
-from streams_runtime.pipeline.windowing.record_places import on_fork_path
+from streams_runtime.pipeline.windowing.record_ordinals import on_fork_path
 from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.plan import SubTopology
 

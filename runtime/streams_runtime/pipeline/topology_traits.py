@@ -24,13 +24,13 @@ class Traits:
     """Merges in which records of one source meet again."""
     over_changes: frozenset[str]
     """Tables that are worked out change by change, behind the stage that changes them."""
-    told: frozenset[str]
+    per_update: frozenset[str]
     """Aggregates of which every change counts."""
     merges_stages: frozenset[str]
     """Nodes that take their records in several stages."""
     forks: Mapping[int, Forks]
     """By the number of the sub-topology, of those in which records keep their places."""
-    turns: frozenset[int]
+    order_times: frozenset[int]
     """Numbers of the sub-topologies whose rows need the turns of their records."""
 
     @classmethod
@@ -59,11 +59,11 @@ class Traits:
         by_name = {each.name: each for each in sub.nodes}
         found, waiting = set(), [(node.name, False)]
         while waiting:
-            name, told = waiting.pop()
+            name, through_table = waiting.pop()
             here = by_name[name]
             joins = isinstance(here, StreamJoinNode)
-            before = () if joins and not told else here.streams
+            before = () if joins and not through_table else here.streams
             if joins or not before:
                 found.add(name)
-            waiting += [(each, told or isinstance(here, ToStreamNode)) for each in before]
+            waiting += [(each, through_table or isinstance(here, ToStreamNode)) for each in before]
         return len(found) > 1

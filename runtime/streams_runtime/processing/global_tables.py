@@ -58,8 +58,8 @@ class GlobalUpdate:
         keys: list[bytes] = []
         values: list[bytes | None] = []
         times: list[int] = []
-        for keyed in result.store_batches:
-            for _, updates in sorted(table_updates(keyed).items()):
+        for store_batch in result.store_batches:
+            for _, updates in sorted(table_updates(store_batch).items()):
                 keys += updates.keys
                 values += updates.values
                 times += updates.timestamps

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from streams_runtime.batch.columns import ID, OUT_TIME
 from streams_runtime.batch.encode import encoded
-from streams_runtime.batch.record_order import places
+from streams_runtime.batch.record_order import ordinals
 from streams_runtime.batch.stage import StageInput
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.processors.segment_buffer import SegmentBuffer, buffered_in, spans_of
@@ -66,12 +66,13 @@ def deduped(found: StageInput, stores: Mapping[int, Mapping[str, AnyStore]]) -> 
     timed: list[Timed] = list(zip(encoded(rows[ID]), rows[OUT_TIME].to_pylist(), strict=True))
     result = Deduped(rows)
     duplicates: set[int] = set()
-    for partition, turns in _in_turn(rows).items():
+    for partition, in_order in _in_turn(rows).items():
         store = stores[partition][node.store]
         assert isinstance(store, DedupeStore)
-        records = [timed[row] for row in turns]
+        records = [timed[row] for row in in_order]
         kept = buffered_in(store, spans_of((each, time) for each, time in records if each is not None), node.within)
-        duplicates |= {row for row, first in zip(turns, firsts(kept, node.within, records), strict=True) if not first}
+        is_first = firsts(kept, node.within, records)
+        duplicates |= {row for row, first in zip(in_order, is_first, strict=True) if not first}
         result.late += kept.late
         if kept.new:
             result.updates.append((store, kept.updates()))
@@ -99,9 +100,9 @@ def firsts(kept: SegmentBuffer, within: int, records: Sequence[Timed]) -> list[b
 def _in_turn(rows: pa.Table) -> dict[int, list[int]]:
     """The rows of each partition in the order of its records."""
     partitions: Sequence[int] = rows["_partition"].to_pylist()
-    turns = places(partitions, rows)
+    in_order = ordinals(partitions, rows)
     found: defaultdict[int, list[int]] = defaultdict(list)
     # What is the same in all of that is one record's, several times: a flatMap's, in the order of the rows.
-    for row in sorted(range(len(turns)), key=turns.__getitem__):
+    for row in sorted(range(len(in_order)), key=in_order.__getitem__):
         found[partitions[row]].append(row)
     return found

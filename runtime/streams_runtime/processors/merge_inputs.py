@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams_runtime.batch.columns import FROM_OFFSET, FROM_TOPIC, ORDER_TIME
-from streams_runtime.batch.record_order import fork_paths_of, places
+from streams_runtime.batch.record_order import fork_paths_of, ordinals
 from streams_runtime.batch.stage import StageInput
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.state.aggregates.reduce_state import nullable
@@ -39,8 +39,8 @@ def apply(given: StageInput, context: ApplyContext) -> Applied:  # noqa: ARG001 
 
 def in_record_order(rows: pa.Table) -> pa.Table:
     """The rows of a merge as Kafka Streams would hand them on: record by record, and of one record way by way."""
-    turns = list(zip(places(rows["_partition"].to_pylist(), rows), fork_paths_of(rows), strict=True))
-    order = sorted(range(len(turns)), key=turns.__getitem__)
+    sort_keys = list(zip(ordinals(rows["_partition"].to_pylist(), rows), fork_paths_of(rows), strict=True))
+    order = sorted(range(len(sort_keys)), key=sort_keys.__getitem__)
     return rows.take(pa.array(order, pa.int64()))
 
 

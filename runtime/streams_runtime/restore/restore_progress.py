@@ -34,7 +34,7 @@ class Progress:
     started_at: float
     ended_at: float | None = None
 
-    def told(self, now: float) -> dict[str, Any]:
+    def as_row(self, now: float) -> dict[str, Any]:
         """For `/state`: with `remaining` (offsets), `rate` (offsets a second since the start), `eta_seconds`.
 
         The last two are None while nothing has come; the rate of one that has ended is that of the whole.
@@ -86,7 +86,7 @@ class ProgressListener:
         """All restorations of this instance that go on or have ended, by partition (Progress.told)."""
         now = self._clock()
         with self._lock:
-            return [self._progress[each].told(now) for each in sorted(self._progress)]
+            return [self._progress[each].as_row(now) for each in sorted(self._progress)]
 
     @property
     def ongoing(self) -> bool:

@@ -74,6 +74,6 @@ class StandbyProgress:
         """StandbyUpdateListener."""
         with self._lock:
             self._following.pop(partition, None)
-        told = {"partition": str(partition), "store": store, "position": position, "end": end, "reason": str(reason)}
-        _LOGGER.info("standby suspended", extra=told)
+        row = {"partition": str(partition), "store": store, "position": position, "end": end, "reason": str(reason)}
+        _LOGGER.info("standby suspended", extra=row)
         self._user.on_update_suspended(partition, store, position, end, reason)

@@ -78,9 +78,9 @@ class SegmentedStore(LocalStore):
             if time >= earliest:
                 by_segment[time // self.segment_interval].append(at)
         found: list[bytes | None] = [None] * len(keys)
-        for segment, places in by_segment.items():
-            values = self._database.get(segment, [keys[at] for at in places])
-            for at, value in zip(places, values, strict=True):
+        for segment, numbers in by_segment.items():
+            values = self._database.get(segment, [keys[at] for at in numbers])
+            for at, value in zip(numbers, values, strict=True):
                 found[at] = value
         return found
 

@@ -97,17 +97,17 @@ class TopologyRunner:
         """Whether something waited for the sub-topology."""
         waiting = self.logs.take(sub.source_topics)
         if waiting:
-            outbox = MockProducer()
-            outcome = self._processed(sub, batch_of(waiting), outbox)
-            for sent in outbox.records:
-                self.logs.append(sent, outbox.placed.get((sent.topic, sent.key), sent.key))
+            producer = MockProducer()
+            outcome = self._processed(sub, batch_of(waiting), producer)
+            for sent in producer.records:
+                self.logs.append(sent, producer.placed.get((sent.topic, sent.key), sent.key))
             store(outcome, self.logs.end)
             self.counters.batches += 1
         return bool(waiting)
 
-    def _processed(self, sub: SubTopology, batch: BatchInput, outbox: MockProducer) -> Outcome:
+    def _processed(self, sub: SubTopology, batch: BatchInput, sent: MockProducer) -> Outcome:
         # A batch's output goes through `send` alone.
-        producer = cast(BatchProducer, outbox)
+        producer = cast(BatchProducer, sent)
         with _spark_failures_translated(batch):
             result = self._processor.compute(sub, batch)
             return self._processor.apply(sub, self.tasks[sub.id], batch, result, producer)

@@ -52,10 +52,10 @@ def keeps_order(sub: SubTopology) -> bool:
     if merges_stages(sub):
         return True
     stages = stages_of(sub)
-    told = per_update_aggregates(sub)
+    per_update = per_update_aggregates(sub)
     for node in sub.nodes:
         asks = isinstance(node, ToTableNode | DedupeNode) or (isinstance(node, JoinNode) and node.on is None)
-        asks = asks or (isinstance(node, AggregateNode) and (node.name in told or _adds(node)))
+        asks = asks or (isinstance(node, AggregateNode) and (node.name in per_update or _adds(node)))
         if asks and _behind_streams_that_join(sub, node.name):
             return True
         if isinstance(node, StreamJoinNode) and (stages[node.input] is not None or _right_first(sub, node)):

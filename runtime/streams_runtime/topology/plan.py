@@ -194,8 +194,8 @@ class Topology:
         found = set()
         for node in self.nodes:
             if isinstance(node, MergeNode):
-                ways = [self.sources_of(name) for name in node.inputs]
-                if sum(map(len, ways)) > len(frozenset().union(*ways)):
+                branches = [self.sources_of(name) for name in node.inputs]
+                if sum(map(len, branches)) > len(frozenset().union(*branches)):
                     found.add(node.name)
         return frozenset(found)
 

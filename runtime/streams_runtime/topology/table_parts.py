@@ -46,12 +46,12 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     Sources of which nothing needs old rows are in none. Raises TopologyException for a join of a table that no store
     keeps, or of one with itself.
     """
-    told = per_update_aggregates(sub)
+    per_update = per_update_aggregates(sub)
     groups: dict[str, set[str]] = {}  # by the name of a table of sources: the names that belong together
     behind: dict[str, frozenset[str]] = {}  # by the same, but for windows: the sources of its rows
     kept: set[str] = set()
     for node in sub.nodes:
-        if isinstance(node, TableSourceNode | ToTableNode | ForeignKeyJoinNode) or node.name in told:
+        if isinstance(node, TableSourceNode | ToTableNode | ForeignKeyJoinNode) or node.name in per_update:
             groups[node.name] = {node.name}
             if not (isinstance(node, AggregateNode) and node.windows is not None):
                 behind[node.name] = frozenset({node.name})

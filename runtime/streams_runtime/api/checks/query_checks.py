@@ -21,10 +21,10 @@ def query_mistakes(queries: QueriesSpec) -> Iterator[Mistake]:
 
 
 def _access(access: QueryAccess) -> Iterator[Mistake]:
-    ways = [name for name, way in (("token", access.token), ("kubernetes", access.kubernetes)) if way is not None]
-    if len(ways) != 1:
-        found = "names token and kubernetes" if ways else "names no way of telling who may ask"
-        remedy = "keep one of the two" if ways else "give token or kubernetes; to let everybody ask, leave access out"
+    named = [name for name, way in (("token", access.token), ("kubernetes", access.kubernetes)) if way is not None]
+    if len(named) != 1:
+        found = "names token and kubernetes" if named else "names no way of telling who may ask"
+        remedy = "keep one of the two" if named else "give token or kubernetes; to let everybody ask, leave access out"
         yield Mistake(f"{_AT}.access", found, remedy)
     if access.token is not None and not _SECRET_KEY.fullmatch(access.token.secret_ref.key):
         found = f"found {access.token.secret_ref.key!r}, which can't be a key of a Secret"

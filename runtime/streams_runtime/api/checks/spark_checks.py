@@ -16,7 +16,7 @@ _AT = "spec.spark"
 _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)\])?")
 _STANDALONE = re.compile(r"spark://[^\s:,/]+:\d{1,5}(,[^\s:,/]+:\d{1,5})*")
 _OWN_CLUSTER = "k8s://https://kubernetes.default.svc"
-_WAYS = (
+_MASTERS = (
     "write local[*] or local[N] for the cores of each instance, spark://host:port for a standalone cluster, or"
     f" {_OWN_CLUSTER} for executors as pods"
 )
@@ -57,7 +57,7 @@ def _master(master: str) -> Iterator[Mistake]:
         found = f"found {master!r}, which is no address of an API server"
         yield Mistake(f"{_AT}.master", found, f"write k8s://https://host:port, or {_OWN_CLUSTER}")
     elif not _LOCAL.fullmatch(master) and not is_cluster(master):
-        yield Mistake(f"{_AT}.master", f"found {master!r}, which is no master", _WAYS)
+        yield Mistake(f"{_AT}.master", f"found {master!r}, which is no master", _MASTERS)
 
 
 def _cores(given: object) -> Iterator[Mistake]:

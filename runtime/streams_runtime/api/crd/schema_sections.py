@@ -101,8 +101,8 @@ class _Walk:
         """Where an object with the same fields and rules is listed; None for the first of them, and for small ones."""
         if len(holder.get("properties", ())) < 2:
             return None
-        told = json.dumps([holder["properties"], holder.get("x-kubernetes-validations")], sort_keys=True)
-        first = self._listed.setdefault(told, path)
+        content = json.dumps([holder["properties"], holder.get("x-kubernetes-validations")], sort_keys=True)
+        first = self._listed.setdefault(content, path)
         return None if first == path else first
 
 

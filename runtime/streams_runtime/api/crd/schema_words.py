@@ -93,15 +93,15 @@ def value_words(node: Schema) -> str:
 
     The bounds that every string, list and map has (`limits.LONGEST_FIELD`, `limits.MOST_ENTRIES`) are left out.
     """
-    told = [*_choices(node), *_bounds(node)]
+    words = [*_choices(node), *_bounds(node)]
     match node.get("pattern"):
         case str(pattern) if pattern not in _BY_PATTERN and not _CHOICES.fullmatch(pattern):
-            told.append(f"matches {_code(pattern)}")
+            words.append(f"matches {_code(pattern)}")
     if keys := node.get("x-kubernetes-list-map-keys"):
-        told.append(f"unique by {_code(', '.join(keys))}")
+        words.append(f"unique by {_code(', '.join(keys))}")
     if inner := node.get("items") or node.get("additionalProperties"):
-        told += [f"each {words}" for words in (value_words(inner),) if words]
-    return "; ".join(told)
+        words += [f"each {words}" for words in (value_words(inner),) if words]
+    return "; ".join(words)
 
 
 def _choices(node: Schema) -> list[str]:
@@ -114,10 +114,10 @@ def _choices(node: Schema) -> list[str]:
 def _bounds(node: Schema) -> list[str]:
     """The bounds of numbers, strings, lists and maps; those of a named type belong to the type, but for lengths."""
     numbers = _between(node, "minimum", "maximum") if "type" in node else ""
-    told = [numbers, _counted(node, "Length", "characters", LONGEST_FIELD)]
+    words = [numbers, _counted(node, "Length", "characters", LONGEST_FIELD)]
     if "type" in node:
-        told += [_counted(node, kind, "entries", MOST_ENTRIES) for kind in ("Items", "Properties")]
-    return [each for each in told if each]
+        words += [_counted(node, kind, "entries", MOST_ENTRIES) for kind in ("Items", "Properties")]
+    return [each for each in words if each]
 
 
 def _counted(node: Schema, kind: str, unit: str, common: int) -> str:

@@ -100,8 +100,8 @@ def merged_streams(step: StepSpec, streams: Mapping[str, Stream]) -> list[tuple[
 
 def _source_stream(source: SourceSpec) -> Stream:
     # Equal keys have other bytes, and so another partition, when another schema's id stands before them.
-    keyed = source.key is not None and source.key.format not in REGISTERED
-    unkeyed = () if keyed else (source.name,)
+    has_key = source.key is not None and source.key.format not in REGISTERED
+    unkeyed = () if has_key else (source.name,)
     return Stream(
         value_columns(source.value),
         _key_type(source.key),

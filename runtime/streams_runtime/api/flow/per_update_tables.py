@@ -58,9 +58,9 @@ def made_of_their_own(steps: Sequence[StepSpec], tables: Collection[str]) -> Ite
         together |= dict.fromkeys(roots, roots)
     for join in joins:
         for root in sorted({root for name in inputs_of_step(join) for root in roots_of(name, by_name)}):
-            for told in _per_update_streams(root, steps):
-                if roots_of(told.from_ or "", by_name) & together[root]:
-                    yield join, root, told.name
+            for changes in _per_update_streams(root, steps):
+                if roots_of(changes.from_ or "", by_name) & together[root]:
+                    yield join, root, changes.name
 
 
 def _per_update_streams(root: str, steps: Sequence[StepSpec]) -> list[StepSpec]:

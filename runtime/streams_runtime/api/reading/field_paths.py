@@ -36,17 +36,17 @@ def position(document: Any, field: str) -> tuple[int, ...]:
 
     A field that is not there comes after those of its parent that are.
     """
-    places: list[int] = []
+    numbers: list[int] = []
     for match in _TOKEN.finditer(field):
         index, quoted, plain = match.groups()
         if index is not None and isinstance(document, Sequence) and not isinstance(document, str):
-            places.append(int(index))
+            numbers.append(int(index))
             document = document[int(index)] if int(index) < len(document) else None
             continue
         name = plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted or "")
         if isinstance(document, Mapping) and name in document:
-            places.append(list(document).index(name))
+            numbers.append(list(document).index(name))
             document = document[name]
         else:
-            return (*places, _AFTER_ALL)
-    return tuple(places)
+            return (*numbers, _AFTER_ALL)
+    return tuple(numbers)

@@ -44,7 +44,7 @@ class Reading:
     """Names of the user's own functions, which expressions may call."""
 
     @property
-    def told(self) -> tuple[Mistake, ...]:
+    def reported(self) -> tuple[Mistake, ...]:
         """The mistakes as a user is told them: with the place in their code instead of one in no file of theirs."""
         return retold(self.mistakes, self.origins)
 
@@ -128,5 +128,5 @@ def _in_order(document: Mapping[str, Any], mistakes: Iterable[Mistake]) -> tuple
 def accepted(reading: Reading) -> StreamsApplication:
     """The application that was read. Raises InvalidApplicationException, which lists every mistake."""
     if reading.application is None:
-        raise InvalidApplicationException(reading.told)
+        raise InvalidApplicationException(reading.reported)
     return reading.application

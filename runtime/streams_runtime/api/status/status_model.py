@@ -39,21 +39,21 @@ class StatusModel(BaseModel):
         try:
             return cls.model_validate(document, by_alias=True, by_name=False)
         except ValidationError as error:
-            places = [
+            fields = [
                 each["loc"] for each in error.errors(include_url=False, include_context=False, include_input=False)
             ]
-        return cls.read(_without(document, places)) if () not in places else cls()
+        return cls.read(_without(document, fields)) if () not in fields else cls()
 
     def document(self) -> dict[str, Any]:
         """The document to write."""
         return self.model_dump(by_alias=True, exclude_none=True, exclude_unset=True)
 
 
-def _without(document: object, places: Sequence[tuple[str | int, ...]]) -> object:
+def _without(document: object, fields: Sequence[tuple[str | int, ...]]) -> object:
     """A copy without the values at these places."""
     found: Any = copy.deepcopy(document)
     # The last entries of a list go first, so that the others stay where they are.
-    for *way, last in sorted(places, key=lambda place: [(isinstance(part, str), part) for part in place], reverse=True):
+    for *way, last in sorted(fields, key=lambda field: [(isinstance(part, str), part) for part in field], reverse=True):
         holder = found
         for part in way:
             holder = holder[part]

@@ -44,8 +44,8 @@ def stream_join_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stream
         return
     field = under(path, "join")
     left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.stream, UNKNOWN)
-    places = ((under(path, "from"), step.from_ or "", left), (under(field, "stream"), join.stream, right))
-    wrong = [mistake for place in places for mistake in _side(*place)]
+    sides = ((under(path, "from"), step.from_ or "", left), (under(field, "stream"), join.stream, right))
+    wrong = [mistake for place in sides for mistake in _side(*place)]
     wrong += name_mistakes(step.from_, left, join, under(field, "stream"))
     if not left.table and not right.table:
         remedy = "put a keyBy before the join that gives both one type: cast(… as …)"

@@ -26,8 +26,8 @@ def table_step_mistakes(
     if not rows.table:
         return
     if rows.aggregated:
-        told = per_update_aggregates(steps, {name for name, stream in streams.items() if stream.table})
-        if not told & roots_of(step.from_ or "", {each.name: each for each in steps}):
+        per_update = per_update_aggregates(steps, {name for name, stream in streams.items() if stream.table})
+        if not per_update & roots_of(step.from_ or "", {each.name: each for each in steps}):
             return
     fields = [(under(path, "where"), step.where)] if step.where is not None else []
     fields += [(under(path, "select", name), text) for name, text in (step.select or {}).items()]

@@ -50,10 +50,10 @@ def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
 
 def _joined(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:
     tables = {name for name, stream in streams.items() if stream.table}
-    for join, table, told in made_of_their_own(steps, tables):
+    for join, table, changes in made_of_their_own(steps, tables):
         if join is step:
-            found = f"{table!r} is made of {told!r}, whose records are changes of a table that it is joined with"
-            yield Mistake(under(path, "join", "table"), found, f"put a keyBy between {told!r} and {table!r}")
+            found = f"{table!r} is made of {changes!r}, whose records are changes of a table that it is joined with"
+            yield Mistake(under(path, "join", "table"), found, f"put a keyBy between {changes!r} and {table!r}")
             return
 
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 import orjson
 import typer
 
-from streams_runtime.errors import told
+from streams_runtime.errors import message_of
 from streams_runtime.states import EXIT_ERROR, EXIT_NOT_RUNNING, ClientState
 
 EXIT_LATE = 75
@@ -84,7 +84,7 @@ def termination_document(
     document = {
         "state": str(state),
         "class": None if error is None else type(error).__name__,
-        "message": "" if error is None else told(error),
+        "message": "" if error is None else message_of(error),
     }
     return document | ({"shutdown": SHUTDOWN_APPLICATION} if shutdown_requested else {})
 

@@ -30,7 +30,7 @@ from streams_runtime.cli.process.client_process import (
 from streams_runtime.cli.process.process_logs import LogFormat, configure_logging
 from streams_runtime.cli.process.shutdown_request import ShutdownRequestFile
 from streams_runtime.client import StreamsClient
-from streams_runtime.errors import InvalidApplicationException, StreamsException, told
+from streams_runtime.errors import InvalidApplicationException, StreamsException, message_of
 from streams_runtime.malloc_settings import share_heaps
 from streams_runtime.query.server.access import OPEN, QueryGuard, TokenGate
 from streams_runtime.settings import InstanceSettings, no_peers
@@ -53,7 +53,9 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     peers_dir: Annotated[Path | None, typer.Option(help="Folder of the run, in which others write their URLs.")] = None,
     endpoint_file: Annotated[Path | None, typer.Option(help="Where to write pid and URL once known.")] = None,
     termination_file: Annotated[Path | None, typer.Option(help="Where to write the last word.")] = None,
-    told_file: Annotated[Path | None, typer.Option(help="Read for the word that all instances are to end.")] = None,
+    request_path: Annotated[
+        Path | None, typer.Option("--told-file", help="Read for the word that all instances are to end.")
+    ] = None,
     queries_token_file: Annotated[
         Path | None, typer.Option(help="File with the token that queries have to present.")
     ] = None,
@@ -82,7 +84,7 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     client.start()
     if endpoint_file is not None:
         write_whole(endpoint_file, {"pid": os.getpid(), "url": client.url, "instance": instance_id})
-    request_file = ShutdownRequestFile(told_file)
+    request_file = ShutdownRequestFile(request_path)
     while not client.wait_for_end(timeout=0.2):
         request_file.pass_on(client)
         if stop.is_set() or client.state is ClientState.PENDING_ERROR:
@@ -95,7 +97,7 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     if termination_file is not None:
         write_whole(termination_file, termination_document(client.state, failure, client.shutdown_requested))
     if failure is not None:
-        typer.echo(f"{client.state}: {type(failure).__name__}: {told(failure)}", err=True)
+        typer.echo(f"{client.state}: {type(failure).__name__}: {message_of(failure)}", err=True)
     if not orderly:
         typer.echo(
             f"could not close within {_CLOSE_SECONDS:g} s. The process ends all the same; what was not committed is"

@@ -77,9 +77,11 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     termination_file: Annotated[
         Path, typer.Option(envvar="STREAMSAPP_TERMINATION_FILE", help="Where the last word is written.")
     ] = Path("/dev/termination-log"),
-    told_file: Annotated[
+    request_path: Annotated[
         Path,
-        typer.Option(envvar="STREAMSAPP_TOLD_FILE", help="Where the operator says that all instances are to end."),
+        typer.Option(
+            "--told-file", envvar="STREAMSAPP_TOLD_FILE", help="Where the operator says that all instances are to end."
+        ),
     ] = Path("/etc/streams/told/shutdown-application"),
     queries: Annotated[
         Path, typer.Option(envvar="STREAMSAPP_QUERIES", help="Folder with access/token, tls/tls.crt and tls/tls.key.")
@@ -104,7 +106,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
     shorten_switch_interval()
     share_heaps()
-    mounts = Mounts(application, secret, code, schema_registry, state_dir, termination_file, told_file, queries)
+    mounts = Mounts(application, secret, code, schema_registry, state_dir, termination_file, request_path, queries)
     api: PodStatusApi | None = None
     try:
         identity, advertised = identify_pod(os.environ, listen)

@@ -12,7 +12,7 @@ from streams_runtime.cli.process.client_process import exit_code, freeze_loaded_
 from streams_runtime.cli.process.shutdown_request import ShutdownRequestFile
 from streams_runtime.cli.process.termination import write_termination
 from streams_runtime.client import StreamsClient
-from streams_runtime.errors import told
+from streams_runtime.errors import message_of
 from streams_runtime.kubernetes.client_view import RecordsLeft, view_of
 from streams_runtime.kubernetes.pod_conditions import ClientView, conditions
 from streams_runtime.kubernetes.pod_status_api import PodStatusApi
@@ -69,7 +69,7 @@ class PodLifecycle:
         )
         self._reporter.finish()
         if error is not None:
-            _LOGGER.error("%s: %s: %s", state, type(error).__name__, told(error))
+            _LOGGER.error("%s: %s: %s", state, type(error).__name__, message_of(error))
         return exit_code(state), not self._late_note
 
     def _view(self) -> ClientView:

@@ -75,7 +75,7 @@ def _verdict(found: TopologyChanges) -> str:
 
 def _exit_on_mistakes(*files: tuple[Path, Reading], output: Output) -> None:
     for file, reading in files:
-        for each in reading.told:
+        for each in reading.reported:
             if output is Output.JSON:
                 print_json({"file": str(file), "path": each.path, "found": each.found, "remedy": each.remedy})
             else:

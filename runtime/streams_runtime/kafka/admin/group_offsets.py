@@ -60,7 +60,7 @@ class GroupOffsets:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._consumers: dict[str, Any] = {}
-        self._told: set[tuple[TopicPartition, str | None]] = set()
+        self._warned: set[tuple[TopicPartition, str | None]] = set()
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         """The offsets that the group has committed; partitions without one are left out, as for an unknown
@@ -91,8 +91,8 @@ class GroupOffsets:
         for partition, each in committed.items():
             if each.topic_id in (None, topic_ids.get(partition.topic, each.topic_id)):
                 present[partition] = each.offset
-            elif (partition, each.topic_id) not in self._told:
-                self._told.add((partition, each.topic_id))
+            elif (partition, each.topic_id) not in self._warned:
+                self._warned.add((partition, each.topic_id))
                 _LOGGER.warning(
                     "the topic %s was deleted and made anew since offset %d of %s was committed: it has not been read",
                     partition.topic,

@@ -99,10 +99,10 @@ class Security:
 
         Raises ConfigException, naming the field, for a file that can't be read or that Java can't use.
         """
-        chain, key = self.certificate_text, self.key_text
+        certificates, key = self.certificate_text, self.key_text
         if self.certificate_file is not None and self.key_file is not None:
             # Java takes certificate and key from one file or as two texts, never from two files.
-            chain = _content("ssl.certificate.location", self.certificate_file)
+            certificates = _content("ssl.certificate.location", self.certificate_file)
             key = _content("ssl.key.location", self.key_file)
         if key is not None:
             _refuse_traditional_key(key)
@@ -115,10 +115,10 @@ class Security:
                 "ssl.truststore.type": "PEM" if trusted else None,
                 "ssl.truststore.location": self.ca_file,
                 "ssl.truststore.certificates": self.ca_text,
-                "ssl.keystore.type": "PEM" if chain is not None else self.keystore_type,
+                "ssl.keystore.type": "PEM" if certificates is not None else self.keystore_type,
                 "ssl.keystore.location": self.keystore_file,
                 "ssl.keystore.password": self.keystore_password,
-                "ssl.keystore.certificate.chain": chain,
+                "ssl.keystore.certificate.chain": certificates,
                 "ssl.keystore.key": key,
                 "ssl.key.password": self.key_password,
                 "ssl.endpoint.identification.algorithm": "" if self.check_host == "none" else self.check_host,

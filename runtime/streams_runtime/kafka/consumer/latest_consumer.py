@@ -93,9 +93,9 @@ class LatestConsumer:
         for topic in np.unique(records.topics).tolist():
             for number in np.unique(records.partitions[records.topics == topic]).tolist():
                 partition = TopicPartition(topic_name(topic), number)
-                places = np.flatnonzero((records.topics == topic) & (records.partitions == number))
+                rows = np.flatnonzero((records.topics == topic) & (records.partitions == number))
                 if partition in self._ends:
-                    mine = records if len(places) == len(records) else records.at(places)
+                    mine = records if len(rows) == len(records) else records.at(rows)
                     found[partition] = self._taken(partition, mine)
         if len(records):
             size = int((records.key_lengths.sum() + records.value_lengths.sum()) / len(records)) + _RECORD_BYTES

@@ -51,9 +51,9 @@ class Messages:
     def __len__(self) -> int:
         return len(self.addresses)
 
-    def at(self, places: npt.NDArray[np.intp]) -> Messages:
+    def at(self, rows: npt.NDArray[np.intp]) -> Messages:
         """Some of the messages, in the order of `places`."""
-        return Messages(*(getattr(self, name)[places] for name in self.__slots__))
+        return Messages(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,11 @@ def free(addresses: Vector) -> None:
 
 def latest_of(messages: Messages) -> Latest:
     """The last record of each key among records of one partition; those without a key are passed over."""
-    keyed = np.flatnonzero(messages.keys)
-    if len(keyed) < len(messages):
-        messages = messages.at(keyed)
+    with_keys = np.flatnonzero(messages.keys)
+    if len(with_keys) < len(messages):
+        messages = messages.at(with_keys)
     keys = bytes_at(messages.keys, messages.key_lengths)
-    last = last_places(keys)
+    last = last_rows(keys)
     kept = messages.at(last)
     values = bytes_at(kept.values, kept.value_lengths)
     return Latest(keys.take(integers(last)), values, timestamps_of(kept.addresses))
@@ -151,21 +151,21 @@ def timestamps_of(addresses: Vector) -> Vector:
 
 def merged(parts: Sequence[Latest]) -> Latest:
     """The last of each key in parts, at least one, of which a later one wins."""
-    return parts[0] if len(parts) == 1 else taken(parts, last_places(pa.concat_arrays([each.keys for each in parts])))
+    return parts[0] if len(parts) == 1 else taken(parts, last_rows(pa.concat_arrays([each.keys for each in parts])))
 
 
-def taken(parts: Sequence[Latest], places: npt.NDArray[np.intp]) -> Latest:
+def taken(parts: Sequence[Latest], rows: npt.NDArray[np.intp]) -> Latest:
     """Those at these places of all parts behind each other; the only copy that is made of them."""
-    (found,) = in_pieces(parts, places, max(1, len(places)))
+    (found,) = in_pieces(parts, rows, max(1, len(rows)))
     return found
 
 
-def in_pieces(parts: Sequence[Latest], places: npt.NDArray[np.intp], size: int) -> Iterator[Latest]:
+def in_pieces(parts: Sequence[Latest], rows: npt.NDArray[np.intp], size: int) -> Iterator[Latest]:
     """The same, so many at a time, in the order of `places`; of no places one piece, which is empty."""
     keys, values = (_lying([getattr(each, name) for each in parts]) for name in ("keys", "values"))
     times = np.concatenate([each.timestamps for each in parts])
-    for start in range(0, max(1, len(places)), size):
-        piece = places[start : start + size]
+    for start in range(0, max(1, len(rows)), size):
+        piece = rows[start : start + size]
         key_bytes, value_bytes = (bytes_at(addresses[piece], lengths[piece]) for addresses, lengths in (keys, values))
         yield Latest(key_bytes, value_bytes, times[piece])
 
@@ -184,12 +184,12 @@ def where(array: pa.LargeBinaryArray) -> tuple[Vector, Vector]:
     return np.where(array.is_valid().to_numpy(zero_copy_only=False), ends[:-1] + base, 0), np.diff(ends)
 
 
-def sorted_places(keys: pa.LargeBinaryArray) -> Vector:
+def sorted_rows(keys: pa.LargeBinaryArray) -> Vector:
     """The places of the keys, sorted by these."""
     return np.frombuffer(pc.sort_indices(keys).buffers()[1], np.int64, len(keys))
 
 
-def last_places(keys: pa.LargeBinaryArray) -> npt.NDArray[np.intp]:
+def last_rows(keys: pa.LargeBinaryArray) -> npt.NDArray[np.intp]:
     """Where each key is last, in the order in which the keys come first."""
     encoded = keys.dictionary_encode()
     last = np.empty(len(encoded.dictionary), np.intp)
@@ -210,13 +210,13 @@ def bytes_at(addresses: Vector, lengths: Vector) -> pa.LargeBinaryArray:
     # which may have no length that makes sense, and is not looked at.
     offsets = np.zeros(2 * count + 2, np.int64)
     offsets[1:-1:2], offsets[2:-1:2] = starts, ends
-    offsets[-1] = _told(int(lengths.sum()), count)
+    offsets[-1] = _bounded(int(lengths.sum()), count)
     memory = pa.foreign_buffer(lowest, max(size, int(offsets[-1]))) if size else pa.py_buffer(b"")
     view = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 2 * count + 1, [None, pa.py_buffer(offsets), memory])
     return view.take(integers(np.arange(1, 2 * count, 2), addresses != 0))
 
 
-def _told(size: int, count: int) -> int:
+def _bounded(size: int, count: int) -> int:
     """The end of the last of 2n + 1 elements, with which Arrow makes just as much room as n with `size` bytes take.
 
     It judges that by the mean of all, and moves what it has copied if the room was too small, or is too large at the

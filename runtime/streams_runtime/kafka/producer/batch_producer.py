@@ -121,12 +121,12 @@ class BatchProducer:
             raise ValueError(f"{rows} keys, {len(values)} values and {len(timestamps)} timestamps are not one batch")
         times = _sendable(topic, timestamps)
         if placed_by is None:
-            places = [-1 if partition is None else partition] * rows
+            partitions = [-1 if partition is None else partition] * rows
         else:
-            places = self._places(topic, placed_by)
+            partitions = self._partitions_of(topic, placed_by)
         self._waiting_since = time.monotonic()
         self._should_stop()  # a sign of life: a batch may be handed over in many calls, none of which waits
-        self._hand_over(topic, keys, values, times, places, headers)
+        self._hand_over(topic, keys, values, times, partitions, headers)
         self._poll(0)
         self._raise_failures()
 
@@ -153,12 +153,12 @@ class BatchProducer:
         keys: Sequence[bytes | None],
         values: Sequence[bytes | None],
         times: Sequence[int],
-        places: Sequence[int],
+        partitions: Sequence[int],
         headers: Sequence[Headers | None] | None,
     ) -> None:
         """Produce all records, in order, without a step in Python for each."""
         left = iter(list(values))  # an iterator over a list knows how many are left
-        columns: list[Iterable[Any]] = [repeat(topic), left, keys, places, repeat(None), repeat(None), times]
+        columns: list[Iterable[Any]] = [repeat(topic), left, keys, partitions, repeat(None), repeat(None), times]
         if headers is not None:
             columns.append(headers)
         produced = map(self._producer.produce, *columns)
@@ -169,24 +169,24 @@ class BatchProducer:
                 except BufferError:
                     row = _last_taken(left, len(values))
                     header = None if headers is None else headers[row]
-                    record = (topic, values[row], keys[row], places[row], None, None, times[row], header)
+                    record = (topic, values[row], keys[row], partitions[row], None, None, times[row], header)
                     self._produce_when_there_is_room(*record)
             except KafkaException as failure:
                 del produced  # as _method says
                 row = _last_taken(left, len(values))
                 error = error_of(failure)
                 reason = reason_of(error) if error else str(failure)
-                text = f"record {row} for {place(topic, places[row])} can't be written: {reason}"
+                text = f"record {row} for {place(topic, partitions[row])} can't be written: {reason}"
                 raise self._judged(error, text) from failure
 
-    def _places(self, topic: str, keys: Sequence[bytes | None]) -> list[int]:
+    def _partitions_of(self, topic: str, keys: Sequence[bytes | None]) -> list[int]:
         if topic not in self._partitions:
-            self._partitions[topic] = self._partitions_of(topic)
+            self._partitions[topic] = self._count_of(topic)
         count = self._partitions[topic]
         place = {key: -1 if key is None else partition_for(key, count) for key in set(keys)}
         return [place[key] for key in keys]
 
-    def _partitions_of(self, topic: str) -> int:
+    def _count_of(self, topic: str) -> int:
         """Waits for a broker that is away, as sending does."""
         while True:
             try:

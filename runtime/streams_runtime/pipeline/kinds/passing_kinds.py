@@ -23,7 +23,7 @@ from streams_runtime.pipeline.stage_frames import Frames, StageFrames
 from streams_runtime.pipeline.steps.merge_frames import in_order, merged, numbered
 from streams_runtime.pipeline.steps.transformed_rows import check_select, transformed
 from streams_runtime.pipeline.topology_traits import Traits
-from streams_runtime.pipeline.windowing.record_places import no_element
+from streams_runtime.pipeline.windowing.record_ordinals import no_element
 from streams_runtime.topology.nodes.plan_node import StepNode
 from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_nodes import BranchNode, FlatMapNode, HeadersNode, SplitNode
@@ -182,6 +182,6 @@ class MergeKind(SparkKind[MergeNode]):
 
 def _merged(node: MergeNode, given: Frames, traits: Traits) -> DataFrame:
     if node.name in traits.reunions:
-        ways = numbered({name: given[name] for name in node.merged})
-        return in_order(merged(node, [ways[name] for name in node.merged]))
+        branches = numbered({name: given[name] for name in node.merged})
+        return in_order(merged(node, [branches[name] for name in node.merged]))
     return merged(node, [given[name] for name in node.merged])

@@ -34,7 +34,7 @@ class AggregateKind(SparkKind[AggregateNode]):
         merges = isinstance(node.windows, SessionWindows)
         if mistakes := user_class_mistakes(node.aggregates, merges):
             raise InvalidApplicationException(mistakes)
-        rows, per_update = known.outputs[node.input], node.name in known.traits.told
+        rows, per_update = known.outputs[node.input], node.name in known.traits.per_update
         state = AggregateState(node.aggregates, merges, sums_of_doubles(node.aggregates, rows))
         check_aggregates(state, rows)
         known.aggregates[node.name] = state
@@ -61,6 +61,6 @@ class AggregateKind(SparkKind[AggregateNode]):
         result.dropped += observed(dropped, "dropped")
         result.late[node.name] += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
         names = [column.name for column in state.columns]
-        if node.name in known.traits.told:
+        if node.name in known.traits.per_update:
             names += [*ORDINAL, *further(usable.columns), "_headers"]
         result.store_batches.append(store_batch_of(node, table, names))

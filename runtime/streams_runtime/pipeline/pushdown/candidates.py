@@ -47,16 +47,16 @@ class Candidates:
         sources = [node for node in sub.nodes if not node.inputs]
         if sub.id in self._traits.forks or any(not self._is_read_as_it_is(node) for node in sources):
             return []
-        turns = sub.id in self._traits.turns
-        more = [StructField(ORDER_TIME, TimestampType())] if turns else []
+        order_times = sub.id in self._traits.order_times
+        more = [StructField(ORDER_TIME, TimestampType())] if order_times else []
         schemas = {node.name: [*self._known.outputs[node.name].schema.fields, *more] for node in sources}
         frames = {name: self._nothing(StructType(fields)) for name, fields in schemas.items()}
         found: dict[str, TakenOver] = {}
-        for outlet in output_frames(self._traits, sub, frames, {}):
-            source = _only_source(outlet.node, sub)
+        for output in output_frames(self._traits, sub, frames, {}):
+            source = _only_source(output.node, sub)
             over = None
             if source is not None and source.name not in found:
-                over = self._of(outlet, source, headers, turns)
+                over = self._of(output, source, headers, order_times)
             if over is None:
                 return []
             found[over.source.name] = over
@@ -72,16 +72,16 @@ class Candidates:
     def _is_read_as_it_is(self, source: Node) -> bool:
         return source.name in self._known.decoders and self._known.decoders[source.name].timestamp is None
 
-    def _of(self, outlet: OutputFrame, source: Node, headers: bool, turns: bool) -> TakenOver | None:
+    def _of(self, output: OutputFrame, source: Node, headers: bool, order_times: bool) -> TakenOver | None:
         decoder = self._known.decoders[source.name]
-        match outlet.node, source:
+        match output.node, source:
             case AggregateNode() as node, SourceNode() | RepartitionSourceNode():
-                return self._of_aggregate(node, outlet.rows, source)
+                return self._of_aggregate(node, output.rows, source)
             case TableSourceNode() as node, _:
-                stage = table_stage_of(decoder.key.name, decoder.json, headers, turns)
+                stage = table_stage_of(decoder.key.name, decoder.json, headers, order_times)
                 return None if stage is None else ToTable(node, stage)
             case JoinNode(on=None) as node, SourceNode() | RepartitionSourceNode():
-                rows = outlet.rows.drop(RECORD)
+                rows = output.rows.drop(RECORD)
                 plan = row_plan_of(rows)
                 if plan is None:
                     return None
@@ -95,7 +95,7 @@ class Candidates:
         self, node: AggregateNode, rows: DataFrame, source: SourceNode | RepartitionSourceNode
     ) -> ToAggregate | None:
         state, decoder = self._known.aggregates[node.name], self._known.decoders[source.name]
-        if node.name in self._traits.told or not state.merges_in_columns:
+        if node.name in self._traits.per_update or not state.merges_in_columns:
             return None
         listed = {each.name: f"sum({each.listed})" for each in state.columns if each.listed is not None}
         asked = (F.expr(listed.get(each.name, each.expression)).alias(each.name) for each in state.columns)
@@ -117,13 +117,13 @@ class Candidates:
         beside = self._nothing(StructType([*rows.schema.fields, table]))
         joined = beside.select(*result_columns(node, tuple(rows.columns)))
         sinks: list[tuple[SinkNode, RowPlan]] = []
-        for outlet in output_frames(self._traits, sub, {node.name: joined}, {}):
-            if not isinstance(outlet.node, SinkNode) or not self._is_written_here(outlet.node, outlet.rows):
+        for output in output_frames(self._traits, sub, {node.name: joined}, {}):
+            if not isinstance(output.node, SinkNode) or not self._is_written_here(output.node, output.rows):
                 return None
-            plan = row_plan_of(outlet.rows)
+            plan = row_plan_of(output.rows)
             if plan is None:
                 return None
-            sinks.append((outlet.node, plan))
+            sinks.append((output.node, plan))
         return AfterJoin(node.table, decoder.json, sinks)
 
     def _is_written_here(self, sink: SinkNode, rows: DataFrame) -> bool:

@@ -103,7 +103,7 @@ class Left:
     too_many: bool = False
     _count: int = 0
 
-    def take(self, column: Column, some: pa.BooleanArray, turns: pa.Array | None = None) -> None:
+    def take(self, column: Column, some: pa.BooleanArray, order_times: pa.Array | None = None) -> None:
         """Take in `some` of the records that `column` gives, with their turns by those that are not left (TURN)."""
         self._count += some.true_count
         if self._count > self.most:
@@ -111,7 +111,7 @@ class Left:
             self.too_many = True
         else:
             raw = pa.table([column(each.name) for each in RAW_SCHEMA], schema=RAW_SCHEMA)
-            raw = raw if turns is None else raw.append_column(ORDER_TIME, turns)
+            raw = raw if order_times is None else raw.append_column(ORDER_TIME, order_times)
             self.records.append(raw.filter(some))
 
     @property

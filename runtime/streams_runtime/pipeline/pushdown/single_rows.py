@@ -64,7 +64,7 @@ class RowStage(_InOrder):
 
     plan: RowPlan
     formats: Formats
-    keyed: bool
+    needs_keys: bool
     given: pa.Schema
 
     @property
@@ -77,14 +77,14 @@ class RowStage(_InOrder):
         read = self.formats.read(column)
         whole = read.whole
         columns = read.columns(self.plan.reads - {ORDER_TIME}, self.formats.headers)
-        turns = None
+        order_times = None
         if ORDER_TIME in self.plan.reads:
-            columns[ORDER_TIME] = turns = before.turns(column("partition"), read.times, whole)
+            columns[ORDER_TIME] = order_times = before.order_times(column("partition"), read.times, whole)
         rows = self.plan.applied(_those(pa.table(columns), whole))
-        keyless = rows[OUT_KEY].null_count if self.keyed else 0
+        keyless = rows[OUT_KEY].null_count if self.needs_keys else 0
         if keyless:
             rows = rows.filter(pc.is_valid(rows[OUT_KEY]))
-        return Made(rows.cast(self.schema), whole, keyless, turns)
+        return Made(rows.cast(self.schema), whole, keyless, order_times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,15 @@ class TableStage(_InOrder):
     """
 
     formats: Formats
-    turns: bool = False
+    order_times: bool = False
 
     @property
     def schema(self) -> pa.Schema:
         """Of what is made."""
         own = [(PARTITION, pa.int32()), (OUT_KEY, pa.binary()), (OUT_TIME, pa.int64()), (OUT_VALUE, pa.binary())]
         beside = [(name, RAW_SCHEMA.field(METADATA[name]).type) for name in self._beside]
-        return pa.schema([*own, *beside, *([(ORDER_TIME, RAW_SCHEMA.field("timestamp").type)] if self.turns else [])])
+        times = [(ORDER_TIME, RAW_SCHEMA.field("timestamp").type)] if self.order_times else []
+        return pa.schema([*own, *beside, *times])
 
     def made_of(self, column: Column, before: StreamTimes) -> Made:
         """What is made of some records. A value that is not there deletes its key."""
@@ -109,11 +110,11 @@ class TableStage(_InOrder):
         whole = read.fitting(pc.or_(read.values_read, read.values.is_null()))
         times = pc.divide(read.times.cast(pa.int64()), 1000)
         beside = [read.times if name == "_timestamp" else column(METADATA[name]) for name in self._beside]
-        turns = before.turns(column("partition"), read.times, whole) if self.turns else None
-        beside += [] if turns is None else [turns]
+        order_times = before.order_times(column("partition"), read.times, whole) if self.order_times else None
+        beside += [] if order_times is None else [order_times]
         all_ = pa.table([column("partition"), read.raw_keys, times, read.values, *beside], schema=self.schema)
         rows = _those(all_, whole)
-        return Made(rows, whole, rows[OUT_KEY].null_count, turns)
+        return Made(rows, whole, rows[OUT_KEY].null_count, order_times)
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -127,7 +128,7 @@ class Made:
     rows: pa.Table
     here: pa.BooleanArray
     dropped: int
-    turns: pa.Array | None
+    order_times: pa.Array | None
 
 
 @dataclass(slots=True)
@@ -146,7 +147,7 @@ class Gathering:
         made = self.stage.made_of(column, self._before)
         here = made.here.true_count
         if here < len(made.here):
-            self._left.take(column, pc.invert(made.here), made.turns)
+            self._left.take(column, pc.invert(made.here), made.order_times)
         self._records += here
         self._dropped += made.dropped
         self._rows.append(made.rows)
@@ -158,19 +159,19 @@ class Gathering:
 
 
 def row_stage_of(
-    plan: RowPlan, key_format: str, json: JsonReader | None, keyed: bool, headers: bool, schema: pa.Schema
+    plan: RowPlan, key_format: str, json: JsonReader | None, needs_keys: bool, headers: bool, schema: pa.Schema
 ) -> RowStage | None:
     """A stage; None where keys or values are of a format that only Spark reads, or the plan reads something else."""
     formats = formats_of(key_format, json, headers)
     if formats is None or not plan.reads <= _READ_HERE | set(formats.json.schema.names):
         return None
-    return RowStage(plan, formats, keyed, schema)
+    return RowStage(plan, formats, needs_keys, schema)
 
 
-def table_stage_of(key_format: str, json: JsonReader | None, headers: bool, turns: bool) -> TableStage | None:
+def table_stage_of(key_format: str, json: JsonReader | None, headers: bool, order_times: bool) -> TableStage | None:
     """A stage; None where keys or values are of a format that only Spark reads."""
     formats = formats_of(key_format, json, headers)
-    return None if formats is None else TableStage(formats, turns)
+    return None if formats is None else TableStage(formats, order_times)
 
 
 def _those(rows: pa.Table, some: pa.BooleanArray) -> pa.Table:

@@ -87,14 +87,14 @@ def address_towards(cluster: Cluster) -> str:
 
 def wait_for_master(cluster: Cluster, closing: threading.Event) -> None:
     """Return once a master takes connections, or `closing` is set. Spark itself would give up after a minute."""
-    told = False
+    warned = False
     while not closing.is_set():
         for address in cluster.addresses:
             with contextlib.suppress(OSError), socket.create_connection(address, _PATIENCE):
                 return
-        if not told:
+        if not warned:
             _LOGGER.warning("no Spark master answers at %s; waiting for one", cluster.master)
-            told = True
+            warned = True
         closing.wait(_RETRY)
 
 

@@ -14,7 +14,7 @@ from streams_runtime.pipeline.batch_input import OffsetRange
 
 # What a worker's scan of Kafka raised, the last line of its traceback.
 _SCAN = re.compile(r"streams_runtime\.\S*?(\w+Exception): ([^\n]+)")
-_PLACES = 5  # partitions that a message names
+_MOST_PARTITIONS = 5  # partitions that a message names
 _FUNCTION = re.compile(r"FunctionFailed: ([^\n]+)")
 _CONDITION = re.compile(r"\[[A-Z][A-Z_.0-9]+\][^\n]*")
 
@@ -34,7 +34,7 @@ def translated(error: BaseException, ranges: Sequence[OffsetRange] = ()) -> Exce
         return _of_a_scan(found[1], found[2])
     if found := _FUNCTION.search(text):
         return StreamsException(
-            f"{found[1].rstrip('. ')}; in the batch of {_places(ranges)}. Nothing of the batch was written; correct the"
+            f"{found[1].rstrip('. ')}; in the batch of {_read(ranges)}. Nothing of the batch was written; correct the"
             " function or the data"
         )
     condition = _CONDITION.search(text)
@@ -66,8 +66,9 @@ def _of_a_scan(name: str, message: str) -> Exception:
     return ConfigException(message) if name == ConfigException.__name__ else StreamsException(message)
 
 
-def _places(ranges: Sequence[OffsetRange]) -> str:
+def _read(ranges: Sequence[OffsetRange]) -> str:
     """The offsets of a batch: `orders-0@5 to 9, orders-1@0 to 3`."""
-    read = [each for each in ranges if each.end > each.start]
-    shown = ", ".join(f"{each.partition}@{each.start} to {each.end - 1}" for each in read[:_PLACES])
-    return f"{shown} and {len(read) - _PLACES} more partitions" if len(read) > _PLACES else shown or "no records"
+    some = [each for each in ranges if each.end > each.start]
+    shown = ", ".join(f"{each.partition}@{each.start} to {each.end - 1}" for each in some[:_MOST_PARTITIONS])
+    more = len(some) - _MOST_PARTITIONS
+    return f"{shown} and {more} more partitions" if more > 0 else shown or "no records"

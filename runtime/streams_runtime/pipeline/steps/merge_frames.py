@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from streams_runtime.batch.columns import ELEMENT, FORK, FROM_OFFSET, FROM_TOPIC, ORDER_TIME, RECORD
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.spark.frames import typed_columns
-from streams_runtime.pipeline.windowing.record_places import no_element
+from streams_runtime.pipeline.windowing.record_ordinals import no_element
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 
 
@@ -42,16 +42,16 @@ def in_order(frame: DataFrame) -> DataFrame:
     if FROM_TOPIC in frame.columns:
         order[0:1] = [FROM_TOPIC, FROM_OFFSET]
     if ORDER_TIME in frame.columns:
-        turns = [ORDER_TIME, *([] if FROM_TOPIC in frame.columns else ["_topic"]), *order]
-        return frame.repartition("_partition").sortWithinPartitions("_partition", *turns).drop(FORK)
+        order_by = [ORDER_TIME, *([] if FROM_TOPIC in frame.columns else ["_topic"]), *order]
+        return frame.repartition("_partition").sortWithinPartitions("_partition", *order_by).drop(FORK)
     topic = FROM_TOPIC if FROM_TOPIC in frame.columns else "_topic"
     rows = frame.repartition(topic, "_partition")
     return rows.sortWithinPartitions(topic, "_partition", *order).drop(FORK)
 
 
-def numbered(ways: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+def numbered(branches: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The inputs of a merge for `in_order`."""
-    return {name: frame.withColumn(FORK, F.lit(number)) for number, (name, frame) in enumerate(ways.items())}
+    return {name: frame.withColumn(FORK, F.lit(number)) for number, (name, frame) in enumerate(branches.items())}
 
 
 def alike(frames: Sequence[DataFrame]) -> list[DataFrame]:

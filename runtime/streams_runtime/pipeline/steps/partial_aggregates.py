@@ -35,17 +35,17 @@ def partial_aggregates(
     late: Observation,
     since: Mapping[int, int] | None = None,
 ) -> DataFrame:
-    """The batch's contribution to the node's state, from the rows that it takes (see nodes.partials).
+    """The batch's contribution to the node's state, from the rows that it takes (see aggregate_columns.partials).
 
-    Of time windows, how often a record came too late is left in `late`. `since`: see windows.in_fragments.
+    Of time windows, how often a record came too late is left in `late`. `since`: see window_frames.in_fragments.
     """
     several = traits.several_topics(node)
-    if node.name in traits.told:
+    if node.name in traits.per_update:
         return change_by_change(state, rows, node.path, several, node.windows, late)
-    by_turns = several and state.by_offsets
-    if by_turns or (state.lists_in_order and isinstance(node.windows, TimeWindows | None)):
+    by_order_time = several and state.by_offsets
+    if by_order_time or (state.lists_in_order and isinstance(node.windows, TimeWindows | None)):
         rows = with_order(rows, several)
-    if by_turns:
+    if by_order_time:
         # Where offsets are no order it is refused, but for changes of a table behind a join of streams: by their turns.
         rows = rows.withColumn("_offset", F.col(ORDER))
     match node.windows:
@@ -56,14 +56,14 @@ def partial_aggregates(
         case SlidingWindows():
             return partials(state, one_by_one(rows, several), node.path, (ORDER,))
         case SessionWindows() as windows:
-            fragments = in_fragments(rows, windows, several, since, state.in_turn)
+            fragments = in_fragments(rows, windows, several, since, state.needs_order)
             return partials(state, fragments, node.path, (FRAGMENT,), fragment_columns())
 
 
 def late_rows(
     traits: Traits, node: AggregateNode, rows: DataFrame, since: Mapping[int, int], found: Sequence[Missed]
 ) -> DataFrame:
-    """The rows that came too late for a window of the node; see late.late_records.
+    """The rows that came too late for a window of the node; see late_frames.late_records.
 
     Of time windows they are looked for by the stream time of each partition before the batch, `since`; of others
     they were found when the batch met the store.

@@ -20,23 +20,23 @@ def change_by_change(
     windows: Windows | None = None,
     late: Observation | None = None,
 ) -> DataFrame:
-    """What each record adds to its key: as nodes.partials gives it, with ORDER, the record's place and its headers.
+    """What each record adds to its key, as `partials` gives it, with ORDER, the record's ordinal and its headers.
 
-    Of time windows what it adds to each that is still open to it, by what the batch says (see windows.in_windows; how
-    often a record met a closed one is left in `late`). Of sessions each record is a fragment by itself.
+    Of time windows it is what the record adds to each that is still open by what the batch says (in_windows); `late`
+    counts how often a record met a closed one. Of sessions each record is a fragment by itself.
     """
     within, fragment = [ORDER], list[Column]()
     match windows:
         case SessionWindows():
-            turns = in_fragments(rows, windows, several_topics, alone=True)
+            ordered = in_fragments(rows, windows, several_topics, alone=True)
             within, fragment = [FRAGMENT], fragment_columns()
         case TimeWindows():
             assert late is not None
-            turns = in_windows(one_by_one(rows, several_topics), windows, several_topics, late)
+            ordered = in_windows(one_by_one(rows, several_topics), windows, several_topics, late)
             within = [OUT_WINDOW, ORDER]
         case _:
-            turns = one_by_one(rows, several_topics)
+            ordered = one_by_one(rows, several_topics)
     if FROM_TOPIC in rows.columns:
-        turns = turns.withColumns({"_topic": F.col(FROM_TOPIC), "_offset": F.col(FROM_OFFSET)})
+        ordered = ordered.withColumns({"_topic": F.col(FROM_TOPIC), "_offset": F.col(FROM_OFFSET)})
     beside = [F.any_value(name).alias(name) for name in (*ORDINAL, *further(rows.columns), "_headers")]
-    return partials(state, turns, path, within, [*fragment, *beside])
+    return partials(state, ordered, path, within, [*fragment, *beside])

@@ -24,18 +24,18 @@ from streams_runtime.state.aggregates.reduce_state import (
     CHUNKS,
     DO,
     MERGE,
+    MERGE_STEPS,
     RECORD,
     RECORDS,
     STATE,
     STORED,
-    TURNS,
 )
 
-_HELD, _RECORD, _STACK, _TURN = "_held", "_record", "_stack", "_turn"
+_HELD, _RECORD, _STACK, _MERGE_STEP = "_held", "_record", "_stack", "_turn"
 _CHUNK, _CHUNKS_HELD = "_chunk", "_chunks_held"
 
 
-def bind_reductions(spark: SparkSession, state: AggregateState, told: bool = False) -> None:
+def bind_reductions(spark: SparkSession, state: AggregateState, per_update: bool = False) -> None:
     """Have Spark compute the lambdas of an aggregate step, whose state is bound; `told`: of which every change counts.
 
     Raises:
@@ -44,7 +44,7 @@ def bind_reductions(spark: SparkSession, state: AggregateState, told: bool = Fal
     mistakes: list[Mistake] = []
     for path, kind, of_state, of_record in state.reductions():
         try:
-            kind.fold = SparkFold(spark, path, kind.reduction, of_state, of_record, told)
+            kind.fold = SparkFold(spark, path, kind.reduction, of_state, of_record, per_update)
         except InvalidApplicationException as error:
             mistakes += error.mistakes
     if mistakes:
@@ -61,7 +61,7 @@ class SparkFold:
         reduction: Reduction,
         state: pa.DataType,
         record: pa.DataType,
-        told: bool = False,
+        per_update: bool = False,
     ) -> None:
         """Analyse the lambdas over no rows. `path` is their field. Raises InvalidApplicationException.
 
@@ -73,12 +73,12 @@ class SparkFold:
         add, merge = reduction.add, reduction.merge
         self._check(reduction, add, of_state, [state, record])
         if merge is None:
-            self._expression = (_telling if told else _adding)(reduction, kind)
-            columns = {STATE: state, **_listed(RECORDS, record, told)}
+            self._expression = (_telling if per_update else _adding)(reduction, kind)
+            columns = {STATE: state, **_listed(RECORDS, record, per_update)}
         else:
             self._check(reduction, merge, of_state, [state, state])
-            self._expression = (_telling_merged if told else _merging)(reduction, merge, kind)
-            columns = _listed(TURNS, pa.struct([(DO, pa.int32()), (STATE, state), (RECORD, record)]), told)
+            self._expression = (_telling_merged if per_update else _merging)(reduction, merge, kind)
+            columns = _listed(MERGE_STEPS, pa.struct([(DO, pa.int32()), (STATE, state), (RECORD, record)]), per_update)
         with refusing(path):
             self._asked(pa.schema(list(columns.items())).empty_table()).schema  # noqa: B018 - analyses it
 
@@ -113,9 +113,9 @@ class SparkFold:
         )
 
 
-def _listed(name: str, element: pa.DataType, told: bool) -> dict[str, pa.DataType]:
+def _listed(name: str, element: pa.DataType, per_update: bool) -> dict[str, pa.DataType]:
     """The column that a fold is given: a list, in chunks where every change is told."""
-    return {CHUNKS: pa.list_(pa.list_(element))} if told else {name: pa.list_(element)}
+    return {CHUNKS: pa.list_(pa.list_(element))} if per_update else {name: pa.list_(element)}
 
 
 def _adding(reduction: Reduction, kind: str) -> str:
@@ -128,24 +128,26 @@ def _telling(reduction: Reduction, kind: str) -> str:
     last = f"element_at({_HELD}, -1)"
     one_more = f"concat({_HELD}, array({_added(reduction, kind, last, _RECORD)}))"
     begun = f"array(element_at(element_at({_STACK}, -1), -1))"
-    chunk = f"aggregate({_TURN}, {begun}, ({_HELD}, {_RECORD}) -> {one_more})"
+    chunk = f"aggregate({_MERGE_STEP}, {begun}, ({_HELD}, {_RECORD}) -> {one_more})"
     # Each list begins with the state before its first record.
-    chunks = f"aggregate({CHUNKS}, array(array({STATE})), ({_STACK}, {_TURN}) -> concat({_STACK}, array({chunk})))"
+    longer = f"concat({_STACK}, array({chunk}))"
+    chunks = f"aggregate({CHUNKS}, array(array({STATE})), ({_STACK}, {_MERGE_STEP}) -> {longer})"
     return f"flatten(transform({chunks}, {_HELD} -> slice({_HELD}, 2, size({_HELD}))))"
 
 
 def _merging(reduction: Reduction, merge: Lambda, kind: str) -> str:
-    stack = f"aggregate({TURNS}, {_no_states(kind)}, ({_STACK}, {_TURN}) -> {_done(reduction, merge, kind)})"
+    done = _done(reduction, merge, kind)
+    stack = f"aggregate({MERGE_STEPS}, {_no_states(kind)}, ({_STACK}, {_MERGE_STEP}) -> {done})"
     return f"element_at({stack}, 1)"
 
 
 def _telling_merged(reduction: Reduction, merge: Lambda, kind: str) -> str:
     """The states after each record, with a stack of states beside them that lasts from chunk to chunk."""
     done = f"transform(array({_HELD}.stack), {_STACK} -> {_done(reduction, merge, kind)})[0]"
-    told = f"if({_TURN}.{DO} = {ADD}, concat({_HELD}.told, array(element_at({_STACK}, -1))), {_HELD}.told)"
-    turn = f"transform(array({done}), {_STACK} -> named_struct('stack', {_STACK}, 'told', {told}))[0]"
+    states = f"if({_MERGE_STEP}.{DO} = {ADD}, concat({_HELD}.told, array(element_at({_STACK}, -1))), {_HELD}.told)"
+    step = f"transform(array({done}), {_STACK} -> named_struct('stack', {_STACK}, 'told', {states}))[0]"
     begun = f"named_struct('stack', {_CHUNKS_HELD}.stack, 'told', {_no_states(kind)})"
-    chunk = f"aggregate({_CHUNK}, {begun}, ({_HELD}, {_TURN}) -> {turn})"
+    chunk = f"aggregate({_CHUNK}, {begun}, ({_HELD}, {_MERGE_STEP}) -> {step})"
     both = f"named_struct('stack', {_HELD}.stack, 'told', concat({_CHUNKS_HELD}.told, array({_HELD}.told)))"
     none = f"named_struct('stack', {_no_states(kind)}, 'told', cast(array() as array<array<{kind}>>))"
     chunks = f"({_CHUNKS_HELD}, {_CHUNK}) -> transform(array({chunk}), {_HELD} -> {both})[0]"
@@ -164,12 +166,12 @@ def _done(reduction: Reduction, merge: Lambda, kind: str) -> str:
     below = {number: f"slice({_STACK}, 1, size({_STACK}) - {number})" for number in (1, 2)}
     done = {
         BEGIN: f"concat({_STACK}, array(cast(null as {kind})))",
-        STORED: f"concat({_STACK}, array({_TURN}.{STATE}))",
-        ADD: f"concat({below[1]}, array({_added(reduction, kind, last, f'{_TURN}.{RECORD}')}))",
+        STORED: f"concat({_STACK}, array({_MERGE_STEP}.{STATE}))",
+        ADD: f"concat({below[1]}, array({_added(reduction, kind, last, f'{_MERGE_STEP}.{RECORD}')}))",
         MERGE: f"concat({below[2]}, array({together}))",
     }
     cases = " ".join(f"when {number} then {then}" for number, then in done.items())
-    return f"case {_TURN}.{DO} {cases} end"
+    return f"case {_MERGE_STEP}.{DO} {cases} end"
 
 
 def _added(reduction: Reduction, kind: str, state: str, record: str) -> str:

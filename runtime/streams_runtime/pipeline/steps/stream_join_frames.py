@@ -23,7 +23,7 @@ from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats.spark_formats import content, ddl_of, format_of, parsed, write_json
 from streams_runtime.pipeline.spark.frames import value_columns
 from streams_runtime.pipeline.spark.refused_expressions import columns_refused, refusing
-from streams_runtime.pipeline.windowing.record_places import ordinal_columns
+from streams_runtime.pipeline.windowing.record_ordinals import ordinal_columns
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 from streams_runtime.topology.nodes.stream_join_node import Side, StreamJoinNode
 
@@ -34,7 +34,7 @@ _PARSED_RIGHT = "_parsed_right"
 def both_sides(left: DataFrame, right: DataFrame, keeps_order: bool) -> DataFrame:
     """Each record of both: metadata, time in ms, side, and its columns as JSON, null where it has no value.
 
-    With the places that a sub-topology may keep (see ways).
+    With the places that a sub-topology may keep (see record_ordinals).
     """
     sides = one_side(left, Side.LEFT, keeps_order), one_side(right, Side.RIGHT, keeps_order)
     return sides[0].unionByName(sides[1])

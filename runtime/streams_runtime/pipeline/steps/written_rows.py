@@ -53,9 +53,9 @@ def written_in_order(frame: DataFrame, value_format: str) -> DataFrame:
     time that they take their turn by (OUT_TURN, ms).
     """
     topic = FROM_TOPIC if FROM_TOPIC in frame.columns else "_topic"
-    turn = F.unix_millis(ORDER_TIME if ORDER_TIME in frame.columns else "_timestamp").alias(OUT_ORDER_TIME)
+    order_time = F.unix_millis(ORDER_TIME if ORDER_TIME in frame.columns else "_timestamp").alias(OUT_ORDER_TIME)
     columns = _written(tuple(frame.columns), value_format)
-    return frame.select(*columns, "_partition", F.col(topic).alias(OUT_TOPIC), turn)
+    return frame.select(*columns, "_partition", F.col(topic).alias(OUT_TOPIC), order_time)
 
 
 @cache

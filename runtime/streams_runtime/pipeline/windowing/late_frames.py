@@ -20,9 +20,9 @@ _HEADER = "__streams.late."
 
 
 def late_records(node: AggregateNode, missed: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The rows that came too late for the aggregate, as nodes.written has them, values as JSON.
+    """The rows that came too late for the aggregate, as written_rows.written has them, values as JSON.
 
-    `missed` has what the aggregate takes, the `columns`, and which windows each row missed (windows.MISSED). Headers
+    `missed` has what the aggregate takes, the `columns`, and which windows each row missed (MISSED). Headers
     say for which step and windows (starts in ms), and where each record was; those that it had stay.
     """
     is_record = F.col("_topic").isNotNull()  # what a join of streams gives lies nowhere

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.state.aggregates.merge_order import Turns, rows_of
+from streams_runtime.state.aggregates.merge_order import MergeSteps, rows_of
 
 Together = Callable[[pa.Table, pa.Table], pa.Table]
 """The states of two tables with as many rows, row by row together."""
@@ -23,7 +23,7 @@ Together = Callable[[pa.Table, pa.Table], pa.Table]
 def put_in_order(
     state: AggregateState,
     rows: pa.Table,
-    turns: Sequence[Turns],
+    merge_steps: Sequence[MergeSteps],
     together: Together,
     named: Callable[[int], str],
 ) -> pa.Table:
@@ -31,14 +31,14 @@ def put_in_order(
 
     Raises what `together` raises, and UserCodeException: a class in Python failed.
     """
-    contents = put_together(rows, [rows_of(each) for each in turns], together)
-    return state.played(rows, turns, contents, named)
+    contents = put_together(rows, [rows_of(each) for each in merge_steps], together)
+    return state.played(rows, merge_steps, contents, named)
 
 
-def ordinal_named(keyed: StoreBatch, row: int) -> str:
+def ordinal_named(store_batch: StoreBatch, row: int) -> str:
     """What messages call the key of a row of a batch."""
-    key: Any = keyed.keys[row].as_py()
-    return f"the key {key!r} in partition {keyed.partitions[row].as_py()}"
+    key: Any = store_batch.keys[row].as_py()
+    return f"the key {key!r} in partition {store_batch.partitions[row].as_py()}"
 
 
 def put_together(rows: pa.Table, parts: Sequence[Sequence[int]], together: Together) -> pa.Table:
@@ -49,9 +49,9 @@ def put_together(rows: pa.Table, parts: Sequence[Sequence[int]], together: Toget
     owners = np.repeat(np.arange(len(parts)), [len(each) for each in parts])
     contents = rows.take(pa.array(chain.from_iterable(parts), pa.int64(), size=len(owners)))
     while len(owners) > len(parts):
-        places = np.arange(len(owners)) - np.searchsorted(owners, owners)  # of each among its owner's
-        firsts = np.flatnonzero(places % 2 == 0)
-        followed = np.append(places, 0)[firsts + 1] % 2 == 1
+        numbers = np.arange(len(owners)) - np.searchsorted(owners, owners)  # of each among its owner's
+        firsts = np.flatnonzero(numbers % 2 == 0)
+        followed = np.append(numbers, 0)[firsts + 1] % 2 == 1
         pairs, alone = firsts[followed], firsts[~followed]
         merged = together(contents.take(pairs), contents.take(pairs + 1)).cast(contents.schema)
         order = np.argsort(np.concatenate([pairs, alone]), kind="stable")

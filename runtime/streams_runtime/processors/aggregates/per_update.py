@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from streams_runtime.batch.columns import ELEMENT, ORDER, ORDER_TIME, ORDINAL, OUT_VALUE
 from streams_runtime.batch.late_records import Missed
-from streams_runtime.batch.record_order import places
+from streams_runtime.batch.record_order import ordinals
 from streams_runtime.batch.rows import moments
 from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.processors.aggregates.grouped_parts import ordinal_named
@@ -20,7 +20,7 @@ from streams_runtime.processors.aggregates.store_updates import store_keys
 from streams_runtime.processors.aggregates.window_changes import held_in
 from streams_runtime.processors.prefix_fold import BEGIN, replaced, steps
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.state.aggregates.merge_order import Turns
+from streams_runtime.state.aggregates.merge_order import MergeSteps
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.shown_values import seen
 from streams_runtime.state.store import Updates
@@ -36,48 +36,50 @@ class PerUpdate:
     updates: Mapping[int, Updates]
     late: int = 0
     missed: Sequence[Missed] = ()
-    """These two as in updates.Merged."""
+    """These two as in store_updates.Merged."""
 
 
-def in_turn(keyed: StoreBatch) -> StoreBatch:
+def in_order(store_batch: StoreBatch) -> StoreBatch:
     """The rows of a toTable in the order of their turns; of one topic they are already."""
-    if pc.count_distinct(keyed.columns["_topic"]).as_py() <= 1:
-        return keyed
-    turns = places(keyed.partitions.to_pylist(), keyed.columns)
-    order = pa.array(sorted(range(len(turns)), key=turns.__getitem__), pa.int64())
-    columns = (keyed.partitions, keyed.keys, keyed.timestamps, keyed.columns)
+    if pc.count_distinct(store_batch.columns["_topic"]).as_py() <= 1:
+        return store_batch
+    sort_keys = ordinals(store_batch.partitions.to_pylist(), store_batch.columns)
+    order = pa.array(sorted(range(len(sort_keys)), key=sort_keys.__getitem__), pa.int64())
+    columns = (store_batch.partitions, store_batch.keys, store_batch.timestamps, store_batch.columns)
     partitions, keys, timestamps, rest = (each.take(order) for each in columns)
-    return replace(keyed, partitions=partitions, keys=keys, timestamps=timestamps, columns=rest)
+    return replace(store_batch, partitions=partitions, keys=keys, timestamps=timestamps, columns=rest)
 
 
-def merged_one_by_one(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnyStore]) -> PerUpdate:
-    """What each record of a batch (told.change_by_change) makes of its key's or windows' contents; writes nothing.
+def merged_one_by_one(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, AnyStore]) -> PerUpdate:
+    """What each record of a batch (change_by_change) makes of its key's or windows' contents; writes nothing.
 
     Raises:
         StreamsException: a total left its range, or a reduce failed.
         UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
-    assert keyed.within is not None
-    keys = store_keys(keyed)
+    assert store_batch.within is not None
+    keys = store_keys(store_batch)
     if not len(keys):
-        return PerUpdate(_nothing(keyed), {})
-    rows = pa.table({"partition": keyed.partitions, "key": keys, "order": keyed.within[ORDER]})
+        return PerUpdate(_nothing(store_batch), {})
+    rows = pa.table({"partition": store_batch.partitions, "key": keys, "order": store_batch.within[ORDER]})
     by_key = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in rows.column_names])
     rows = rows.take(by_key)
     where = list(zip(rows["partition"].to_pylist(), rows["key"].to_pylist(), strict=True))
     firsts = np.array([row for row, each in enumerate(where) if row == 0 or where[row - 1] != each])
     stored = _stored([where[row] for row in firsts.tolist()], stores)
-    times = keyed.timestamps.take(by_key).to_numpy().astype(np.int64)
+    times = store_batch.timestamps.take(by_key).to_numpy().astype(np.int64)
     times[firsts] = np.maximum(times[firsts], [-1 if each is None else each[0] for each in stored])
     old = state.decode([None if each is None else each[1] for each in stored])
-    batch = state.of_batch(keyed.columns.take(by_key))
+    batch = state.of_batch(store_batch.columns.take(by_key))
     begun = _with(state, batch, firsts, old)
     contents, times = _running(state, begun, times, firsts)
-    if state.in_turn:
-        turns, begins = _sequences(firsts, len(batch)), by_key.take(pa.array(firsts)).to_pylist()
+    if state.needs_order:
+        merge_steps, begins = _sequences(firsts, len(batch)), by_key.take(pa.array(firsts)).to_pylist()
         states = pa.concat_tables([old, batch])
-        contents = state.told(states, turns, contents, lambda number: ordinal_named(keyed, begins[number]))
+        contents = state.per_update(
+            states, merge_steps, contents, lambda number: ordinal_named(store_batch, begins[number])
+        )
     lasts = np.append(firsts[1:], len(where)) - 1
     values, time_list = state.encode(contents), times.tolist()
     updates: dict[int, Updates] = {}
@@ -87,10 +89,10 @@ def merged_one_by_one(state: AggregateState, keyed: StoreBatch, stores: Mapping[
             kept = ([where[row][1] for row in mine], [values[row] for row in mine], [time_list[row] for row in mine])
             updates[partition] = Updates(*kept)
     shown = pa.array(seen(state, contents, [True] * len(where)), pa.binary())
-    return PerUpdate(_changes(keyed, by_key, rows, times, shown), updates)
+    return PerUpdate(_changes(store_batch, by_key, rows, times, shown), updates)
 
 
-def _sequences(firsts: Numbers, rows: int) -> list[Turns]:
+def _sequences(firsts: Numbers, rows: int) -> list[MergeSteps]:
     """The rows of each key, with its stored state before them: of a table of these states and then all rows."""
     starts = firsts + len(firsts)
     ends = np.append(starts[1:], rows + len(firsts))
@@ -124,38 +126,38 @@ def _running(state: AggregateState, rows: pa.Table, times: Numbers, firsts: Numb
     return rows, times
 
 
-def _changes(keyed: StoreBatch, by_key: pa.Array, rows: pa.Table, times: Numbers, values: pa.Array) -> StoreBatch:
+def _changes(store_batch: StoreBatch, by_key: pa.Array, rows: pa.Table, times: Numbers, values: pa.Array) -> StoreBatch:
     """What the rows come to, in turn: each key's contents after each record, with the place of that."""
     order = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in ("partition", "order", "key")])
     return changes_at(
-        keyed, by_key.take(order), rows["key"].take(order), pa.array(times).take(order), values.take(order)
+        store_batch, by_key.take(order), rows["key"].take(order), pa.array(times).take(order), values.take(order)
     )
 
 
-def _nothing(keyed: StoreBatch) -> StoreBatch:
+def _nothing(store_batch: StoreBatch) -> StoreBatch:
     """No change, in the columns that changes have."""
     times = pa.array([], pa.int64())
-    return changes_at(keyed, times, pa.array([], pa.binary()), times, pa.array([], pa.binary()))
+    return changes_at(store_batch, times, pa.array([], pa.binary()), times, pa.array([], pa.binary()))
 
 
 def changes_at(
-    keyed: StoreBatch, rows: pa.Array, keys: pa.ChunkedArray | pa.Array, milliseconds: pa.Array, values: pa.Array
+    store_batch: StoreBatch, rows: pa.Array, keys: pa.ChunkedArray | pa.Array, milliseconds: pa.Array, values: pa.Array
 ) -> StoreBatch:
     """Changes in turn, each at the place of a row of the batch; values are null where they are gone."""
-    beside = keyed.columns.take(rows)
-    turn = beside[ORDER_TIME] if ORDER_TIME in beside.column_names else beside["_timestamp"]
+    beside = store_batch.columns.take(rows)
+    order_time = beside[ORDER_TIME] if ORDER_TIME in beside.column_names else beside["_timestamp"]
     topic, offset, timestamp = ORDINAL
     columns = {
         OUT_VALUE: values,
         topic: beside[topic],
         offset: beside[offset],
         timestamp: moments(milliseconds),
-        ORDER_TIME: turn,
+        ORDER_TIME: order_time,
         "_headers": beside["_headers"],
     }
     if ELEMENT in beside.column_names:
         columns[ELEMENT] = beside[ELEMENT]
     whole = keys if isinstance(keys, pa.ChunkedArray) else pa.chunked_array([keys])
     return StoreBatch(
-        keyed.node, keyed.partitions.take(rows), whole, pa.chunked_array([milliseconds]), pa.table(columns)
+        store_batch.node, store_batch.partitions.take(rows), whole, pa.chunked_array([milliseconds]), pa.table(columns)
     )

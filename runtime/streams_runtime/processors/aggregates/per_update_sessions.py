@@ -27,7 +27,7 @@ from streams_runtime.processors.aggregates.session_order import (
 )
 from streams_runtime.processors.prefix_fold import BEGIN, PrefixFold, replaced
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.state.aggregates.merge_order import Turn
+from streams_runtime.state.aggregates.merge_order import MergeStep
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.shown_values import seen
 from streams_runtime.state.store import Updates
@@ -49,7 +49,7 @@ class _Session:
     start: int
     end: int
     link: int
-    turns: list[Turn] = field(compare=False)
+    merge_steps: list[MergeStep] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _Change:
     """What a record does to a session: `row` is its number in the batch, `link` the session's new state, or _GONE."""
 
     partition: int
-    turn: int
+    order: int
     row: int
     key: bytes
     end: int
@@ -74,7 +74,7 @@ class _PerUpdate:
 
     folds: PrefixFold = field(default_factory=PrefixFold)
     changes: list[_Change] = field(default_factory=list)
-    played: list[list[Turn]] = field(default_factory=list)
+    played: list[list[MergeStep]] = field(default_factory=list)
     """The turns of each session that is there at the end, and has records."""
     stored: list[bytes] = field(default_factory=list)
     left: defaultdict[int, list[tuple[bytes, int, int]]] = field(default_factory=lambda: defaultdict(list))
@@ -82,29 +82,29 @@ class _PerUpdate:
 
 
 def per_update_sessions(
-    state: AggregateState, windows: SessionWindows, keyed: StoreBatch, stores: Mapping[int, AnyStore]
+    state: AggregateState, windows: SessionWindows, store_batch: StoreBatch, stores: Mapping[int, AnyStore]
 ) -> PerUpdate:
     """What each record of a batch makes of its key's sessions; writes nothing.
 
-    Raises as told_windows.told_one_by_one does.
+    Raises as per_update.merged_one_by_one does.
     """
-    told = _PerUpdate()
-    for (partition, key), fragments in fragments_by_key(keyed).items():
+    updates_made = _PerUpdate()
+    for (partition, key), fragments in fragments_by_key(store_batch).items():
         store = stores[partition]
         assert isinstance(store, SessionStore)
-        _follow(windows, store, partition, key, fragments, told)
-    rows = pa.concat_tables([state.of_batch(keyed.columns), state.decode(told.stored[::-1])])
-    contents = told.folds.states(rows, state.join)
-    if state.in_turn:
-        contents = _one_by_one(state, keyed, told, rows, contents)
+        _follow(windows, store, partition, key, fragments, updates_made)
+    rows = pa.concat_tables([state.of_batch(store_batch.columns), state.decode(updates_made.stored[::-1])])
+    contents = updates_made.folds.states(rows, state.join)
+    if state.needs_order:
+        contents = _one_by_one(state, store_batch, updates_made, rows, contents)
     values, shown = state.encode(contents), seen(state, contents, [True] * len(contents))
-    told.changes.sort(key=lambda each: (each.partition, each.turn))
+    updates_made.changes.sort(key=lambda each: (each.partition, each.order))
     changes = changes_at(
-        keyed,
-        pa.array([each.row for each in told.changes], pa.int64()),
-        pa.array([each.key for each in told.changes], pa.binary()),
-        pa.array([each.end for each in told.changes], pa.int64()),
-        pa.array([None if each.link == _GONE else shown[each.link] for each in told.changes], pa.binary()),
+        store_batch,
+        pa.array([each.row for each in updates_made.changes], pa.int64()),
+        pa.array([each.key for each in updates_made.changes], pa.binary()),
+        pa.array([each.end for each in updates_made.changes], pa.int64()),
+        pa.array([None if each.link == _GONE else shown[each.link] for each in updates_made.changes], pa.binary()),
     )
     updates = {
         partition: Updates(
@@ -112,10 +112,10 @@ def per_update_sessions(
             [None if link == _GONE else values[link] for *_, link in left],
             [end for _, end, _ in left],
         )
-        for partition, left in told.left.items()
+        for partition, left in updates_made.left.items()
         if left
     }
-    return PerUpdate(changes, updates, len(told.missed), told.missed)
+    return PerUpdate(changes, updates, len(updates_made.missed), updates_made.missed)
 
 
 def _follow(
@@ -124,13 +124,13 @@ def _follow(
     partition: int,
     key: bytes,
     fragments: Sequence[Fragment],
-    told: _PerUpdate,
+    updates_made: _PerUpdate,
 ) -> None:
     """One key's records, one after the other."""
-    there, links = [], told.folds
+    there, links = [], updates_made.folds
     for start, end, value in stored_sessions(windows, store, key, fragments):
-        told.stored.append(value)
-        number = -len(told.stored)
+        updates_made.stored.append(value)
+        number = -len(updates_made.stored)
         there.append(_Session(start, end, links.add(BEGIN, number), [number]))
     known = list(there)
     for each in fragments:
@@ -138,7 +138,7 @@ def _follow(
         record = replace(each, before=max(each.before, store.latest_timestamp))
         met = meeting(windows, there, record)
         if met.late:
-            told.missed.append((partition, record.turn, [met.start]))
+            updates_made.missed.append((partition, record.order, [met.start]))
             continue
         session = _joined(links, met, record.row)
         there = [each for each in there if each not in met.joined] + [session]
@@ -146,13 +146,13 @@ def _follow(
         gone = met.joined if (met.start, met.end) != (record.start, record.end) else ()
         for changed, link in [*((each, _GONE) for each in gone), (session, session.link)]:
             data = session_key(key, changed.start, changed.end)
-            told.changes.append(_Change(partition, record.turn, record.row, data, changed.end, link))
+            updates_made.changes.append(_Change(partition, record.order, record.row, data, changed.end, link))
     left = {(each.start, each.end) for each in there}
     old = sorted((each.start, each.end) for each in known if (each.start, each.end) not in left)
-    told.left[partition] += [(session_key(key, start, end), end, _GONE) for start, end in old]
+    updates_made.left[partition] += [(session_key(key, start, end), end, _GONE) for start, end in old]
     new = sorted((each for each in there if each not in known), key=lambda each: each.end)
-    told.left[partition] += [(session_key(key, each.start, each.end), each.end, each.link) for each in new]
-    told.played += [each.turns for each in new]
+    updates_made.left[partition] += [(session_key(key, each.start, each.end), each.end, each.link) for each in new]
+    updates_made.played += [each.merge_steps for each in new]
 
 
 def _joined(links: PrefixFold, met: Meeting[_Session], row: int) -> _Session:
@@ -161,21 +161,21 @@ def _joined(links: PrefixFold, met: Meeting[_Session], row: int) -> _Session:
     for each in met.joined[1:]:
         for other in links.rows_of(each.link):
             link = links.add(link, other)
-    turns = joined_steps([each.turns for each in met.joined], row)
-    return _Session(met.start, met.end, links.add(link, row), turns)
+    merge_steps = joined_steps([each.merge_steps for each in met.joined], row)
+    return _Session(met.start, met.end, links.add(link, row), merge_steps)
 
 
 def _one_by_one(
-    state: AggregateState, keyed: StoreBatch, told: _PerUpdate, rows: pa.Table, contents: pa.Table
+    state: AggregateState, store_batch: StoreBatch, updates_made: _PerUpdate, rows: pa.Table, contents: pa.Table
 ) -> pa.Table:
     """The states of the links, of aggregates that take records in turn as well: each record has made one."""
-    records = [[turn for turn in turns if isinstance(turn, int) and turn >= 0] for turns in told.played]
-    link_of = {change.row: change.link for change in told.changes if change.link != _GONE}
+    records = [[step for step in steps if isinstance(step, int) and step >= 0] for steps in updates_made.played]
+    link_of = {change.row: change.link for change in updates_made.changes if change.link != _GONE}
     links = np.array([link_of[row] for each in records for row in each], np.int64)
-    turns = [
-        [len(rows) + turn if isinstance(turn, int) and turn < 0 else turn for turn in session]
-        for session in told.played
+    merge_steps = [
+        [len(rows) + order if isinstance(order, int) and order < 0 else order for order in session]
+        for session in updates_made.played
     ]
     others = contents.take(pa.array(links))
-    made = state.told(rows, turns, others, lambda number: ordinal_named(keyed, records[number][0]))
+    made = state.per_update(rows, merge_steps, others, lambda number: ordinal_named(store_batch, records[number][0]))
     return replaced(contents, links, made)

@@ -18,31 +18,31 @@ from streams_runtime.state.shown_values import seen
 from streams_runtime.state.window_keys import window_key
 
 
-def per_update_sliding(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnyStore]) -> PerUpdate:
+def per_update_sliding(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, AnyStore]) -> PerUpdate:
     """What each record of a batch makes of its key's windows, in the order in which it changes them; writes nothing.
 
-    Raises as told_windows.told_one_by_one does.
+    Raises as per_update.merged_one_by_one does.
     """
     found: list[Change] = []
-    batch = SlidingBatch(state, keyed, stores, found)
+    batch = SlidingBatch(state, store_batch, stores, found)
     missed = batch.take_all()
     late = sum(len(starts) for *_, starts in missed)
     folds, left = PrefixFold(), list(batch.windows())
     links = _linked(folds, [window.parts for window in (*(each for *_, each in found), *(each for _, each in left))])
     states = folds.states(batch.rows, state.merge)
-    if state.in_turn:
+    if state.needs_order:
         states = _one_by_one(state, batch, folds, states)
     contents = states.take(pa.array(links, pa.int64()))
     updates = sliding_updates(left, state.encode(contents.slice(len(found))))
     by_partition = sorted(range(len(found)), key=lambda number: found[number][1][0])
     shown = seen(state, contents.slice(0, len(found)), [True] * len(found))
-    told = [(*found[number], shown[number]) for number in by_partition]
+    emitted = [(*found[number], shown[number]) for number in by_partition]
     changes = changes_at(
-        keyed,
-        pa.array([row for row, *_ in told], pa.int64()),
-        pa.array([window_key(key, window.start) for _, (_, key), window, _ in told], pa.binary()),
-        pa.array([window.latest for *_, window, _ in told], pa.int64()),
-        pa.array([value for *_, value in told], pa.binary()),
+        store_batch,
+        pa.array([row for row, *_ in emitted], pa.int64()),
+        pa.array([window_key(key, window.start) for _, (_, key), window, _ in emitted], pa.binary()),
+        pa.array([window.latest for *_, window, _ in emitted], pa.int64()),
+        pa.array([value for *_, value in emitted], pa.binary()),
     )
     return PerUpdate(changes, updates, late, missed)
 
@@ -54,9 +54,10 @@ def _one_by_one(state: AggregateState, batch: SlidingBatch, folds: PrefixFold, s
     """
     paths = folds.paths()
     links = np.array([link for path in paths for link in path if batch.is_record(folds.rows[link])], np.int64)
-    turns = [[folds.rows[link] for link in path] for path in paths]
-    told = state.told(batch.rows, turns, states.take(pa.array(links)), lambda number: batch.named(turns[number]))
-    return replaced(states, links, told)
+    merge_steps = [[folds.rows[link] for link in path] for path in paths]
+    begun = states.take(pa.array(links))
+    emitted = state.per_update(batch.rows, merge_steps, begun, lambda number: batch.named(merge_steps[number]))
+    return replaced(states, links, emitted)
 
 
 def _linked(folds: PrefixFold, several: Sequence[Parts]) -> list[int]:

@@ -16,8 +16,8 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows
 
 
-def apply_per_update(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnyStore]) -> PerUpdate:
-    """What each record of a batch (told.change_by_change) makes of its key's contents, or of its windows, in turn.
+def apply_per_update(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, AnyStore]) -> PerUpdate:
+    """What each record of a batch (change_by_change) makes of its key's contents, or of its windows, in turn.
 
     Writes nothing. The keys of windows are those of the store.
 
@@ -25,14 +25,14 @@ def apply_per_update(state: AggregateState, keyed: StoreBatch, stores: Mapping[i
         StreamsException: a total left its range.
         ProcessorStateException: a store can't be read.
     """
-    assert isinstance(keyed.node, AggregateNode)
-    match keyed.node.windows:
+    assert isinstance(store_batch.node, AggregateNode)
+    match store_batch.node.windows:
         case None:
-            return merged_one_by_one(state, keyed, stores)
+            return merged_one_by_one(state, store_batch, stores)
         case TimeWindows():
-            keyed, late = without_closed(keyed, stream_times(stores))
-            return replace(merged_one_by_one(state, keyed, stores), late=late)
+            store_batch, late = without_closed(store_batch, stream_times(stores))
+            return replace(merged_one_by_one(state, store_batch, stores), late=late)
         case SessionWindows() as windows:
-            return per_update_sessions(state, windows, keyed, stores)
+            return per_update_sessions(state, windows, store_batch, stores)
         case SlidingWindows():
-            return per_update_sliding(state, keyed, stores)
+            return per_update_sliding(state, store_batch, stores)

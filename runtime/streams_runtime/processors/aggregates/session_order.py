@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from streams_runtime.batch.columns import FRAGMENT_COLUMNS
 from streams_runtime.batch.encode import encoded
 from streams_runtime.batch.stage import StoreBatch
-from streams_runtime.state.aggregates.merge_order import Mark, Turn
+from streams_runtime.state.aggregates.merge_order import Mark, MergeStep
 from streams_runtime.state.window_keys import session_key, split_session_key
 from streams_runtime.state.window_store import SessionStore
 from streams_runtime.topology.nodes.window_kinds import SessionWindows
@@ -39,7 +39,7 @@ class Fragment:
 
     start: int
     end: int
-    turn: int
+    order: int
     before: int
     """Stream time before it."""
     row: int
@@ -58,11 +58,11 @@ class Meeting(Generic[S]):
     late: bool
 
 
-def fragments_by_key(keyed: StoreBatch) -> dict[tuple[int, bytes], list[Fragment]]:
+def fragments_by_key(store_batch: StoreBatch) -> dict[tuple[int, bytes], list[Fragment]]:
     """The fragments of each partition's keys, in their order."""
-    assert keyed.within is not None
-    starts, ends, order, before = (keyed.within[name].to_pylist() for name in FRAGMENT_COLUMNS)
-    keys, partitions = encoded(keyed.keys), keyed.partitions.to_pylist()
+    assert store_batch.within is not None
+    starts, ends, order, before = (store_batch.within[name].to_pylist() for name in FRAGMENT_COLUMNS)
+    keys, partitions = encoded(store_batch.keys), store_batch.partitions.to_pylist()
     found: defaultdict[tuple[int, bytes], list[Fragment]] = defaultdict(list)
     for row in sorted(range(len(order)), key=order.__getitem__):
         fragment = Fragment(starts[row], ends[row], order[row], before[row], row)
@@ -96,14 +96,14 @@ def meeting(windows: SessionWindows, there: Iterable[S], fragment: Fragment) -> 
     return Meeting(joined, start, end, end < fragment.before - windows.grace - gap)
 
 
-def joined_steps(sessions: Sequence[list[Turn]], row: int) -> list[Turn]:
+def joined_steps(sessions: Sequence[list[MergeStep]], row: int) -> list[MergeStep]:
     """The turns (state.aggregates.merge_order) of sessions that become one by the fragment of a row; the first one's
     are taken over.
     """
     if not sessions:
         return [Mark.BEGIN, row]
-    turns = sessions[0]
+    merge_steps = sessions[0]
     for each in sessions[1:]:
-        turns += [*each, Mark.MERGE]
-    turns.append(row)
-    return turns
+        merge_steps += [*each, Mark.MERGE]
+    merge_steps.append(row)
+    return merge_steps

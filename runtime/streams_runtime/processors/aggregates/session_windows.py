@@ -26,7 +26,7 @@ from streams_runtime.processors.aggregates.session_order import (
 )
 from streams_runtime.processors.aggregates.store_updates import Closed, Merged
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.state.aggregates.merge_order import Mark, Turn, Turns
+from streams_runtime.state.aggregates.merge_order import Mark, MergeStep, MergeSteps
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import session_key
@@ -44,8 +44,8 @@ class _Session:
 
     start: int
     end: int
-    parts: list[Turn]
-    turn: int = 0
+    parts: list[MergeStep]
+    order: int = 0
     """Of the record with which it closed at once; 0: it closes later."""
     is_passed_on: bool = False
 
@@ -68,15 +68,15 @@ class _Outcome:
     missed: list[Missed] = field(default_factory=list)
 
 
-def must_be_cut_anew(keyed: StoreBatch, times: Mapping[int, int]) -> bool:
+def must_be_cut_anew(store_batch: StoreBatch, times: Mapping[int, int]) -> bool:
     """Whether a record may come too late by the stream time before the batch, which its fragments know nothing of."""
-    assert keyed.within is not None
-    start, _, _, before = (keyed.within[name].to_numpy() for name in FRAGMENT_COLUMNS)
-    known = np.array([times[partition] for partition in keyed.partitions.to_pylist()], np.int64)
-    return bool(np.any((known > before) & (known - start > sure_age(_windows_of(keyed)))))
+    assert store_batch.within is not None
+    start, _, _, before = (store_batch.within[name].to_numpy() for name in FRAGMENT_COLUMNS)
+    known = np.array([times[partition] for partition in store_batch.partitions.to_pylist()], np.int64)
+    return bool(np.any((known > before) & (known - start > sure_age(_windows_of(store_batch)))))
 
 
-def merged_sessions(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnyStore]) -> Merged:
+def merged_sessions(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, AnyStore]) -> Merged:
     """Merge a batch's fragments into the stores' contents; writes nothing.
 
     Raises:
@@ -84,27 +84,27 @@ def merged_sessions(state: AggregateState, keyed: StoreBatch, stores: Mapping[in
         UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
-    outcome, windows = _Outcome(), _windows_of(keyed)
-    for (partition, key), fragments in fragments_by_key(keyed).items():
+    outcome, windows = _Outcome(), _windows_of(store_batch)
+    for (partition, key), fragments in fragments_by_key(store_batch).items():
         store = stores[partition]
         assert isinstance(store, SessionStore)
         _follow(windows, store, partition, key, fragments, outcome)
     stored = state.decode(outcome.stored)
-    rows = pa.concat_tables([stored, state.of_batch(keyed.columns)])
+    rows = pa.concat_tables([stored, state.of_batch(store_batch.columns)])
     made = [*outcome.written, *outcome.closed]
     parts = [_numbers(session.parts, len(outcome.stored)) for *_, session in made]
     owners = [(partition, key) for partition, key, _ in made]
     contents = put_in_order(
-        state, rows, parts, state.join, lambda number: ordinal_named(keyed, _row_of(keyed, owners[number]))
+        state, rows, parts, state.join, lambda number: ordinal_named(store_batch, _row_of(store_batch, owners[number]))
     )
     as_closed, contents = contents.slice(len(outcome.written)), contents.slice(0, len(outcome.written))
     return Merged(
         _updates(state, outcome, contents),
-        _rows(state, keyed, outcome, contents),
+        _rows(state, store_batch, outcome, contents),
         len(outcome.missed),
         outcome.missed,
         _closed(state, outcome, as_closed),
-        {(partition, each.key(key)): each.turn for partition, key, each in outcome.written if each.turn},
+        {(partition, each.key(key)): each.order for partition, key, each in outcome.written if each.order},
     )
 
 
@@ -129,14 +129,14 @@ def _follow(
         met = meeting(windows, there, fragment)
         if met.late:
             # It is one record, as it is not sure to be in time.
-            outcome.missed.append((partition, fragment.turn, [met.start]))
+            outcome.missed.append((partition, fragment.order, [met.start]))
             continue
         closed = fragment.before - passed
         if windows.only_final:
             as_closed = [each for each in met.joined if each.end <= closed and not each.is_passed_on]
             outcome.closed += [(partition, key, replace(each, parts=list(each.parts))) for each in as_closed]
         parts = joined_steps([each.parts for each in met.joined], fragment.row)
-        session = _Session(met.start, met.end, parts, fragment.turn if met.end <= closed else 0)
+        session = _Session(met.start, met.end, parts, fragment.order if met.end <= closed else 0)
         there = [each for each in there if each not in met.joined] + [session]
         touched = [each for each in touched if each not in met.joined] + [session]
     left = {(each.start, each.end) for each in there}
@@ -144,17 +144,17 @@ def _follow(
     outcome.written += [(partition, key, each) for each in sorted(touched, key=lambda each: each.end)]
 
 
-def _numbers(parts: Turns, stored: int) -> Turns:
+def _numbers(parts: MergeSteps, stored: int) -> MergeSteps:
     """Where the parts are among all rows, of which the stored ones come first."""
     return [part if isinstance(part, Mark) else -1 - part if part < 0 else stored + part for part in parts]
 
 
-def _row_of(keyed: StoreBatch, owner: tuple[int, bytes]) -> int:
+def _row_of(store_batch: StoreBatch, owner: tuple[int, bytes]) -> int:
     """A row of the batch with this partition and key."""
-    return list(zip(keyed.partitions.to_pylist(), encoded(keyed.keys), strict=True)).index(owner)
+    return list(zip(store_batch.partitions.to_pylist(), encoded(store_batch.keys), strict=True)).index(owner)
 
 
-def _places(rows: Iterable[int]) -> pa.Array:
+def _row_numbers(rows: Iterable[int]) -> pa.Array:
     return pa.array(list(rows), pa.int64())
 
 
@@ -175,14 +175,14 @@ def _closed(state: AggregateState, outcome: _Outcome, contents: pa.Table) -> dic
     """The sessions that records joined after they had closed, as they closed."""
     found: defaultdict[int, list[Closed]] = defaultdict(list)
     for (partition, key, each), value in zip(outcome.closed, state.encode(contents), strict=True):
-        found[partition].append((each.end, each.turn, each.key(key), each.end, value))
+        found[partition].append((each.end, each.order, each.key(key), each.end, value))
     return found
 
 
-def _rows(state: AggregateState, keyed: StoreBatch, outcome: _Outcome, contents: pa.Table) -> TableRows:
+def _rows(state: AggregateState, store_batch: StoreBatch, outcome: _Outcome, contents: pa.Table) -> TableRows:
     """The same for the steps behind the aggregate, with the keys as Spark gave them."""
-    here = zip(keyed.partitions.to_pylist(), encoded(keyed.keys), strict=True)
-    places = {place: row for row, place in enumerate(here)}
+    here = zip(store_batch.partitions.to_pylist(), encoded(store_batch.keys), strict=True)
+    numbers = {window: row for row, window in enumerate(here)}
     lines = [(partition, key, start, end) for partition, key, start, end in outcome.gone]
     lines += [(partition, key, session.start, session.end) for partition, key, session in outcome.written]
     nothing = contents.slice(0, 0)
@@ -190,7 +190,7 @@ def _rows(state: AggregateState, keyed: StoreBatch, outcome: _Outcome, contents:
     starts, ends = (pa.array([line[at] for line in lines], pa.int64()) for at in (2, 3))
     return TableRows(
         pa.array([line[0] for line in lines], pa.int32()),
-        keyed.keys.take(_places(places[line[:2]] for line in lines)),
+        store_batch.keys.take(_row_numbers(numbers[line[:2]] for line in lines)),
         ends,
         state.finish(pa.concat_tables([deleted, contents])),
         starts,
@@ -199,8 +199,8 @@ def _rows(state: AggregateState, keyed: StoreBatch, outcome: _Outcome, contents:
     )
 
 
-def _windows_of(keyed: StoreBatch) -> SessionWindows:
-    node = keyed.node
+def _windows_of(store_batch: StoreBatch) -> SessionWindows:
+    node = store_batch.node
     assert isinstance(node, AggregateNode)
     assert isinstance(node.windows, SessionWindows)
     return node.windows

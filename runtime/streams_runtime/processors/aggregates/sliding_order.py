@@ -25,7 +25,7 @@ class Window:
 
 
 @dataclass(slots=True)
-class Turn:
+class SlidingRecord:
     """One record's turn: `closed` is the time up to which windows have closed, those that end right then not included.
 
     `written` are the windows that become other, each once, in the order in which Kafka Streams passes them on (one that

@@ -19,7 +19,7 @@ from streams_runtime.batch.encode import encoded
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.stage import StoreBatch, TableRows
 from streams_runtime.processors.aggregates.grouped_parts import ordinal_named, put_in_order
-from streams_runtime.processors.aggregates.sliding_order import Parts, Turn, Window
+from streams_runtime.processors.aggregates.sliding_order import Parts, SlidingRecord, Window
 from streams_runtime.processors.aggregates.store_updates import Merged
 from streams_runtime.processors.segment_buffer import spans_of
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
@@ -72,18 +72,22 @@ class SlidingBatch:
     """
 
     def __init__(
-        self, state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnyStore], told: list[Change] | None = None
+        self,
+        state: AggregateState,
+        store_batch: StoreBatch,
+        stores: Mapping[int, AnyStore],
+        emitted: list[Change] | None = None,
     ) -> None:
-        self.places, self._told = _places(keyed), told
-        self._timed = timed = list(zip(self.places, keyed.timestamps.to_pylist(), strict=True))
-        self._state, self._windows, self._keyed = state, windows_of(keyed), keyed
-        self._row_of = {place: row for row, (place, _) in enumerate(timed)}
+        self.ordinals, self._emitted = _ordinals(store_batch), emitted
+        self._timed = timed = list(zip(self.ordinals, store_batch.timestamps.to_pylist(), strict=True))
+        self._state, self._windows, self._store_batch = state, windows_of(store_batch), store_batch
+        self._row_of = {ordinal: row for row, (ordinal, _) in enumerate(timed)}
         self._tasks: dict[int, _Task] = {}
         for number, store in stores.items():
             assert isinstance(store, WindowStore)
             self._tasks[number] = _Task(store.latest_timestamp, store.stream_time)
         self._keys, stored = _stored(timed, stores, self._windows)
-        self._rows = pa.concat_tables([state.decode(stored), state.of_batch(keyed.columns)])
+        self._rows = pa.concat_tables([state.decode(stored), state.of_batch(store_batch.columns)])
         self._first_row = len(stored)  # the batch's rows come behind the stored states
         self._parts = 0
         self.written: dict[tuple[Ordinal, int], None] = {}
@@ -99,54 +103,54 @@ class SlidingBatch:
 
     def named(self, rows: Sequence[int]) -> str:
         """What messages call the key that these rows, of which one is a record, are of."""
-        return ordinal_named(self._keyed, next(row for row in rows if self.is_record(row)) - self._first_row)
+        return ordinal_named(self._store_batch, next(row for row in rows if self.is_record(row)) - self._first_row)
 
     def take_all(self) -> list[Missed]:
         """Take all records in their order; those that came too late for a window."""
-        assert self._keyed.within is not None
-        turns = self._keyed.within[ORDER].to_numpy()
+        assert self._store_batch.within is not None
+        orders = self._store_batch.within[ORDER].to_numpy()
         missed: list[Missed] = []
-        for row in np.argsort(turns, kind="stable").tolist():
-            place, time = self._timed[row]
-            if starts := self._take(place, time, row):
-                missed.append((place[0], int(turns[row]), starts))
+        for row in np.argsort(orders, kind="stable").tolist():
+            ordinal, time = self._timed[row]
+            if starts := self._take(ordinal, time, row):
+                missed.append((ordinal[0], int(orders[row]), starts))
         return missed
 
-    def _take(self, place: Ordinal, time: int, row: int) -> list[int]:
+    def _take(self, ordinal: Ordinal, time: int, row: int) -> list[int]:
         """Take the next record of its partition; `row` is its number in the batch. Gives the starts (ms) of the windows
         that it comes too late for.
         """
-        windows, task, mine = self._windows, self._tasks[place[0]], self._keys[place]
+        windows, task, mine = self._windows, self._tasks[ordinal[0]], self._keys[ordinal]
         task.stream_time = max(task.stream_time, time)
         closed = task.stream_time - windows.grace
         if time + 1 + windows.size <= closed:
             return [max(time - windows.size, 0)]
         shown = task.newest - windows.retention + 1
-        turn = Turn(windows.size, time, self._first_row + row, closed)
-        turn.take(mine.between(max(time - 2 * windows.size, shown), time + 1))
-        for window in turn.written.values():
+        sliding = SlidingRecord(windows.size, time, self._first_row + row, closed)
+        sliding.take(mine.between(max(time - 2 * windows.size, shown), time + 1))
+        for window in sliding.written.values():
             mine.put(window)
             task.newest = max(task.newest, window.start)
-            self.written.pop((place, window.start), None)
-            self.written[place, window.start] = None
-            if self._told is not None:
-                self._told.append((row, place, window))
-        self._parts += len(turn.written)
+            self.written.pop((ordinal, window.start), None)
+            self.written[ordinal, window.start] = None
+            if self._emitted is not None:
+                self._emitted.append((row, ordinal, window))
+        self._parts += len(sliding.written)
         if self._parts > _MOST_PARTS:
             self.settle()
-        return turn.missed
+        return sliding.missed
 
     def settle(self) -> pa.Table:
         """Put the parts of all windows together that the batch has written; their states, in the order of `written`."""
-        cells = [(self._keys[place], start) for place, start in self.written]
+        cells = [(self._keys[ordinal], start) for ordinal, start in self.written]
         parts = [_numbers(mine.by_start[start].parts) for mine, start in cells]
-        places = [place for place, _ in self.written]
+        ordinals = [ordinal for ordinal, _ in self.written]
         contents = put_in_order(
             self._state,
             self._rows,
             parts,
             self._state.merge,
-            lambda number: ordinal_named(self._keyed, self._row_of[places[number]]),
+            lambda number: ordinal_named(self._store_batch, self._row_of[ordinals[number]]),
         )
         for row, (mine, start) in enumerate(cells, len(self._rows)):
             mine.put(Window(start, mine.by_start[start].latest, (None, row)))
@@ -155,10 +159,10 @@ class SlidingBatch:
 
     def windows(self) -> Iterator[tuple[Ordinal, Window]]:
         """What the batch has written."""
-        return ((place, self._keys[place].by_start[start]) for place, start in self.written)
+        return ((ordinal, self._keys[ordinal].by_start[start]) for ordinal, start in self.written)
 
 
-def merged_sliding(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnyStore]) -> Merged:
+def merged_sliding(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, AnyStore]) -> Merged:
     """Merge a batch's records into the stores' contents; writes nothing.
 
     Raises:
@@ -166,25 +170,25 @@ def merged_sliding(state: AggregateState, keyed: StoreBatch, stores: Mapping[int
         UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
-    batch = SlidingBatch(state, keyed, stores)
+    batch = SlidingBatch(state, store_batch, stores)
     missed = batch.take_all()
     contents = batch.settle()
     lines = list(batch.windows())
     late = sum(len(starts) for *_, starts in missed)
     updates = sliding_updates(lines, state.encode(contents))
-    changed = _rows(state, keyed, batch.places, lines, contents)
+    changed = _rows(state, store_batch, batch.ordinals, lines, contents)
     return Merged(updates, changed, late, missed)
 
 
-def windows_of(keyed: StoreBatch) -> SlidingWindows:
+def windows_of(store_batch: StoreBatch) -> SlidingWindows:
     """The windows of a node that is known to have sliding ones."""
-    assert isinstance(keyed.node, AggregateNode)
-    assert isinstance(keyed.node.windows, SlidingWindows)
-    return keyed.node.windows
+    assert isinstance(store_batch.node, AggregateNode)
+    assert isinstance(store_batch.node.windows, SlidingWindows)
+    return store_batch.node.windows
 
 
-def _places(keyed: StoreBatch) -> list[Ordinal]:
-    rows = zip(keyed.partitions.to_pylist(), encoded(keyed.keys), strict=True)
+def _ordinals(store_batch: StoreBatch) -> list[Ordinal]:
+    rows = zip(store_batch.partitions.to_pylist(), encoded(store_batch.keys), strict=True)
     return [(partition, key or b"") for partition, key in rows]
 
 
@@ -228,19 +232,19 @@ def sliding_updates(lines: Iterable[tuple[Ordinal, Window]], values: Iterable[by
 
 def _rows(
     state: AggregateState,
-    keyed: StoreBatch,
-    places: Iterable[Ordinal],
+    store_batch: StoreBatch,
+    ordinals: Iterable[Ordinal],
     lines: list[tuple[Ordinal, Window]],
     contents: pa.Table,
 ) -> TableRows:
     """The same for the steps behind the aggregate, with the keys as Spark gave them."""
-    row_of = {place: row for row, place in enumerate(places)}
+    row_of = {ordinal: row for row, ordinal in enumerate(ordinals)}
     starts = np.array([window.start for _, window in lines], np.int64)
     return TableRows(
         pa.array([partition for (partition, _), _ in lines], pa.int32()),
-        keyed.keys.take(pa.array([row_of[place] for place, _ in lines], pa.int64())),
+        store_batch.keys.take(pa.array([row_of[ordinal] for ordinal, _ in lines], pa.int64())),
         pa.array([window.latest for _, window in lines], pa.int64()),
         state.finish(contents),
         pa.array(starts),
-        pa.array(starts + windows_of(keyed).size),
+        pa.array(starts + windows_of(store_batch).size),
     )

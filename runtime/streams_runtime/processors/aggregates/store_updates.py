@@ -29,7 +29,7 @@ _NO_TIME = (-1).to_bytes(8, "big", signed=True)
 Closed = tuple[int, int, bytes, int, bytes]
 """A window that has closed: end, turn, key in the store, latest time and state. They are passed on in this order.
 
-The turn is 0, or the number of the record (windows.ORDER) that changed it in the very moment in which it closed.
+The turn is 0, or the number of the record (batch.columns.ORDER) that changed it in the very moment in which it closed.
 """
 
 
@@ -47,7 +47,7 @@ class Merged:
     late: int = 0
     missed: Sequence[Missed] = ()
     closed: Mapping[int, Sequence[Closed]] = field(default_factory=dict)
-    turns: Mapping[tuple[int, bytes], int] = field(default_factory=dict)
+    orders: Mapping[tuple[int, bytes], int] = field(default_factory=dict)
 
 
 def stream_times(stores: Mapping[int, AnyStore]) -> dict[int, int]:
@@ -56,7 +56,7 @@ def stream_times(stores: Mapping[int, AnyStore]) -> dict[int, int]:
     return {number: store.latest_timestamp for number, store in stores.items() if isinstance(store, windowed)}
 
 
-def merged(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnyStore]) -> Merged:
+def merged(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, AnyStore]) -> Merged:
     """Merge a batch's partial aggregates into the stores' contents; writes nothing.
 
     Of windows those are left out that were closed before the batch: their records came too late.
@@ -66,36 +66,37 @@ def merged(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnySto
         UserCodeException: a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
-    keyed, late = without_closed(keyed, stream_times(stores))
-    starts = None if keyed.within is None else keyed.within[OUT_WINDOW]
-    keys = store_keys(keyed)
+    store_batch, late = without_closed(store_batch, stream_times(stores))
+    starts = None if store_batch.within is None else store_batch.within[OUT_WINDOW]
+    keys = store_keys(store_batch)
     order = pc.sort_indices(
-        pa.table({"partition": keyed.partitions, "key": keys}),
+        pa.table({"partition": store_batch.partitions, "key": keys}),
         sort_keys=[("partition", "ascending"), ("key", "ascending")],
     )
-    partitions = keyed.partitions.take(order).to_numpy()
+    partitions = store_batch.partitions.take(order).to_numpy()
     key_bytes: list[bytes] = keys.take(order).to_pylist()
     slices = _slices(partitions)
     stored: list[bytes | None] = []
     for partition, part in slices.items():
         stored += stores[partition].get_stored(key_bytes[part])
     old_times = np.frombuffer(b"".join(_NO_TIME if each is None else each[:8] for each in stored), ">i8")
-    times = np.maximum(old_times.astype(np.int64), keyed.timestamps.take(order).to_numpy())
+    times = np.maximum(old_times.astype(np.int64), store_batch.timestamps.take(order).to_numpy())
     old = state.decode([None if each is None else each[8:] for each in stored])
-    batch = state.of_batch(keyed.columns).take(order)
+    batch = state.of_batch(store_batch.columns).take(order)
     new = state.merge(old, batch)
     if not state.merges_in_columns:
-        turns = [(row, len(old) + row) for row in range(len(old))]
-        places: Sequence[int] = order.to_pylist()
-        new = state.played(pa.concat_tables([old, batch]), turns, new, lambda row: ordinal_named(keyed, places[row]))
+        merge_steps = [(row, len(old) + row) for row in range(len(old))]
+        here: Sequence[int] = order.to_pylist()
+        both = pa.concat_tables([old, batch])
+        new = state.played(both, merge_steps, new, lambda row: ordinal_named(store_batch, here[row]))
     values = state.encode(new)
     time_list: list[int] = times.tolist()
     updates = {p: Updates(key_bytes[part], values[part], time_list[part]) for p, part in slices.items()}
     starts = None if starts is None else starts.take(order)
-    ends = None if starts is None else pc.add(starts, windows_of(keyed.node).size)
+    ends = None if starts is None else pc.add(starts, windows_of(store_batch.node).size)
     rows = TableRows(
         pa.array(partitions),
-        keyed.keys.take(order),
+        store_batch.keys.take(order),
         pa.array(times),
         state.finish(new),
         starts,
@@ -105,12 +106,12 @@ def merged(state: AggregateState, keyed: StoreBatch, stores: Mapping[int, AnySto
     return Merged(updates, rows, late)
 
 
-def store_keys(keyed: StoreBatch) -> pa.ChunkedArray:
+def store_keys(store_batch: StoreBatch) -> pa.ChunkedArray:
     """The keys that the store has for the rows: with the start of the window, where time windows divide them."""
-    keys = encoded(keyed.keys)
-    if keyed.within is not None and OUT_WINDOW in keyed.within.column_names:
+    keys = encoded(store_batch.keys)
+    if store_batch.within is not None and OUT_WINDOW in store_batch.within.column_names:
         # Every key is there: records without one do not get so far.
-        starts = keyed.within[OUT_WINDOW].to_pylist()
+        starts = store_batch.within[OUT_WINDOW].to_pylist()
         keys = [window_key(key or b"", start) for key, start in zip(keys, starts, strict=True)]
     return pa.chunked_array([pa.array(keys, pa.binary())])
 
@@ -122,30 +123,30 @@ def windows_of(node: TableRoot) -> TimeWindows:
     return node.windows
 
 
-def without_closed(keyed: StoreBatch, times: Mapping[int, int]) -> tuple[StoreBatch, int]:
+def without_closed(store_batch: StoreBatch, times: Mapping[int, int]) -> tuple[StoreBatch, int]:
     """The rows whose windows were open when the batch began, and how many records the others stand for.
 
     The batch's own records were judged by those before them in the batch (pipeline.windowing.window_frames); stream
     time before the batch is the same for all of them, so that it keeps a window's rows or leaves them all out.
     """
-    if keyed.within is None:
-        return keyed, 0
-    windows = windows_of(keyed.node)
-    before = pa.array([times[partition] for partition in keyed.partitions.to_pylist()], pa.int64())
-    is_open = pc.greater(pc.add(keyed.within[OUT_WINDOW], windows.size + windows.grace), before)
-    late = pc.sum(keyed.within[OUT_RECORDS].filter(pc.invert(is_open))).as_py() or 0
-    return keyed.filter(is_open), late
+    if store_batch.within is None:
+        return store_batch, 0
+    windows = windows_of(store_batch.node)
+    before = pa.array([times[partition] for partition in store_batch.partitions.to_pylist()], pa.int64())
+    is_open = pc.greater(pc.add(store_batch.within[OUT_WINDOW], windows.size + windows.grace), before)
+    late = pc.sum(store_batch.within[OUT_RECORDS].filter(pc.invert(is_open))).as_py() or 0
+    return store_batch.filter(is_open), late
 
 
-def table_updates(keyed: StoreBatch) -> dict[int, Updates]:
+def table_updates(store_batch: StoreBatch) -> dict[int, Updates]:
     """The rows of a table source, a toTable or a join by a foreign key by partition, the last one of each key."""
-    partitions: Sequence[int] = keyed.partitions.to_pylist()
+    partitions: Sequence[int] = store_batch.partitions.to_pylist()
     latest: dict[int, dict[bytes, tuple[bytes | None, int]]] = {}
     rows = zip(
         partitions,
-        encoded(keyed.keys),
-        keyed.columns[OUT_VALUE].to_pylist(),
-        keyed.timestamps.to_pylist(),
+        encoded(store_batch.keys),
+        store_batch.columns[OUT_VALUE].to_pylist(),
+        store_batch.timestamps.to_pylist(),
         strict=True,
     )
     for partition, key, value, time in rows:

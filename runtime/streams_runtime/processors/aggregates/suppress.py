@@ -31,8 +31,8 @@ def closed(
     for partition, updates in new.updates.items():
         store = stores[partition]
         assert isinstance(store, SegmentedStore)
-        turns = {key: turn for (at, key), turn in new.turns.items() if at == partition}
-        found = sorted([*_closed_of(windows, store, updates, turns), *new.closed.get(partition, ())])
+        orders = {key: order for (at, key), order in new.orders.items() if at == partition}
+        found = sorted([*_closed_of(windows, store, updates, orders), *new.closed.get(partition, ())])
         partitions += [partition] * len(found)
         rows += found
     split = [_split(windows, data) for _, _, data, *_ in rows]
@@ -47,7 +47,7 @@ def closed(
 
 
 def _closed_of(
-    windows: Windows, store: SegmentedStore, updates: Updates, turns: Mapping[bytes, int]
+    windows: Windows, store: SegmentedStore, updates: Updates, orders: Mapping[bytes, int]
 ) -> Collection[Closed]:
     """The windows of a partition that this batch's stream time has closed, and the one before had not."""
     passed = closes_after(windows)
@@ -65,7 +65,7 @@ def _closed_of(
         # In the moment in which they close sessions and sliding windows still take records: Kafka Streams passes them
         # on once more then.
         if new is not None and end <= last:
-            found[data] = (end, turns.get(data, 0), data, time, new)
+            found[data] = (end, orders.get(data, 0), data, time, new)
     return found.values()
 
 

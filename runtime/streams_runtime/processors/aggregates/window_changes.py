@@ -65,12 +65,12 @@ def bounds_of(part: TablePart, keys: Sequence[bytes]) -> Bounds | None:
     return Bounds([key for key, *_ in split], starts, starts + source.windows.size, sessions=False)
 
 
-def numbers_within(places: Sequence[Ordinal], ways: Sequence[Sequence[int]]) -> list[int]:
+def numbers_within(ordinals: Sequence[Ordinal], paths: Sequence[Sequence[int]]) -> list[int]:
     """Of each change, which of those of its record's row it is: one record may change several windows, in an order."""
     counts: Counter[tuple[Ordinal, tuple[int, ...]]] = Counter()
     found = []
-    for place, way in zip(places, ways, strict=True):
-        row = (place, tuple(way))
+    for ordinal, path in zip(ordinals, paths, strict=True):
+        row = (ordinal, tuple(path))
         found.append(counts[row])
         counts[row] += 1
     return found

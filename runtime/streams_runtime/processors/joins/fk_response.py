@@ -37,7 +37,7 @@ def answered(
     answers = _Answers(node.topic)
     # A where is silent about rows that were not in its table and are not now.
     filtered = any(step.where is not None for step in side.steps if isinstance(step, TransformNode))
-    for event in events.turns:
+    for event in events.sequence:
         (row, time), was = rows[event.after], rows[event.before][0]
         if event.message is not None:
             _subscribed(event, Subscription.of(event.message), row, time, subscribers, answers)

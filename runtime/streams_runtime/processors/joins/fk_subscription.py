@@ -54,11 +54,11 @@ def joined(node: ForeignKeyJoinNode, side: TablePart, spark: SparkSide, events: 
     Raises ProcessorStateException: a store can't be read.
     """
     keys: list[bytes | None] = []
-    if any(event.message is None for event in events.turns):
+    if any(event.message is None for event in events.sequence):
         keys = encoded(spark.foreign_keys(node, side, events.table())[FOREIGN_KEY])
     asked: list[tuple[bytes, bytes, int]] = []
     decided: list[_Decided] = []
-    for event in events.turns:
+    for event in events.sequence:
         mine = hash_of(events.snapshots[event.after].stored)
         if event.message is None:
             asked += _asked(event, keys[event.before], keys[event.after], mine)
@@ -68,8 +68,8 @@ def joined(node: ForeignKeyJoinNode, side: TablePart, spark: SparkSide, events: 
             decided.append(_Decided(event, response.row))
     done = Applied()
     if asked:
-        foreign, told, times = zip(*asked, strict=True)
-        done.emissions.append(Emission(node.registrations, True, list(foreign), list(told), list(times)))
+        foreign, subscriptions, times = zip(*asked, strict=True)
+        done.emissions.append(Emission(node.registrations, True, list(foreign), list(subscriptions), list(times)))
     if decided:
         changes = list(_changes(node, side, spark, events, decided, stores))
         done.changes = _in_columns(node, changes)
@@ -123,10 +123,10 @@ def _in_columns(node: ForeignKeyJoinNode, changes: Sequence[tuple[Event, bytes |
     times = pa.array([event.time for event in events], pa.int64())
     columns = {
         OUT_VALUE: pa.array([value for _, value in changes], pa.binary()),
-        "_topic": pa.array([topic for _, _, _, topic, _, _ in (event.place for event in events)], pa.string()),
-        "_offset": pa.array([offset for *_, offset, _ in (event.place for event in events)], pa.int64()),
+        "_topic": pa.array([topic for _, _, _, topic, _, _ in (event.ordinal for event in events)], pa.string()),
+        "_offset": pa.array([offset for *_, offset, _ in (event.ordinal for event in events)], pa.int64()),
         "_timestamp": moments(times),
-        ORDER_TIME: pa.array([time for _, time, *_ in (event.place for event in events)], pa.int64()).cast(
+        ORDER_TIME: pa.array([time for _, time, *_ in (event.ordinal for event in events)], pa.int64()).cast(
             pa.timestamp("us", tz="UTC")
         ),
     }

@@ -14,7 +14,7 @@ def apply(side: ForeignKeySide, context: ApplyContext) -> Applied:
     """What changes of tables and records of the other side come to."""
     spark, stores = context.spark, context.stores
     events = events_of(side.table, context.changes, stores, spark, context.arrived.get(side.node.incoming))
-    if not events.turns:
+    if not events.sequence:
         return Applied()
     if isinstance(side.node, ResponseNode):
         return answered(side.node, side.table, spark, events, stores)

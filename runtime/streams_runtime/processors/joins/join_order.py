@@ -38,23 +38,23 @@ class Alone:
     changed: set[Ordinal] = field(default_factory=set)
     _waiting: dict[Side, list[Ordinal]] = field(default_factory=lambda: {side: [] for side in Side})
 
-    def wait_for(self, places: Iterable[Ordinal]) -> None:
+    def wait_for(self, ordinals: Iterable[Ordinal]) -> None:
         """Places that are held, and whose windows may close."""
-        for place in places:
-            self._waiting[place[1]].append(place)
+        for ordinal in ordinals:
+            self._waiting[ordinal[1]].append(ordinal)
         for side in Side:
             heapify(self._waiting[side])
 
-    def add(self, place: Ordinal, value: bytes) -> None:
+    def add(self, ordinal: Ordinal, value: bytes) -> None:
         """One record more without a match."""
-        self.held.setdefault(place, []).append(value)
-        self.changed.add(place)
-        heappush(self._waiting[place[1]], place)
+        self.held.setdefault(ordinal, []).append(value)
+        self.changed.add(ordinal)
+        heappush(self._waiting[ordinal[1]], ordinal)
 
-    def drop(self, place: Ordinal) -> None:
+    def drop(self, ordinal: Ordinal) -> None:
         """The records at a place have met another, or were passed on."""
-        if self.held.pop(place, None) is not None:
-            self.changed.add(place)
+        if self.held.pop(ordinal, None) is not None:
+            self.changed.add(ordinal)
 
     def closed(self, node: StreamJoinNode) -> Iterator[tuple[Ordinal, bytes]]:
         """The records whose windows stream time has closed; in order, and gone from here."""
@@ -63,14 +63,14 @@ class Alone:
             passed = node.ahead(side) + node.grace
             while waiting and waiting[0][0] + passed < self.stream_time:
                 found.add(heappop(waiting))
-        for place in sorted(found):
-            for value in self.held.get(place, ()):
-                yield place, value
-            self.drop(place)
+        for ordinal in sorted(found):
+            for value in self.held.get(ordinal, ()):
+                yield ordinal, value
+            self.drop(ordinal)
 
 
 @dataclass(slots=True)
-class Turns:
+class PartitionJoin:
     """The join of one partition while a batch's records take their turns. `alone` is None for an inner join."""
 
     node: StreamJoinNode

@@ -26,10 +26,10 @@ from streams_runtime.batch.columns import (
     SIDE,
 )
 from streams_runtime.batch.encode import Bytes, encoded
-from streams_runtime.batch.record_order import fork_paths_of, places
+from streams_runtime.batch.record_order import fork_paths_of, ordinals
 from streams_runtime.batch.stage import StageInput
 from streams_runtime.processors.contract import Applied, ApplyContext
-from streams_runtime.processors.joins.join_order import Alone, Result, Turns
+from streams_runtime.processors.joins.join_order import Alone, PartitionJoin, Result
 from streams_runtime.processors.segment_buffer import NO_TIME, SegmentBuffer, buffered_in, spans_of
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.serdes import Serde
@@ -98,14 +98,14 @@ def join_streams(join: StageInput, stores: Mapping[int, Mapping[str, AnyStore]],
     partitions: list[int] = []
     for partition, records in _in_turn(join.rows).items():
         held = _JoinPartition.of(node, stores[partition])
-        turns = held.loaded(records)
+        joining = held.loaded(records)
         for each in records:
-            turns.take(each.row, each.side, each.key, each.time, each.value)
-        results += turns.results
-        partitions += [partition] * len(turns.results)
-        joined.updates += held.updates(turns)
-        joined.dropped += turns.dropped
-        joined.late += sum(kept.late for kept in turns.sides.values())
+            joining.take(each.row, each.side, each.key, each.time, each.value)
+        results += joining.results
+        partitions += [partition] * len(joining.results)
+        joined.updates += held.updates(joining)
+        joined.dropped += joining.dropped
+        joined.late += sum(kept.late for kept in joining.sides.values())
     joined.results = _table(join.rows, results, partitions, keys)
     return joined
 
@@ -130,20 +130,20 @@ class _JoinPartition:
         assert alone is None or isinstance(alone, KeyValueStore)
         return cls(node, sides, alone)
 
-    def loaded(self, records: Sequence[Record]) -> Turns:
+    def loaded(self, records: Sequence[Record]) -> PartitionJoin:
         """All that these records may meet, or close."""
         usable = ((each.key, each.time) for each in records if each.key is not None and each.value is not None)
         spans, reach = spans_of(usable), max(self.node.before, self.node.after)
         # Of its own side too: a record gets another number than one with its key and time.
         sides = {side: buffered_in(store, spans, reach) for side, store in self.sides.items()}
-        return Turns(self.node, sides, self._loaded_alone(self.alone, records, sides) if self.alone else None)
+        return PartitionJoin(self.node, sides, self._loaded_alone(self.alone, records, sides) if self.alone else None)
 
     def _loaded_alone(
         self, store: KeyValueStore, records: Sequence[Record], sides: Mapping[Side, SegmentBuffer]
     ) -> Alone:
         """Places that a record may join, those of records that were kept, and those that may be passed on."""
-        told = store.get(STREAM_TIME)
-        alone = Alone(NO_TIME if told is None else int.from_bytes(told, "big"))
+        stream_time = store.get(STREAM_TIME)
+        alone = Alone(NO_TIME if stream_time is None else int.from_bytes(stream_time, "big"))
         touched = {
             (time, side, key)
             for side, kept in sides.items()
@@ -172,14 +172,14 @@ class _JoinPartition:
             alone.wait_for(closing)
         return alone
 
-    def updates(self, turns: Turns) -> list[tuple[AnyStore, Updates]]:
+    def updates(self, joining: PartitionJoin) -> list[tuple[AnyStore, Updates]]:
         """What the batch has changed."""
         found: list[tuple[AnyStore, Updates]] = []
         for side, store in self.sides.items():
-            if turns.sides[side].new:
-                found.append((store, turns.sides[side].updates()))
-        if self.alone is not None and turns.alone is not None:
-            found.append((self.alone, _alone_updates(turns.alone)))
+            if joining.sides[side].new:
+                found.append((store, joining.sides[side].updates()))
+        if self.alone is not None and joining.alone is not None:
+            found.append((self.alone, _alone_updates(joining.alone)))
         return found
 
 
@@ -198,10 +198,10 @@ def _in_turn(rows: pa.Table) -> dict[int, list[Record]]:
     partitions: Sequence[int] = rows["_partition"].to_pylist()
     keys, values = encoded(rows["_key"]), encoded(rows[OUT_VALUE])
     times, sides = rows[OUT_TIME].to_pylist(), [Side(side) for side in rows[SIDE].to_pylist()]
-    turns = list(zip(places(partitions, rows), fork_paths_of(rows), [-side for side in sides], strict=True))
+    sort_keys = list(zip(ordinals(partitions, rows), fork_paths_of(rows), [-side for side in sides], strict=True))
     found: defaultdict[int, list[Record]] = defaultdict(list)
     # What is the same in all of that is one record's, several times: a flatMap's, in the order of the rows.
-    for row in sorted(range(len(turns)), key=turns.__getitem__):
+    for row in sorted(range(len(sort_keys)), key=sort_keys.__getitem__):
         found[partitions[row]].append(Record(row, sides[row], keys[row], times[row], values[row]))
     return found
 
@@ -213,7 +213,7 @@ def _table(rows: pa.Table, results: Sequence[Result], partitions: Sequence[int],
     """
     decoded = {key: keys.decode(key) for key in {each.key for each in results} if key is not None}
     times = pa.array([each.time for each in results], pa.timestamp("ms", tz="UTC"))
-    headers = rows["_headers"].take(_places(None if each.alone else each.row for each in results))
+    headers = rows["_headers"].take(_row_numbers(None if each.alone else each.row for each in results))
     return pa.table(
         {
             "_key": pa.array([None if each.key is None else decoded[each.key] for each in results], rows["_key"].type),
@@ -234,11 +234,11 @@ def _came_of(rows: pa.Table, results: Sequence[Result]) -> dict[str, pa.ChunkedA
     """The places of the records that brought the results about, if places are kept."""
     if FROM_TOPIC not in rows.column_names:
         return {}
-    which = _places(each.row for each in results)
+    which = _row_numbers(each.row for each in results)
     kept = {name: rows[name].take(which) for name in (FROM_TOPIC, FROM_OFFSET, ORDER_TIME) if name in rows.column_names}
     numbered = [[*way, number] for number, way in enumerate(fork_paths_of(rows.take(which)))]
     return kept | {ELEMENT: pa.array(numbered, pa.list_(pa.int32()))}
 
 
-def _places(rows: Iterable[int | None]) -> pa.Array:
+def _row_numbers(rows: Iterable[int | None]) -> pa.Array:
     return pa.array(list(rows), pa.int64())

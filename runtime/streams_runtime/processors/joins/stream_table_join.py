@@ -47,20 +47,20 @@ def matched(join: StageInput, changes: StoreBatch | None, stores: Mapping[int, K
     partitions = join.rows["_partition"].to_numpy().astype(np.int64)
     keys = encoded_column(join.rows["_key"])
     if changes is None or not len(changes.keys):
-        asked, places = _asked(partitions, keys)
+        asked, numbers = _asked(partitions, keys)
         values = [_held(asked, stores, show)]
     else:
         changing = changes.partitions.to_numpy().astype(np.int64)
         changed = encoded_column(changes.keys)
         both = pa.concat_arrays([changed, keys])
         asked, whose = _asked(np.concatenate([changing, partitions]), both)
-        turns = order_among((changing, changes.columns), (partitions, join.rows))
-        latest = _latest(whose, np.concatenate(turns), len(changed))
+        order_numbers = order_among((changing, changes.columns), (partitions, join.rows))
+        latest = _latest(whose, np.concatenate(order_numbers), len(changed))
         of_records = whose[len(changed) :]
-        places = np.where(latest < 0, of_records, len(asked) + latest)
+        numbers = np.where(latest < 0, of_records, len(asked) + latest)
         values = [_held(asked, stores, show), *changes.columns[OUT_VALUE].chunks]
     there = keys.is_valid().to_numpy(zero_copy_only=False)
-    rows = join.rows.append_column(MATCH, _taken(values, integers(places, there)))
+    rows = join.rows.append_column(MATCH, _taken(values, integers(numbers, there)))
     assert isinstance(join.node, JoinNode)
     return rows if join.node.left else rows.filter(rows[MATCH].is_valid())
 
@@ -97,9 +97,9 @@ def _held(asked: pa.Table, stores: Mapping[int, KeyValueStore], show: Shown) -> 
     return pa.array(found, pa.binary())
 
 
-def _latest(whose: Vector, turns: Vector, changes: int) -> Vector:
+def _latest(whose: Vector, order_numbers: Vector, changes: int) -> Vector:
     """Of each record, which stand behind so many changes, the last change before its turn of what it asks; -1: none."""
-    order = np.lexsort((turns, whose))
+    order = np.lexsort((order_numbers, whose))
     at = np.arange(len(order))
     last = np.maximum.accumulate(np.where(order < changes, at, -1))
     begin = np.maximum.accumulate(np.where(np.diff(whose[order], prepend=-1) != 0, at, 0))
@@ -108,8 +108,8 @@ def _latest(whose: Vector, turns: Vector, changes: int) -> Vector:
     return found[changes:]
 
 
-def _taken(values: list[pa.BinaryArray], places: pa.Int64Array) -> pa.ChunkedArray:
+def _taken(values: list[pa.BinaryArray], numbers: pa.Int64Array) -> pa.ChunkedArray:
     """The values at these places of all, one behind the other."""
     all_ = pa.concat_arrays([each.cast(pa.large_binary()) for each in values])
-    pieces = (places.slice(start, _PIECE) for start in range(0, len(places), _PIECE))
+    pieces = (numbers.slice(start, _PIECE) for start in range(0, len(numbers), _PIECE))
     return pa.chunked_array([all_.take(each).cast(pa.binary()) for each in pieces], pa.binary())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams_runtime.batch.stage import StoreBatch
-from streams_runtime.processors.aggregates.per_update import in_turn
+from streams_runtime.processors.aggregates.per_update import in_order
 from streams_runtime.processors.aggregates.store_updates import table_updates
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
@@ -13,7 +13,7 @@ def apply(batch: StoreBatch, context: ApplyContext) -> Applied:
     """The table's changes, and what its store will hold: of each key the last row."""
     node = batch.node
     assert isinstance(node, ToTableNode)
-    ordered = in_turn(batch)
+    ordered = in_order(batch)
     stores = context.stores_of(node.store)
     updates = [(stores[partition], each) for partition, each in table_updates(ordered).items()]
     return Applied(updates=updates, changes=ordered)

@@ -52,7 +52,7 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
     if not (part.sinks or part.streams):
         return Applied()
     events = events_of(part, context.changes, context.stores, spark)
-    changes = events.turns
+    changes = events.sequence
     if not changes:
         return Applied()
     bounds = bounds_of(part, [each.key for each in events.snapshots])
@@ -65,7 +65,7 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
         rows[node.name] = Rows(there[before], there[after], answer[time_of(index)].fill_null(0).to_numpy()[after])
     source, times = np.array([each.source for each in changes]), np.array([each.time for each in changes])
     passed = passed_on(part, source, times, rows)
-    told = Applied()
+    applied = Applied()
     for index, sink in enumerate(part.sinks):
         which = np.flatnonzero(passed[sink.input].which)
         snapshots: list[int] = after[which].tolist()
@@ -75,7 +75,7 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
         )
         headers = [changes[change].headers for change in which.tolist()]
         whose = [keys[row] for row in snapshots]
-        told.emissions.append(
+        applied.emissions.append(
             Emission(
                 sink.topic,
                 False,
@@ -87,11 +87,11 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
             )
         )
     for index, stream in enumerate(part.streams):
-        ways = {number: spark.fork_path(each.name, stream.name) for number, each in enumerate(part.sources)}
-        rows_told = _as_records(changes, passed[stream.input], after, answer, index, ways, bounds)
-        if len(rows_told):
-            told.inputs.append(StageInput(stream, rows_told))
-    return told
+        fork_paths = {number: spark.fork_path(each.name, stream.name) for number, each in enumerate(part.sources)}
+        rows_passed_on = _as_records(changes, passed[stream.input], after, answer, index, fork_paths, bounds)
+        if len(rows_passed_on):
+            applied.inputs.append(StageInput(stream, rows_passed_on))
+    return applied
 
 
 def _as_records(
@@ -100,7 +100,7 @@ def _as_records(
     after: Numbers,
     answer: pa.Table,
     stream: int,
-    ways: Mapping[int, Sequence[int] | None],
+    fork_paths: Mapping[int, Sequence[int] | None],
     bounds: Bounds | None,
 ) -> pa.Table:
     """The changes that are passed on, as the stage behind a toStream reads them.
@@ -112,25 +112,25 @@ def _as_records(
     row = rows[streamed(stream)].combine_chunks()
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     chosen = [changes[change] for change in which.tolist()]
-    places = [each.place for each in chosen]
+    ordinals = [each.ordinal for each in chosen]
     metadata = {
         "_key": rows["_key"],
         "_timestamp": pa.array(passed.times[which] * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
-        "_topic": pa.array([topic for _, _, _, topic, _, _ in places], pa.string()),
-        "_partition": pa.array([partition for partition, *_ in places], pa.int32()),
-        "_offset": pa.array([offset for *_, offset, _ in places], pa.int64()),
+        "_topic": pa.array([topic for _, _, _, topic, _, _ in ordinals], pa.string()),
+        "_partition": pa.array([partition for partition, *_ in ordinals], pa.int32()),
+        "_offset": pa.array([offset for *_, offset, _ in ordinals], pa.int64()),
         "_headers": pa.array([each.headers for each in chosen], kind),
         NULL_VALUE: row.is_null(),
-        ORDER_TIME: pa.array([time for _, time, *_ in places], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+        ORDER_TIME: pa.array([time for _, time, *_ in ordinals], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
     }
-    further = [ways[each.source] for each in chosen]
+    further = [fork_paths[each.source] for each in chosen]
     if bounds is not None or all(each is not None for each in further):
         before = [each.way for each in changes]
         if bounds is not None:
-            numbers = numbers_within([each.place for each in changes], before)
+            numbers = numbers_within([each.ordinal for each in changes], before)
             before = [[*way, number] for way, number in zip(before, numbers, strict=True)]
-        told = zip(which.tolist(), further, strict=True)
-        gone = [[*before[change], *(way or ())] for change, way in told]
+        gone_at = zip(which.tolist(), further, strict=True)
+        gone = [[*before[change], *(way or ())] for change, way in gone_at]
         metadata[ELEMENT] = pa.array(gone, pa.list_(pa.int32()))
     columns = dict(zip((field.name for field in row.type), row.flatten(), strict=True))
     columns.pop("_timestamp")

@@ -59,7 +59,7 @@ class Event(NamedTuple):
     time: int
     before: int
     after: int
-    place: Ordinal
+    ordinal: Ordinal
     source: int = 0
     message: bytes | None = None
     headers: Any = None
@@ -70,7 +70,7 @@ class Event(NamedTuple):
 class Events:
     """A batch's events in turn, and the snapshots that they lie between, in the order in which they come up."""
 
-    turns: list[Event] = field(default_factory=list)
+    sequence: list[Event] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
 
     def table(self, numbers: Sequence[int] | None = None) -> pa.Table:
@@ -97,7 +97,7 @@ class Stores(Protocol):
 class _Row(NamedTuple):
     """An event before its snapshots are known. `held` is what the source holds from now on; None for a message."""
 
-    place: Ordinal
+    ordinal: Ordinal
     at: At
     time: int
     source: int = 0
@@ -121,17 +121,17 @@ def events_of(
     Raises ProcessorStateException: a store can't be read.
     """
     there = {index: changed[node.name] for index, node in enumerate(part.sources) if node.name in changed}
-    several = [(keyed.partitions.to_pylist(), keyed.columns) for keyed in there.values()]
+    several = [(store_batch.partitions.to_pylist(), store_batch.columns) for store_batch in there.values()]
     several += [] if arrived is None else [(arrived["_partition"].to_pylist(), arrived)]
-    turns = ordinals_among(*several)
+    several_ordinals = ordinals_among(*several)
     rows = [
         row
-        for (source, keyed), places in zip(there.items(), turns, strict=False)
-        for row in _changes(source, keyed, places)
+        for (source, store_batch), ordinals in zip(there.items(), several_ordinals, strict=False)
+        for row in _changes(source, store_batch, ordinals)
     ]
     if arrived is not None:
-        rows += _messages(arrived, turns[-1])
-    rows.sort(key=lambda row: row.place)
+        rows += _messages(arrived, several_ordinals[-1])
+    rows.sort(key=lambda row: row.ordinal)
     current = _held(part, {row.at for row in rows}, tasks, stores)
     found = Events()
     latest: dict[At, int] = {}
@@ -144,32 +144,32 @@ def events_of(
             current[row.at][row.source] = row.held
             latest[row.at] = len(found.snapshots)
             found.snapshots.append(Snapshot(row.at[1], tuple(current[row.at]), shown=True))
-        place = (row.place, row.source, row.message, row.headers, row.way)
-        found.turns.append(Event(row.at, row.time, before, latest[row.at], *place))
+        ordinal = (row.ordinal, row.source, row.message, row.headers, row.way)
+        found.sequence.append(Event(row.at, row.time, before, latest[row.at], *ordinal))
     return found
 
 
-def _changes(source: int, keyed: StoreBatch, places: Sequence[Ordinal]) -> Iterator[_Row]:
+def _changes(source: int, store_batch: StoreBatch, ordinals: Sequence[Ordinal]) -> Iterator[_Row]:
     """The changes of a source, of which those without a key are none."""
-    partitions, keys = keyed.partitions.to_pylist(), keyed.keys.to_pylist()
-    held = zip(keyed.timestamps.to_pylist(), keyed.columns[OUT_VALUE].to_pylist(), strict=True)
-    times = keyed.columns["_timestamp"].cast(pa.int64()).to_pylist()
-    there = "_headers" in keyed.columns.column_names  # where something asks for them
-    headers = keyed.columns["_headers"].to_pylist() if there else [None] * len(keys)
-    columns = (places, partitions, keys, held, times, headers, fork_paths_of(keyed.columns))
-    for place, partition, key, (time, value), micros, header, way in zip(*columns, strict=True):
+    partitions, keys = store_batch.partitions.to_pylist(), store_batch.keys.to_pylist()
+    held = zip(store_batch.timestamps.to_pylist(), store_batch.columns[OUT_VALUE].to_pylist(), strict=True)
+    times = store_batch.columns["_timestamp"].cast(pa.int64()).to_pylist()
+    there = "_headers" in store_batch.columns.column_names  # where something asks for them
+    headers = store_batch.columns["_headers"].to_pylist() if there else [None] * len(keys)
+    columns = (ordinals, partitions, keys, held, times, headers, fork_paths_of(store_batch.columns))
+    for ordinal, partition, key, (time, value), micros, header, way in zip(*columns, strict=True):
         if key is not None:
             now = _NOTHING if value is None else (time, value)
-            yield _Row(place, (partition, key), micros // 1000, source, now, headers=header, way=way)
+            yield _Row(ordinal, (partition, key), micros // 1000, source, now, headers=header, way=way)
 
 
-def _messages(arrived: pa.Table, places: Sequence[Ordinal]) -> Iterator[_Row]:
+def _messages(arrived: pa.Table, ordinals: Sequence[Ordinal]) -> Iterator[_Row]:
     """Records of the other side, which sends none without a key or a value: such are somebody else's."""
     names = ("_partition", OUT_KEY, OUT_TIME, OUT_VALUE)
-    columns = (places, *(arrived[name].to_pylist() for name in names))
-    for place, partition, key, time, message in zip(*columns, strict=True):
+    columns = (ordinals, *(arrived[name].to_pylist() for name in names))
+    for ordinal, partition, key, time, message in zip(*columns, strict=True):
         if key is not None and message is not None:
-            yield _Row(place, (partition, key), time, message=message)
+            yield _Row(ordinal, (partition, key), time, message=message)
 
 
 def _held(

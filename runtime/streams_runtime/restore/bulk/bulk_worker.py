@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.consumer.latest_consumer import Fetched, LatestConsumer
-from streams_runtime.kafka.consumer.message_columns import Latest, in_pieces, merged, sorted_places
+from streams_runtime.kafka.consumer.message_columns import Latest, in_pieces, merged, sorted_rows
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.malloc_settings import keep_what_is_freed
 from streams_runtime.state.database.rocksdb_adapter import write_sst
@@ -96,7 +96,7 @@ class _Partition:
 
 def _stored(latest: Latest) -> Iterator[tuple[bytes, bytes | None]]:
     """Contents as a store holds them, sorted by key."""
-    for part in in_pieces([latest], sorted_places(latest.keys), _WRITE_RECORDS):
+    for part in in_pieces([latest], sorted_rows(latest.keys), _WRITE_RECORDS):
         values = stamped(part.timestamps, part.values)
         yield from zip(part.keys.to_pylist(), values.to_pylist(), strict=True)
 

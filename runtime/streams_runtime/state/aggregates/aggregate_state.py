@@ -27,7 +27,7 @@ from streams_runtime.errors import (
 )
 from streams_runtime.state.aggregates.aggregate_kind import Columns, Kind
 from streams_runtime.state.aggregates.aggregate_kinds import KINDS, kind_of
-from streams_runtime.state.aggregates.merge_order import Turns
+from streams_runtime.state.aggregates.merge_order import MergeSteps
 from streams_runtime.state.aggregates.ordered_sums import Folding
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord
 from streams_runtime.state.aggregates.reduce_state import Reducing
@@ -120,7 +120,7 @@ class AggregateState:
         return [aggregate.declared for aggregate in self._aggregates]
 
     @property
-    def in_turn(self) -> bool:
+    def needs_order(self) -> bool:
         """Whether the order of records matters, so that they are taken one after the other where a state is made of
         several parts (`played`): there is a class in Python, a reduce, or something that adds doubles.
         """
@@ -133,7 +133,7 @@ class AggregateState:
 
     @property
     def lists_in_order(self) -> bool:
-        """Whether what Spark gives is in the order of in_turn.ORDER."""
+        """Whether what Spark gives is in the order of batch.columns.ORDER."""
         return any(column.listed is not None for column in self.columns)
 
     @property
@@ -185,16 +185,16 @@ class AggregateState:
             StreamsException: a sum or count left the range of BIGINT. Cast its argument to DOUBLE.
             ProcessorStateException: what is stored can't be read.
         """
-        return self._together(stored, batch, in_turn=True)
+        return self._together(stored, batch, needs_order=True)
 
     def join(self, one: pa.Table, other: pa.Table) -> pa.Table:
         """State of both together, where the records of neither come first. Raises as `merge` does."""
-        return self._together(one, other, in_turn=False)
+        return self._together(one, other, needs_order=False)
 
-    def _together(self, one: pa.Table, other: pa.Table, in_turn: bool) -> pa.Table:
+    def _together(self, one: pa.Table, other: pa.Table, needs_order: bool) -> pa.Table:
         merged: list[pa.ChunkedArray] = []
         for aggregate in self._aggregates:
-            together = aggregate.kind.merge if in_turn else aggregate.kind.join
+            together = aggregate.kind.merge if needs_order else aggregate.kind.join
             try:
                 merged += together(aggregate.of(one), aggregate.of(other))
             except pa.ArrowInvalid as error:
@@ -204,7 +204,7 @@ class AggregateState:
                 ) from error
         return pa.table(merged, names=self._bound().names)
 
-    def played(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
+    def played(self, rows: pa.Table, sequences: Sequence[MergeSteps], others: pa.Table, named: Named) -> pa.Table:
         """The state that each sequence of rows leaves, of aggregates that take records in turn; of others what `others`
         has.
 
@@ -212,20 +212,22 @@ class AggregateState:
         UserCodeException: a class failed; the message has the class, the method, the key and the records. Raises
         StreamsException: a reduce failed; the message has its field.
         """
-        return self._in_turn(
+        return self._in_order(
             others, lambda kind, each: kind.played(each.of(rows), sequences, each.declared.path, named)
         )
 
-    def told(self, rows: pa.Table, sequences: Sequence[Turns], others: pa.Table, named: Named) -> pa.Table:
+    def per_update(self, rows: pa.Table, sequences: Sequence[MergeSteps], others: pa.Table, named: Named) -> pa.Table:
         """The same after each record: a row for each row of a sequence that is one record's, as `others` has.
 
         The other rows are stored states, or nulls. Raises as `played` does.
         """
-        return self._in_turn(others, lambda kind, each: kind.told(each.of(rows), sequences, each.declared.path, named))
+        return self._in_order(
+            others, lambda kind, each: kind.per_update(each.of(rows), sequences, each.declared.path, named)
+        )
 
-    def _in_turn(self, others: pa.Table, ask: Callable[[RecordByRecord, _Aggregate], Columns]) -> pa.Table:
+    def _in_order(self, others: pa.Table, ask: Callable[[RecordByRecord, _Aggregate], Columns]) -> pa.Table:
         """What `ask` gives of aggregates that take records in turn, and what `others` has of the others."""
-        if not self.in_turn:
+        if not self.needs_order:
             return others
         columns: list[pa.ChunkedArray] = []
         for each in self._aggregates:

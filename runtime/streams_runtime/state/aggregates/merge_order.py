@@ -15,12 +15,12 @@ class Mark(Enum):
     """Put the last two states together, the earlier one first."""
 
 
-Turn = int | Mark
+MergeStep = int | Mark
 """A row, whose stored state is begun with or whose records are added; or a mark."""
-Turns = Sequence[Turn]
+MergeSteps = Sequence[MergeStep]
 """They leave one state. Without marks it is one stored state or none, and then what is added to it."""
 
 
-def rows_of(turns: Iterable[Turn]) -> list[int]:
+def rows_of(merge_steps: Iterable[MergeStep]) -> list[int]:
     """The rows alone, for aggregates of which any two parts can be put together."""
-    return [turn for turn in turns if isinstance(turn, int)]
+    return [merge_step for merge_step in merge_steps if isinstance(merge_step, int)]

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from streams_runtime.batch.columns import ORDER
 from streams_runtime.batch.json_columns import number_of
 from streams_runtime.state.aggregates.aggregate_kind import Columns
-from streams_runtime.state.aggregates.merge_order import Mark, Turns
+from streams_runtime.state.aggregates.merge_order import Mark, MergeSteps
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord, in_order, nothing_of, whole
 
 _Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -87,10 +87,10 @@ class Folding(RecordByRecord):
         there = some | more | (pc.fill_null(pc.list_value_length(values), 0).to_numpy() > 0)
         return [*self._columns(state, there), *nothing_of(old[-1:], len(there))]
 
-    def played(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
+    def played(self, columns: Columns, sequences: Sequence[MergeSteps], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
         return self._play(columns, sequences, each=False)
 
-    def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
+    def per_update(self, columns: Columns, sequences: Sequence[MergeSteps], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
         return self._play(columns, sequences, each=True)
 
     def _read(self, columns: Columns) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], tuple[_Numbers, ...]]:
@@ -134,7 +134,7 @@ class Folding(RecordByRecord):
             each[order] = each.copy()
         return tuple(found)
 
-    def _play(self, columns: Columns, sequences: Sequence[Turns], each: bool) -> Columns:
+    def _play(self, columns: Columns, sequences: Sequence[MergeSteps], each: bool) -> Columns:
         """The state that each sequence leaves; or that it has after `each` record."""
         some, numbers = self._read(columns)
         rows = zip(some.tolist(), zip(*(each.tolist() for each in numbers), strict=True), strict=True)
@@ -146,19 +146,19 @@ class Folding(RecordByRecord):
         values: list[float] = lists.values.to_pylist()
         zero: State = (0.0,) * len(self.parts)
         found: list[State | None] = []
-        for turns in sequences:
+        for merge_steps in sequences:
             stack: list[State | None] = []
-            for turn in turns:
-                if turn is Mark.BEGIN:
+            for merge_step in merge_steps:
+                if merge_step is Mark.BEGIN:
                     stack.append(None)
-                elif turn is Mark.MERGE:
+                elif merge_step is Mark.MERGE:
                     later, earlier = stack.pop(), stack.pop()
                     stack.append(self.both(earlier, later) if earlier and later else earlier or later)
-                elif not is_batch[turn]:
-                    stack.append(stored[turn])
+                elif not is_batch[merge_step]:
+                    stack.append(stored[merge_step])
                 else:
                     state = stack.pop() if stack else None
-                    for value in values[starts[turn] : starts[turn] + sizes[turn]]:
+                    for value in values[starts[merge_step] : starts[merge_step] + sizes[merge_step]]:
                         state = self.added(state or zero, value)
                     stack.append(state)
                     if each:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from streams_runtime.api.sql.state_types import KEPT
 from streams_runtime.errors import UserCodeException
 from streams_runtime.state.aggregates.aggregate_kind import Columns
-from streams_runtime.state.aggregates.merge_order import Mark, Turns, rows_of
+from streams_runtime.state.aggregates.merge_order import Mark, MergeSteps, rows_of
 from streams_runtime.state.aggregates.python_values import as_arrow
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord, in_order, nothing_of, whole
 from streams_runtime.state.aggregates.user_class import UserClass
@@ -58,7 +58,7 @@ class Custom(RecordByRecord):
     def of_batch(self, given: Columns) -> Columns:
         return [*given[:-1], *in_order(given[-1])]
 
-    def played(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
+    def played(self, columns: Columns, sequences: Sequence[MergeSteps], path: str, named: Named) -> Columns:
         """The parts that each sequence of rows of `columns` leaves (state.aggregates.merge_order).
 
         Raises UserCodeException: a method of the class failed, or gave what is not of its declared type; the message
@@ -72,27 +72,29 @@ class Custom(RecordByRecord):
             parts.append(play.column("result", results, columns[1].type))
         return [*parts, *nothing_of(columns[-3:], len(states))]
 
-    def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
+    def per_update(self, columns: Columns, sequences: Sequence[MergeSteps], path: str, named: Named) -> Columns:
         """One call of `add` for each record, with the state as it would come out of the store.
 
         Raises UserCodeException, as `played` does.
         """
         is_record = whole(columns[-2]).is_valid().to_pylist()
-        told = [(number, row) for number, turns in enumerate(sequences) for row in rows_of(turns) if is_record[row]]
-        records = [(row,) for _, row in told]
-        play = _Play(self._class, columns[0], columns[-3:], records, lambda at: (path, named(told[at][0])))
+        records_of = [
+            (number, row) for number, steps in enumerate(sequences) for row in rows_of(steps) if is_record[row]
+        ]
+        records = [(row,) for _, row in records_of]
+        play = _Play(self._class, columns[0], columns[-3:], records, lambda at: (path, named(records_of[at][0])))
         states: list[Any] = []
         results: list[Any] = []
-        for turns in sequences:
+        for merge_steps in sequences:
             stack: list[Any] = []
-            for turn in turns:
-                if turn is Mark.BEGIN:
+            for merge_step in merge_steps:
+                if merge_step is Mark.BEGIN:
                     stack.append(None)
-                elif turn is Mark.MERGE:
+                elif merge_step is Mark.MERGE:
                     later, earlier = stack.pop(), stack.pop()
                     stack.append(play.merged(len(states), earlier, later))
-                elif not is_record[turn]:
-                    stack.append(play.stored(turn))
+                elif not is_record[merge_step]:
+                    stack.append(play.stored(merge_step))
                 else:
                     after = play.after(len(states), stack.pop() if stack else None)
                     if self._has_result:
@@ -119,11 +121,11 @@ class _Play:
         described: UserClass,
         states: pa.ChunkedArray,
         passing: Columns,
-        sequences: Sequence[Turns],
-        told: Callable[[int], tuple[str, str]],
+        sequences: Sequence[MergeSteps],
+        records_of: Callable[[int], tuple[str, str]],
     ) -> None:
         """`told` gives a sequence's field and the name of its key, for messages."""
-        self._class, self._sequences, self._told = described, sequences, told
+        self._class, self._sequences, self._named_at = described, sequences, records_of
         self._states = whole(states)
         topics, at, records = (whole(each) for each in passing)
         self._topics, self._at = topics, at
@@ -136,19 +138,19 @@ class _Play:
         """The state that a sequence leaves."""
         self._number = number
         stack: list[_State] = []
-        for turn in self._sequences[number]:
-            if turn is Mark.BEGIN:
+        for merge_step in self._sequences[number]:
+            if merge_step is Mark.BEGIN:
                 stack.append(_State(None))
-            elif turn is Mark.MERGE:
+            elif merge_step is Mark.MERGE:
                 later, earlier = self._settled(stack.pop()), self._settled(stack.pop())
                 stack.append(_State(self._merged(earlier, later)))
-            elif not self._is_batch[turn]:
+            elif not self._is_batch[merge_step]:
                 # A new object each time: several windows may begin with one state, and the class may change it.
-                stack.append(_State(self.stored(turn)))
+                stack.append(_State(self.stored(merge_step)))
             else:
                 if not stack:
                     stack.append(_State(None))
-                stack[-1].pending.append(turn)
+                stack[-1].pending.append(merge_step)
         (left,) = stack
         return self._added(left)
 
@@ -221,7 +223,7 @@ class _Play:
             raise self._failure(f"failed in {method}", where_in(error), "the method") from error
 
     def _failure(self, what: str, why: str, remedy: str) -> UserCodeException:
-        path, key = self._told(self._number)
+        path, key = self._named_at(self._number)
         rows = [row for row in rows_of(self._sequences[self._number]) if self._is_batch[row]]
         offsets = [at for row in rows for at in self._at[row].as_py()]
         records = f"{self._topics[rows[0]].as_py()} at the offsets {min(offsets)} to {max(offsets)}"

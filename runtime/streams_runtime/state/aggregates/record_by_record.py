@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams_runtime.state.aggregates.aggregate_kind import Columns, Kind, can_be_kept
-from streams_runtime.state.aggregates.merge_order import Turns
+from streams_runtime.state.aggregates.merge_order import MergeSteps
 
 Named = Callable[[int], str]
 """Key and partition of the sequence of this number, for messages."""
@@ -35,7 +35,7 @@ class RecordByRecord(Kind):
         return [*old[:parts], *nothing_of(old[parts:], len(old[0]))]
 
     @abstractmethod
-    def played(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
+    def played(self, columns: Columns, sequences: Sequence[MergeSteps], path: str, named: Named) -> Columns:
         """The parts that each sequence of rows of `columns` leaves (state.aggregates.merge_order), and nothing of what
         is passing.
 
@@ -43,7 +43,7 @@ class RecordByRecord(Kind):
         """
 
     @abstractmethod
-    def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:
+    def per_update(self, columns: Columns, sequences: Sequence[MergeSteps], path: str, named: Named) -> Columns:
         """The same after each record: one state for each row of a sequence that is one record's, in their order.
 
         The other rows are stored states, or nulls. Raises as `played` does.
@@ -55,11 +55,11 @@ def in_order(found: pa.ChunkedArray) -> Columns:
     lists = whole(found)
     if _is_in_order(lists):
         return [pa.chunked_array([_like(lists, lists.values.field(name))]) for name in ("at", "record")]
-    places = pc.list_parent_indices(lists)
+    parents = pc.list_parent_indices(lists)
     records = pc.list_flatten(lists)
     # Spark's own sort does not take records with every type of column.
     order = pc.sort_indices(
-        pa.table({"place": places, "at": records.field("at")}),
+        pa.table({"place": parents, "at": records.field("at")}),
         sort_keys=[("place", "ascending"), ("at", "ascending")],
     )
     records = records.take(order)

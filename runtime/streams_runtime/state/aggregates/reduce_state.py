@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from streams_runtime.api.sql.reduce_aggregates import Reduction
 from streams_runtime.api.sql.state_types import KEPT
 from streams_runtime.state.aggregates.aggregate_kind import Columns
-from streams_runtime.state.aggregates.merge_order import Mark, Turns
+from streams_runtime.state.aggregates.merge_order import Mark, MergeSteps
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord, in_order, nothing_of, whole
 
 STATE, RECORDS = "state", "records"
-TURNS = "turns"
+MERGE_STEPS = "turns"
 DO, RECORD = "do", "record"
 BEGIN, STORED, ADD, MERGE = range(4)
 """What a turn does to a stack of states: begin a new one, put a stored one on it, add a record to the last one, put the
@@ -30,9 +30,9 @@ CHUNK_SIZE = 256
 """How many records at most have their states put into one list, since each one is put there by a copy of the list."""
 Fold = Callable[[pa.Table], pa.ChunkedArray]
 """One state for each row. A row is a stored state (STATE, null where there was none) and the records to be added to it
-in their order (RECORDS); or, where states are put together, TURNS: what to DO, with which STATE or RECORD. Where every
-change is told, a row has the records, or the turns, in lists of CHUNK_SIZE (CHUNKS), and what it gives is a list of
-states: one after each record. Raises StreamsException: the expression failed.
+in their order (RECORDS); or, where states are put together, MERGE_STEPS: what to DO, with which STATE or
+RECORD. Where every change counts, a row has the records, or the steps, in lists of CHUNK_SIZE (CHUNKS), and what it
+gives is a list of states: one after each record. Raises StreamsException: the expression failed.
 """
 
 
@@ -64,19 +64,19 @@ class Reducing(RecordByRecord):
         state, found = given
         return [pa.chunked_array([pa.nulls(len(state), nullable(state.type.value_type))]), in_order(found)[1]]
 
-    def played(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
+    def played(self, columns: Columns, sequences: Sequence[MergeSteps], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
         assert self.fold is not None
         states, records = (whole(each) for each in columns)
         asked = _merging if self.reduction.merge is not None else _adding
         left = self.fold(asked(states, records, sequences)).cast(columns[0].type)
         return [left, *nothing_of(columns[1:], len(sequences))]
 
-    def told(self, columns: Columns, sequences: Sequence[Turns], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
+    def per_update(self, columns: Columns, sequences: Sequence[MergeSteps], path: str, named: Named) -> Columns:  # noqa: ARG002 - a kind's signature
         assert self.fold is not None
         states, records = (whole(each) for each in columns)
         name, asked = RECORDS, _adding
         if self.reduction.merge is not None:
-            name, asked = TURNS, _merging
+            name, asked = MERGE_STEPS, _merging
         done = asked(states, records, sequences)
         chunks = _in_chunks(whole(done[name]))
         left = pc.list_flatten(self.fold(done.drop_columns(name).append_column(CHUNKS, chunks)))
@@ -92,22 +92,22 @@ def _in_chunks(lists: pa.ListArray) -> pa.ListArray:
     return pa.ListArray.from_arrays(owned, pa.ListArray.from_arrays(bounds, lists.values))
 
 
-def _adding(states: pa.Array, records: pa.ListArray, sequences: Sequence[Turns]) -> pa.Table:
+def _adding(states: pa.Array, records: pa.ListArray, sequences: Sequence[MergeSteps]) -> pa.Table:
     """Each sequence as the state that it begins with and the records that it adds."""
     is_batch: list[bool] = records.is_valid().to_pylist()
     starts = records.offsets.to_numpy()
     begins: list[int | None] = []
     ends, elements = [0], [np.empty(0, np.int64)]
-    for turns in sequences:
+    for merge_steps in sequences:
         begin: int | None = None
         count = 0
-        for turn in turns:
-            assert not isinstance(turn, Mark)
-            if is_batch[turn]:
-                elements.append(np.arange(starts[turn], starts[turn + 1], dtype=np.int64))
+        for merge_step in merge_steps:
+            assert not isinstance(merge_step, Mark)
+            if is_batch[merge_step]:
+                elements.append(np.arange(starts[merge_step], starts[merge_step + 1], dtype=np.int64))
                 count += len(elements[-1])
             else:
-                begin = turn
+                begin = merge_step
         begins.append(begin)
         ends.append(ends[-1] + count)
     taken = records.values.take(pa.array(np.concatenate(elements)))
@@ -115,20 +115,20 @@ def _adding(states: pa.Array, records: pa.ListArray, sequences: Sequence[Turns])
     return pa.table({STATE: states.take(pa.array(begins, pa.int64())), RECORDS: lists})
 
 
-def _merging(states: pa.Array, records: pa.ListArray, sequences: Sequence[Turns]) -> pa.Table:
+def _merging(states: pa.Array, records: pa.ListArray, sequences: Sequence[MergeSteps]) -> pa.Table:
     """Each sequence as what is to be done with a stack of states, one after the other."""
     is_batch: list[bool] = records.is_valid().to_pylist()
     starts: list[int] = records.offsets.to_pylist()
     done: list[tuple[int, int | None, int | None]] = []
     ends = [0]
-    for turns in sequences:
-        for turn in turns:
-            if isinstance(turn, Mark):
-                done.append((BEGIN if turn is Mark.BEGIN else MERGE, None, None))
-            elif is_batch[turn]:
-                done += [(ADD, None, element) for element in range(starts[turn], starts[turn + 1])]
+    for merge_steps in sequences:
+        for merge_step in merge_steps:
+            if isinstance(merge_step, Mark):
+                done.append((BEGIN if merge_step is Mark.BEGIN else MERGE, None, None))
+            elif is_batch[merge_step]:
+                done += [(ADD, None, element) for element in range(starts[merge_step], starts[merge_step + 1])]
             else:
-                done.append((STORED, turn, None))
+                done.append((STORED, merge_step, None))
         ends.append(len(done))
     do, of_state, of_record = ([each[at] for each in done] for at in range(3))
     columns = [
@@ -136,8 +136,8 @@ def _merging(states: pa.Array, records: pa.ListArray, sequences: Sequence[Turns]
         states.take(pa.array(of_state, pa.int64())),
         records.values.take(pa.array(of_record, pa.int64())),
     ]
-    turns_of = pa.StructArray.from_arrays(columns, names=[DO, STATE, RECORD])
-    return pa.table({TURNS: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), turns_of)})
+    steps_of = pa.StructArray.from_arrays(columns, names=[DO, STATE, RECORD])
+    return pa.table({MERGE_STEPS: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), steps_of)})
 
 
 def nullable(kind: pa.DataType) -> pa.DataType:

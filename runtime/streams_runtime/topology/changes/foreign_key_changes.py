@@ -68,7 +68,7 @@ def _columns(
         was, found = (each.get(name) for each in (before, after))
         if was is not None and found is not None and not _differ(was.type, found.type):
             continue
-        what = f"{name} in the store {now.store} was {_told(was)} and is {_told(found)}"
+        what = f"{name} in the store {now.store} was {_shown(was)} and is {_shown(found)}"
         yield _changed(under(now.path, "from"), what, _OLD_ROWS, _RENAME_STORE)
 
 
@@ -76,7 +76,7 @@ def _differ(one: Type | None, other: Type | None) -> bool:
     return one is not None and other is not None and shown_type(one) != shown_type(other)
 
 
-def _told(column: Column | None) -> str:
+def _shown(column: Column | None) -> str:
     if column is None:
         return "not there"
     return "there" if column.type is None else shown_type(column.type)

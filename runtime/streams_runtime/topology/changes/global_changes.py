@@ -8,8 +8,8 @@ from streams_runtime.topology.store_specs import StoreSpec
 
 def global_change(where: str, store: StoreSpec) -> Change:
     """The change of a store that is of tasks in one topology and global in the other; `store` is the new one."""
-    ways = ("in parts by tasks", "in whole by every instance")
-    before, after = ways if store.global_ else ways[::-1]
+    kinds = ("in parts by tasks", "in whole by every instance")
+    before, after = kinds if store.global_ else kinds[::-1]
     consequence = (
         "every instance reads the whole topic before it runs, and what tasks kept of it stays behind in their folders"
         if store.global_

@@ -121,8 +121,8 @@ class ProtoFormat(RegisteredFormat):
             return f"of the schema {number}, which has no message {'.'.join(map(str, indexes))}, counted from 0"
         ours = messages_by_name(self.reader.files)
         wrong = mismatches(f".{name}", messages_by_name(file.files), f".{self.reader.full_name}", ours)
-        told = f"of the schema {number}, whose {name} can't be read as the source's {self.reader.message}"
-        return f"{told}: {'; '.join(wrong)}" if wrong else None
+        problem = f"of the schema {number}, whose {name} can't be read as the source's {self.reader.message}"
+        return f"{problem}: {'; '.join(wrong)}" if wrong else None
 
 
 @lru_cache(maxsize=64)
