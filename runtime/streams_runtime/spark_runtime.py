@@ -21,7 +21,7 @@ from streams_runtime.errors import (
 from streams_runtime.kafka.schema_registry import SchemaRegistry
 from streams_runtime.pipeline.batch_input import RecordReader
 from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
 from streams_runtime.pipeline.pushdown.scan_ranges import start_workers
 from streams_runtime.pipeline.runner import SubTopologyRunner

@@ -14,7 +14,7 @@ from streams_runtime.api import parse_application
 from streams_runtime.batch.stage import Emission, StageOutput
 from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.batch_input import BatchInput
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.processors.aggregates.store_updates import Merged, merged
 from streams_runtime.spark_runtime import compiled
 from streams_runtime.state.store import KeyValueStore

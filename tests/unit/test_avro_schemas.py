@@ -25,11 +25,11 @@ from pyspark.sql.types import (
 from streams_runtime.api.flow.known_columns import shown_type
 from streams_runtime.api.schemas.avro_resolution import mismatches
 from streams_runtime.api.schemas.avro_schema import parse_avro
-from streams_runtime.pipeline.formats.avro.avro_ids import id_in, prefix_of
 from streams_runtime.pipeline.formats.avro.avro_types import misfit, schema_of
 from streams_runtime.pipeline.formats.avro.avro_values import decoded
 from streams_runtime.pipeline.formats.avro.avro_write import AvroWriter
 from streams_runtime.pipeline.formats.avro.avro_writer_schemas import avro_writer_schemas
+from streams_runtime.pipeline.formats.schema_ids import id_in, prefix_of
 from streams_runtime.testing.memory_registry import LocalSchemas
 
 INNER = {"type": "record", "name": "Inner", "fields": [field("x", "int")]}

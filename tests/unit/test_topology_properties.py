@@ -16,7 +16,7 @@ from streams_runtime.topology.describe import as_json, as_mermaid, as_text
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, RepartitionSourceNode, SourceNode
 from streams_runtime.topology.partition_counts import copartitioned, internal_topics, partition_counts, tasks
-from streams_runtime.topology.plan import TaskId, Topology
+from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 
 KEYED = {"key": {"format": "string"}, "value": {"format": "json", "schema": "k STRING, n INT"}}
 
@@ -71,12 +71,16 @@ def plan(topology: dict[str, Any]) -> Topology:
     return build_topology(accepted(topology))
 
 
+def reader_of(topology: Topology, topic: str) -> SubTopology:
+    """The one sub-topology that reads a topic."""
+    (reader,) = (sub for sub in topology.subtopologies if topic in sub.source_topics)
+    return reader
+
+
 def feeds(topology: Topology) -> set[tuple[int, int]]:
     """(writer, reader) of every repartition topic."""
     return {
-        (sub.id, topology.subtopology_of_topic(topic).id)
-        for sub in topology.subtopologies
-        for topic in sub.repartition_sinks
+        (sub.id, reader_of(topology, topic).id) for sub in topology.subtopologies for topic in sub.repartition_sinks
     }
 
 
@@ -173,7 +177,7 @@ def test_a_repartition_topic_is_written_once_read_once_and_leads_to_state(spec: 
     read = [node.topic for node in topology.nodes if isinstance(node, RepartitionSourceNode)]
     assert sorted(written) == sorted(read) == sorted(set(written))
     for topic in read:
-        assert topology.subtopology_of_topic(topic).stores
+        assert reader_of(topology, topic).stores
 
 
 @settings(max_examples=examples(30))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from streams_runtime.errors import InvalidApplicationException
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.kinds.spark_kinds import kind_of
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.topology_traits import Traits

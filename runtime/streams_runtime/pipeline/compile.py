@@ -11,9 +11,9 @@ from streams_runtime.batch.columns import OTHER
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.snapshot_columns import held_value
 from streams_runtime.pipeline.analysis import analysed
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.kinds.spark_kinds import kind_of
 from streams_runtime.pipeline.pushdown.after_join import AfterJoin
 from streams_runtime.pipeline.pushdown.candidates import Candidates

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
 from streams_runtime.pipeline.formats.avro.avro_read import AvroFormat
 from streams_runtime.pipeline.formats.avro.avro_writer_schemas import avro_writer_schemas
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.formats.protobuf.proto_read import ProtoFormat
 from streams_runtime.pipeline.formats.protobuf.proto_writer_schemas import proto_writer_schemas
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat, RegisteredWriter
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.formats.spark_formats import format_of
 from streams_runtime.pipeline.spark.frames import frame_of
 from streams_runtime.pipeline.topology_traits import Traits

@@ -19,7 +19,7 @@ from streams_runtime.api.reading.python_origins import retold
 from streams_runtime.builder import StreamsBuilder
 from streams_runtime.builder.resolve_python import read_file, read_with_python
 from streams_runtime.errors import IllegalStateException, InvalidApplicationException, TopologyException
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.spark.spark_session import SparkSession
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store

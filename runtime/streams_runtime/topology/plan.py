@@ -199,14 +199,6 @@ class Topology:
                     found.add(node.name)
         return frozenset(found)
 
-    def subtopology_of_topic(self, topic: str) -> SubTopology:
-        """The one sub-topology that reads `topic`. Raises TopologyException when none does."""
-        for sub in self.subtopologies:
-            if topic in sub.source_topics:
-                return sub
-        read = (topic for sub in self.subtopologies for topic in sub.source_topics)
-        raise TopologyException(f"no sub-topology reads the topic {topic!r}; they read {_listed(read)}")
-
     @property
     def tables(self) -> frozenset[str]:
         """Nodes whose output is a table: aggregates, table sources, toTable, joins of tables, transforms after them."""

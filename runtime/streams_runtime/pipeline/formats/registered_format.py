@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 
 from streams_runtime.batch.encode import Bytes
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _SHOWN = 120  # characters of a row that a message shows

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.pipeline.formats.avro.avro_ids import PREFIX, Schemas, id_in
+from streams_runtime.pipeline.formats.schema_ids import PREFIX, Schemas, id_in
 
 Schema = TypeVar("Schema")
 

@@ -17,11 +17,11 @@ from pyspark.sql.types import DataType
 
 from streams_runtime.api.flow.known_columns import shown_type
 from streams_runtime.api.schemas.avro_schema import parse_avro
-from streams_runtime.pipeline.formats.avro.avro_ids import PREFIX, prefix_of
 from streams_runtime.pipeline.formats.avro.avro_values import decoded, unreadable
 from streams_runtime.pipeline.formats.avro.avro_writer_schemas import AvroWriterSchemas
 from streams_runtime.pipeline.formats.fitting_values import TEXTS, TIMES, fits
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
+from streams_runtime.pipeline.formats.schema_ids import PREFIX, prefix_of
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 _READABLE = "_readable"

@@ -11,9 +11,9 @@ from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import SchemaParseException
 
 from streams_runtime.api.schemas.avro_resolution import mismatches, named_as
-from streams_runtime.pipeline.formats.avro.avro_ids import MAGIC, PREFIX, id_in
 from streams_runtime.pipeline.formats.avro.avro_writer_schemas import AvroWriterSchemas
 from streams_runtime.pipeline.formats.plain_values import plain
+from streams_runtime.pipeline.formats.schema_ids import MAGIC, PREFIX, id_in
 from streams_runtime.state.serdes import SerdeException
 
 _BAD_BODY = (EOFError, ValueError, IndexError, TypeError, KeyError, OverflowError, SchemaParseException)

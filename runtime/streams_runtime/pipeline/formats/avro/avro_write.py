@@ -14,9 +14,9 @@ from pyspark.sql.types import DataType
 
 from streams_runtime.api.schemas.avro_schema import parse_avro
 from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupportedException, StreamsException
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas, prefix_of
 from streams_runtime.pipeline.formats.avro.avro_types import misfit, schema_of
 from streams_runtime.pipeline.formats.registered_format import RegisteredWriter, shown_row
+from streams_runtime.pipeline.formats.schema_ids import Schemas, prefix_of
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 

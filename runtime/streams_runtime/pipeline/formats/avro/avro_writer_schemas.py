@@ -6,7 +6,7 @@ import json
 
 from streams_runtime.api.schemas.avro_recursion import hostile
 from streams_runtime.api.spec.limits import excess
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.formats.writer_schemas import UnusableSchema, WriterSchemas
 
 AvroWriterSchemas = WriterSchemas[str]

@@ -15,12 +15,12 @@ from pyspark.sql.types import DataType
 from streams_runtime.api.flow.known_columns import shown_type
 from streams_runtime.api.schemas.proto_resolution import mismatches
 from streams_runtime.api.schemas.proto_schema import ProtoSchema, messages_by_name, parse_proto
-from streams_runtime.pipeline.formats.avro.avro_ids import MAGIC, PREFIX
 from streams_runtime.pipeline.formats.plain_values import plain
 from streams_runtime.pipeline.formats.protobuf.proto_messages import MessageType, UnreadableBody
 from streams_runtime.pipeline.formats.protobuf.proto_wire import unframed
 from streams_runtime.pipeline.formats.protobuf.proto_writer_schemas import ProtoWriterSchemas
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
+from streams_runtime.pipeline.formats.schema_ids import MAGIC, PREFIX
 from streams_runtime.state.serdes import SerdeException
 
 

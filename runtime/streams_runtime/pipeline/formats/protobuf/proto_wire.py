@@ -6,7 +6,7 @@ file, then among those inside. A single 0 byte stands for the first message, (0,
 
 from __future__ import annotations
 
-from streams_runtime.pipeline.formats.avro.avro_ids import PREFIX, id_in, prefix_of
+from streams_runtime.pipeline.formats.schema_ids import PREFIX, id_in, prefix_of
 
 FIRST = (0,)
 _MOST = 10  # bytes of a varint of 64 bits

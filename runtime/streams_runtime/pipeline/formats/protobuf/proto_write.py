@@ -9,7 +9,6 @@ from pyspark.sql.types import DataType, StructType
 
 from streams_runtime.api.schemas.proto_schema import parse_proto
 from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupportedException, StreamsException
-from streams_runtime.pipeline.formats.avro.avro_ids import Schemas
 from streams_runtime.pipeline.formats.avro.avro_write import record_name
 from streams_runtime.pipeline.formats.protobuf.proto_fill import UnfitValue, filled
 from streams_runtime.pipeline.formats.protobuf.proto_messages import MessageType, message_class
@@ -17,6 +16,7 @@ from streams_runtime.pipeline.formats.protobuf.proto_read import message_type
 from streams_runtime.pipeline.formats.protobuf.proto_types import misfit, text_of
 from streams_runtime.pipeline.formats.protobuf.proto_wire import framed
 from streams_runtime.pipeline.formats.registered_format import RegisteredWriter, shown_row
+from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
 
