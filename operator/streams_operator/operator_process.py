@@ -35,7 +35,7 @@ from streams_operator.webhook import certificate, webhook
 
 _LOGGER = logging.getLogger("streams_operator")
 _SOON = 0.05  # seconds from a change of a resource to its round: what one command writes at once is one round
-_FIRST_LISTS = 10.0  # seconds that a new leader waits for them, so that a watch that is refused does not keep it
+_FIRST_LISTS = 10.0  # seconds without a page of them after which a new leader begins, should a watch be refused
 _FINISH = 10.0  # seconds that rounds under way have when the process is to end
 
 
@@ -144,9 +144,7 @@ class _Parts:
 
     async def _rounds(self) -> None:
         # Rounds that come before the first lists are asked for each on its own.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_FIRST_LISTS):
-                await self.reflectors.synced.wait()
+        await self.reflectors.first_lists(_FIRST_LISTS)
         for key in self.watched.keys:
             self._requeue(key)
         await self.queue.run()

@@ -28,10 +28,13 @@ class Server:
     def __init__(self):
         self.pages_of_pods, self.streams, self.since, self.lists = [[]], asyncio.Queue(), [], 0
         self.whole = {}
+        self.page_seconds = None
 
     async def pages(self, kind, namespace, labels):
         self.lists += kind is POD
         for page in self.pages_of_pods if kind is POD else [[]]:
+            if self.page_seconds is not None:
+                await asyncio.sleep(self.page_seconds)
             yield page, "10"
 
     async def watch(self, kind, namespace, labels, since, *, metadata_only):
@@ -124,6 +127,26 @@ def test_a_place_that_is_lost_again_and_again_is_told_once(monkeypatch, caplog):
 
     run(scenario)
     assert [record.getMessage() for record in caplog.records] == ["the watch of pods is begun again: too old"]
+
+
+def test_first_lists_are_waited_for_as_long_as_pages_come():
+    async def scenario(server, sink, told, reflectors):
+        server.page_seconds = 0.05
+        server.pages_of_pods = [[pod(3, f"app-{number}")] for number in range(20)]
+        await reflectors.first_lists(0.5)
+        assert len(told) == 20, "all pages together took longer than the patience with one"
+        assert reflectors.synced.is_set()
+
+    run(scenario)
+
+
+def test_a_first_list_that_does_not_come_keeps_nobody_for_longer_than_the_patience():
+    async def scenario(server, sink, told, reflectors):
+        server.page_seconds = 3600
+        await reflectors.first_lists(0.2)
+        assert not reflectors.synced.is_set()
+
+    run(scenario)
 
 
 def test_all_watches_can_be_begun_anew():

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Protocol
 
 from streams_operator.kube.api import Api, ApiError, NotThere, TryLater
@@ -68,8 +70,19 @@ class Reflectors:
         self._since: dict[tuple[str, str | None], str] = {}  # up to where each watch has come
         self._listing = asyncio.Semaphore(_LISTS)
         self._restart = asyncio.Event()
+        self._page_at = time.monotonic()
         self.synced = asyncio.Event()
         """Set once every first list has come to its end."""
+
+    async def first_lists(self, patience: float) -> None:
+        """Wait until every first list has come to its end, or no page of any has come for `patience` seconds.
+
+        A list that is refused keeps nobody for longer, and a large cluster has the time that its lists take.
+        """
+        self._page_at = time.monotonic()
+        while not self.synced.is_set() and (left := self._page_at + patience - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.synced.wait(), left)
 
     def restart(self) -> None:
         """Begin all watches anew, with a list."""
@@ -108,7 +121,7 @@ class Reflectors:
         names: dict[Key, set[str]] = {}
         version = ""
         async for page, of_list in self._api.pages(kind, namespace, LABEL_APPLICATION):
-            version = of_list
+            version, self._page_at = of_list, time.monotonic()
             for each in page:
                 metadata = each["metadata"]
                 if key := owner(kind, metadata):
