@@ -53,9 +53,7 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     peers_dir: Annotated[Path | None, typer.Option(help="Folder of the run, in which others write their URLs.")] = None,
     endpoint_file: Annotated[Path | None, typer.Option(help="Where to write pid and URL once known.")] = None,
     termination_file: Annotated[Path | None, typer.Option(help="Where to write the last word.")] = None,
-    request_path: Annotated[
-        Path | None, typer.Option("--told-file", help="Read for the word that all instances are to end.")
-    ] = None,
+    request_path: Annotated[Path | None, typer.Option("--told-file", help="Read for the word that all end.")] = None,
     queries_token_file: Annotated[
         Path | None, typer.Option(help="File with the token that queries have to present.")
     ] = None,

@@ -79,9 +79,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ] = Path("/dev/termination-log"),
     request_path: Annotated[
         Path,
-        typer.Option(
-            "--told-file", envvar="STREAMSAPP_TOLD_FILE", help="Where the operator says that all instances are to end."
-        ),
+        typer.Option("--told-file", envvar="STREAMSAPP_TOLD_FILE", help="Read for the word that all are to end."),
     ] = Path("/etc/streams/told/shutdown-application"),
     queries: Annotated[
         Path, typer.Option(envvar="STREAMSAPP_QUERIES", help="Folder with access/token, tls/tls.crt and tls/tls.key.")
@@ -114,9 +112,8 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         client, left = _client(mounts, api, listen, advertised)
     except (StreamsException, ValueError) as error:
         raise typer.Exit(_unusable(error, mounts.termination, api)) from error
-    from streams_runtime.cli.process.pod_lifecycle import (
-        PodLifecycle,  # only here: it loads Spark's client, which takes a second
-    )
+    # Only here: it loads Spark's client, which takes a second.
+    from streams_runtime.cli.process.pod_lifecycle import PodLifecycle
 
     closing = max(grace_seconds - _RESERVE, 1.0)
     leave(*PodLifecycle(client, left, api, stop, closing, mounts.termination, mounts.shutdown_request).run())
