@@ -99,6 +99,7 @@ async def _idle(scene: Scene, processes: Operators, sizes: Sizes) -> Figures:
         "idle_s": sizes.idle,
         "idle_writes": writes(requests),
         "idle_requests": sum(requests.values()),
+        "idle_requests_of": _each(requests, 1),
         "idle_percent_of_a_core": 100 * (_cpu(processes) - cpu) / sizes.idle,
         "idle_growth_mib": _resident(processes) - before,
     }
