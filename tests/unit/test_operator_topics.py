@@ -89,10 +89,10 @@ def test_a_failed_look_is_repeated_after_ten_seconds_and_not_before() -> None:
     assert plan(observed(topics=UNREACHABLE, now=START + 10)).kafka == KafkaWork("setup")
 
 
-def test_ready_topics_are_looked_at_every_five_minutes() -> None:
+def test_ready_topics_are_looked_at_every_quarter_of_an_hour() -> None:
     pods = [running(0, digest_of()), running(1, digest_of())]
-    assert plan(observed(pods=pods, now=START + 299)).kafka is None
-    assert plan(observed(pods=pods, now=START + 300)).kafka == KafkaWork("setup")
+    assert plan(observed(pods=pods, now=START + 899)).kafka is None
+    assert plan(observed(pods=pods, now=START + 900)).kafka == KafkaWork("setup")
 
 
 def test_topics_are_looked_at_again_when_a_pod_ends_because_of_them() -> None:
