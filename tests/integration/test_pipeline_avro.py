@@ -187,7 +187,7 @@ def test_the_columns_of_a_schema_are_what_spark_makes_of_it(spark: SparkSession,
     made = pipeline(spark, registry, avro_source(schema))
     columns = parse_avro(schema).columns
     assert columns is not None
-    found = {each.name: each.dataType.simpleString() for each in made.compiler._known.outputs["in"].schema}
+    found = {each.name: each.dataType.simpleString() for each in made.compiler.known.outputs["in"].schema}
     for column in columns:
         kind = spark.createDataFrame([], f"c {column.type.sql(dialect='spark') if column.type else 'VOID'}").schema
         assert found[column.name] == kind["c"].dataType.simpleString()
