@@ -45,7 +45,7 @@ class Graph:
     @cached_property
     def keeping_null_keys(self) -> frozenset[str]:
         """Those of them that pass records without a key on."""
-        return frozenset(self._key_bys_that_reach(_takes_null_keys)) | self._repartitions
+        return frozenset(self._key_bys_that_reach(_takes_null_keys))
 
     @cached_property
     def _repartitions(self) -> frozenset[str]:

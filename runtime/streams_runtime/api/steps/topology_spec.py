@@ -187,7 +187,7 @@ class StepSpec(Model):
     repartition: RepartitionSpec | None = Field(
         default=None,
         description="Spread the records over a topic of the application's own, by their keys, such as {partitions: 24}:"
-        " for more or fewer tasks behind it. Of streams only.",
+        " for more or fewer tasks behind it. Records without a key are dropped. Of streams only.",
     )
     merge: list[str] | None = Field(
         default=None,

@@ -86,7 +86,7 @@ def _nodes(application: StreamsApplication) -> list[Node]:
             before = rename.get(step.from_ or "", step.from_ or "")
             topic = repartition_topic(application.application_id, step.name)
             partitions = step.repartition.partitions
-            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", before, topic, True, partitions))
+            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", before, topic, partitions=partitions))
             nodes.append(RepartitionSourceNode(step.name, topic, before))
             continue
         nodes.append(_step(step, under("spec.topology.steps", index), rename, tables))
