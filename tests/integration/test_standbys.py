@@ -175,7 +175,7 @@ def until_done_together(clients: list[StreamsClient], topic: str) -> None:
     """Wait until the clients have committed all of a topic between them."""
 
     def done() -> bool:
-        ends = clients[0].admin.end_offsets([TopicPartition(topic, number) for number in range(4)])
+        ends = clients[0].context.admin.end_offsets([TopicPartition(topic, number) for number in range(4)])
         positions = {each: at for made in clients for thread in made.threads for each, at in thread.positions.items()}
         return positions == ends
 
