@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from streams_runtime.errors import ConfigException, InvalidApplicationException
-from streams_runtime.kafka.client import client_properties as properties_module
 from streams_runtime.kafka.client.client_properties import Value, client_properties, java_properties
 
 BOOTSTRAP = "kafka:9092"
@@ -221,33 +219,3 @@ def test_under_exactly_once_both_clients_read_committed_records_only() -> None:
     for properties in (client_properties, java_properties):
         assert "isolation.level" not in properties(BOOTSTRAP, {})
         assert properties(BOOTSTRAP, {}, exactly_once=True)["isolation.level"] == "read_committed"
-
-
-def test_what_was_accepted_once_is_not_asked_again_unless_it_names_a_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked: list[dict[str, str]] = []
-    make = properties_module.Producer
-
-    def producer(properties: dict[str, str], **more: Any) -> Any:
-        asked.append(properties)
-        return make(properties, **more)
-
-    monkeypatch.setattr(properties_module, "Producer", producer)
-    monkeypatch.setattr(properties_module, "_ACCEPTED", set())
-    client_properties("a:1", {"linger.ms": 7})
-    first = len(asked)
-    assert first > 0
-    client_properties("b:1", {"linger.ms": 7})
-    assert len(asked) == first, "another application with the same properties"
-    client_properties("a:1", {"linger.ms": 8})
-    assert len(asked) > first, "another value"
-    for _ in range(2):
-        with pytest.raises(InvalidApplicationException):
-            client_properties("a:1", {"linger.ms": "never"})
-    file = tmp_path / "ca.pem"
-    file.write_text(PEM_CERTIFICATE)
-    before = len(asked)
-    for times in (1, 2):
-        client_properties("a:1", {"ssl.ca.location": str(file)})
-        assert len(asked) == before + times, "the file may be another one by now"

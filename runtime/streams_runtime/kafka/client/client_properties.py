@@ -4,9 +4,7 @@ takes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from hashlib import sha256
 
 from confluent_kafka import KafkaException, Producer
 
@@ -91,11 +89,6 @@ _IN_BOTH = frozenset(
 )
 
 
-_FILES = (".location", ".paths", ".path")
-_REMEMBERED = 10_000
-_ACCEPTED: set[bytes] = set()
-
-
 def client_properties(
     bootstrap_servers: str, config: Mapping[str, Value], exactly_once: bool = False
 ) -> dict[str, str]:
@@ -153,26 +146,7 @@ def _checked(config: Mapping[str, Value]) -> tuple[dict[str, str], Security]:
 
 
 def _refusal(properties: Mapping[str, str]) -> str | None:
-    """Why librdkafka does not take the properties; it is asked by making a client, which does not connect.
-
-    That takes ten milliseconds of a processor, and an operator asks for each of its applications again and again, so
-    what was accepted once is remembered: by its digest, since passwords are among it. Not where properties name files,
-    which may change.
-    """
-    if any(name.endswith(_FILES) for name in properties):
-        return _asked(properties)
-    digest = sha256(json.dumps(sorted(properties.items())).encode()).digest()
-    if digest in _ACCEPTED:
-        return None
-    refusal = _asked(properties)
-    if refusal is None:
-        if len(_ACCEPTED) >= _REMEMBERED:
-            _ACCEPTED.clear()
-        _ACCEPTED.add(digest)
-    return refusal
-
-
-def _asked(properties: Mapping[str, str]) -> str | None:
+    """Why librdkafka does not take the properties; it is asked by making a client, which does not connect."""
     try:
         Producer({**properties, "bootstrap.servers": "127.0.0.1:9"}, logger=QuietLog())
     except KafkaException as failure:
