@@ -61,7 +61,6 @@ class StreamsClient:
         """What the client's threads, standbys and queries share."""
         self.url = ""
         self._address = ""
-        self._settings = settings
         self._transitions = [(ClientState.CREATED, time.time())]
         self._counters: dict[int, Counters] = {}
         self.context.make_standbys(lambda: self.state not in _AT_REST and self.state not in _ENDING)
@@ -103,7 +102,7 @@ class StreamsClient:
     @property
     def instance(self) -> str:
         """The client's static name, InstanceSettings.instance. Its threads are the group's members NAME-1, NAME-2, …"""
-        return self._settings.instance
+        return self.context.settings.instance
 
     @property
     def threads(self) -> Sequence[StreamThread]:
@@ -290,7 +289,7 @@ class StreamsClient:
     def _open(self) -> None:
         """What threads need before they start: queries' port, since others read it from the group, and the folder."""
         port = self._server.start()
-        self.url = f"{self._scheme}://{self._settings.advertised or f'{self._settings.host}:{port}'}"
+        self.url = f"{self._scheme}://{self.context.settings.advertised or f'{self.context.settings.host}:{port}'}"
         self._address = self.url.removeprefix("http://")  # as the group tells it: without a scheme it is http
         self.context.directory.acquire()
         self._cleaner.start()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, Observation
 
 from streams_runtime.pipeline.topology_traits import Traits
-from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.plan_node import PlanNode
 from streams_runtime.topology.plan import SubTopology
 
 Frames = Mapping[str, DataFrame]
@@ -21,7 +21,7 @@ class OutputFrame:
     So is a source of raw records, which Spark has no more to do with.
     """
 
-    node: Node
+    node: PlanNode
     rows: DataFrame
 
 
@@ -43,6 +43,6 @@ class StageFrames:
         """Whether rows of the sub-topology have their places."""
         return self.sub.id in self.traits.forks
 
-    def leave(self, node: Node, rows: DataFrame) -> None:
+    def leave(self, node: PlanNode, rows: DataFrame) -> None:
         """Rows leave Spark at the node."""
         self.outputs.append(OutputFrame(node, rows))

@@ -16,7 +16,7 @@ from streams_runtime.topology.plan import SubTopology
 def output_frames(
     traits: Traits, sub: SubTopology, frames: Frames, peeks: dict[str, Observation] | None = None
 ) -> list[OutputFrame]:
-    """The outlets of a stage that begins with `frames`, by the nodes that give their rows.
+    """The output frames of a stage that begins with `frames`, by the nodes that give their rows.
 
     `peeks` is filled: by a peek's name, where the first query that its records go through leaves what it has seen.
     """

@@ -121,9 +121,9 @@ class GlobalStreamThread:
                 consumer,
                 context.admin,
                 self._stores.values(),
-                self._context.progress,
+                context.progress,
                 context.exactly_once,
-                self._context.poll_seconds,
+                context.poll_seconds,
             )
             self._begin(topics)
             self._follow(topics)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from streams_runtime.batch.columns import ID, MATCH, OUT_TIME, RECORD
 from streams_runtime.batch.stage import StageInput, StageOutput
 from streams_runtime.pipeline.formats.spark_formats import format_of
-from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
+from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind, SparkKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.observed import observed
 from streams_runtime.pipeline.spark.refused_expressions import refusing
@@ -87,7 +87,7 @@ class StreamJoinKind(SparkKind[StreamJoinNode]):
         return joined_streams(node, known.frame(rows), left, right)
 
 
-class DedupeKind(SparkKind[DedupeNode]):
+class DedupeKind(LeavingKind[DedupeNode]):
     """`dedupe`."""
 
     FORWARDS = True
@@ -98,10 +98,6 @@ class DedupeKind(SparkKind[DedupeNode]):
         with refusing(f"{node.path}.dedupe{'' if node.by is None else '.by'}"):
             format_of(_with_ids(node, rows).schema[ID].dataType)
         return rows.drop(RECORD)
-
-    def take(self, node: DedupeNode, given: Frames, stage: StageFrames) -> None:
-        """The records that reach it."""
-        stage.leave(node, given[node.input])
 
     def collect(self, node: DedupeNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """The records, each with its id and its time."""

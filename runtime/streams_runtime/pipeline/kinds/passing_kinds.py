@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +15,7 @@ from streams_runtime.batch.stage import StageInput, StageOutput
 from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.formats.header_columns import header, own_headers, with_more
 from streams_runtime.pipeline.formats.spark_formats import format_of
-from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
+from streams_runtime.pipeline.kinds.spark_kind import Collecting, S, SparkKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.refused_expressions import all_refused, expect_type, refusing
 from streams_runtime.pipeline.stage_frames import Frames, StageFrames
@@ -24,12 +23,10 @@ from streams_runtime.pipeline.steps.merge_frames import in_order, merged, number
 from streams_runtime.pipeline.steps.transformed_rows import check_select, transformed
 from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.pipeline.windowing.record_ordinals import no_element
-from streams_runtime.topology.nodes.plan_node import StepNode
 from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_nodes import BranchNode, FlatMapNode, HeadersNode, SplitNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
 
-S = TypeVar("S", bound=StepNode)
 Checks = Iterator[tuple[str, Callable[[], object]]]
 """The field of each expression, and what analyses it by itself."""
 

@@ -9,11 +9,10 @@ from streams_runtime.batch.columns import ORDINAL, further
 from streams_runtime.batch.rows import table_rows
 from streams_runtime.batch.stage import StageOutput, store_batch_of
 from streams_runtime.errors import InvalidApplicationException
-from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
+from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.kinds.table_kinds import kept_as_table
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.observed import observed
-from streams_runtime.pipeline.stage_frames import Frames, StageFrames
 from streams_runtime.pipeline.steps.aggregate_columns import check_aggregates, sums_of_doubles
 from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
 from streams_runtime.pipeline.steps.reduce_lambda import bind_reductions
@@ -24,7 +23,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, TimeWindows
 
 
-class AggregateKind(SparkKind[AggregateNode]):
+class AggregateKind(LeavingKind[AggregateNode]):
     """`aggregate`, of a key or of its windows."""
 
     KEEPS_ROWS = True
@@ -47,10 +46,6 @@ class AggregateKind(SparkKind[AggregateNode]):
         windows = None if node.windows is None else (nothing, nothing)
         found = known.frame(table_rows(empty["_key"], empty["_partition"], nothing, finished, windows))
         return kept_as_table(node, f"{node.path}.aggregate", found, known) if per_update else found
-
-    def take(self, node: AggregateNode, given: Frames, stage: StageFrames) -> None:
-        """Its rows are those that reach it."""
-        stage.leave(node, given[node.input])
 
     def collect(self, node: AggregateNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """A batch for the store: what the rows add to each key, or each row by itself where every change counts."""

@@ -11,17 +11,16 @@ from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats.avro.avro_write import avro_writer
 from streams_runtime.pipeline.formats.protobuf.proto_write import proto_writer
 from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
-from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
+from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.frames import value_columns
 from streams_runtime.pipeline.spark.observed import observed
-from streams_runtime.pipeline.stage_frames import Frames, StageFrames
 from streams_runtime.pipeline.steps.usable_rows import taken
 from streams_runtime.pipeline.steps.written_rows import sink_format, written
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format, RepartitionSinkNode, SinkNode
 
 
-class SinkKind(SparkKind[SinkNode]):
+class SinkKind(LeavingKind[SinkNode]):
     """A user's topic."""
 
     FORWARDS = True
@@ -39,16 +38,12 @@ class SinkKind(SparkKind[SinkNode]):
             known.registered[node.name, "value"] = _writer(node, "value", node.value, columns)
         return written(rows, sink_format(node, rows))
 
-    def take(self, node: SinkNode, given: Frames, stage: StageFrames) -> None:
-        """The rows that reach it."""
-        stage.leave(node, given[node.input])
-
     def collect(self, node: SinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """Records for the topic."""
         result.emissions.append(collecting.emission_of(node, rows))
 
 
-class RepartitionSinkKind(SparkKind[RepartitionSinkNode]):
+class RepartitionSinkKind(LeavingKind[RepartitionSinkNode]):
     """A repartition topic."""
 
     FORWARDS = True
@@ -56,10 +51,6 @@ class RepartitionSinkKind(SparkKind[RepartitionSinkNode]):
     def analysed(self, node: RepartitionSinkNode, known: Known) -> DataFrame:
         """The rows, as JSON."""
         return written(known.outputs[node.input], "json")
-
-    def take(self, node: RepartitionSinkNode, given: Frames, stage: StageFrames) -> None:
-        """The rows that reach it."""
-        stage.leave(node, given[node.input])
 
     def collect(self, node: RepartitionSinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """Records for the topic, of the usable rows."""

@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame
 from streams_runtime.batch.stage import Emission, StageOutput
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.stage_frames import Frames, StageFrames
-from streams_runtime.topology.nodes.plan_node import PlanNode
+from streams_runtime.topology.nodes.plan_node import PlanNode, StepNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, SinkNode
 
 N = TypeVar("N", bound=PlanNode)
+S = TypeVar("S", bound=StepNode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +66,11 @@ class SparkKind(ABC, Generic[N]):
     def collect(self, node: N, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """Compute the rows that have left Spark at the node, and put what it makes of them into `result`."""
         raise TypeError(f"rows do not leave Spark at a {type(node).__name__}")
+
+
+class LeavingKind(SparkKind[S]):
+    """A kind of one input, whose rows leave Spark as they reach it."""
+
+    def take(self, node: S, given: Frames, stage: StageFrames) -> None:
+        """Its rows are those of its input."""
+        stage.leave(node, given[node.input])

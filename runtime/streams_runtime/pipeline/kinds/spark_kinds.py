@@ -28,7 +28,6 @@ from streams_runtime.pipeline.kinds.table_kinds import (
     ToTableKind,
 )
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
-from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
@@ -72,6 +71,6 @@ _KINDS: dict[type[PlanNode], SparkKind[Any]] = {
 }
 
 
-def kind_of(node: Node) -> SparkKind[Any]:
+def kind_of(node: PlanNode) -> SparkKind[Any]:
     """The Spark side of a node."""
     return _KINDS[type(node)]

@@ -25,6 +25,7 @@ from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.plan_node import PlanNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSourceNode,
     SinkNode,
@@ -72,7 +73,7 @@ class Candidates:
     def _is_read_as_it_is(self, source: Node) -> bool:
         return source.name in self._known.decoders and self._known.decoders[source.name].timestamp is None
 
-    def _of(self, output: OutputFrame, source: Node, headers: bool, order_times: bool) -> TakenOver | None:
+    def _of(self, output: OutputFrame, source: PlanNode, headers: bool, order_times: bool) -> TakenOver | None:
         decoder = self._known.decoders[source.name]
         match output.node, source:
             case AggregateNode() as node, SourceNode() | RepartitionSourceNode():
@@ -140,7 +141,7 @@ class Candidates:
         return self._spark.createDataFrame([], schema)
 
 
-def _only_source(node: Node, sub: SubTopology) -> Node | None:
+def _only_source(node: PlanNode, sub: SubTopology) -> PlanNode | None:
     """The source whose records alone reach the node, by nodes with one input."""
     by_name = {each.name: each for each in sub.nodes}
     while node.inputs:

@@ -84,21 +84,27 @@ def _nodes(application: StreamsApplication) -> list[Node]:
             continue
         if step.repartition is not None:
             before = rename.get(step.from_ or "", step.from_ or "")
-            topic = repartition_topic(application.application_id, step.name)
-            partitions = step.repartition.partitions
-            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", before, topic, partitions=partitions))
-            nodes.append(RepartitionSourceNode(step.name, topic, before))
+            nodes += _through_topic(step, application.application_id, before, step.name)
             continue
         nodes.append(_step(step, under("spec.topology.steps", index), rename, tables))
         nodes += branches_of(step)
         if step.name in moved:
-            topic = repartition_topic(application.application_id, step.name)
-            nodes.append(RepartitionSinkNode(f"{step.name}-repartition", step.name, topic, step.name in with_null_keys))
-            nodes.append(RepartitionSourceNode(rename[step.name], topic, step.name))
+            keeps_null_keys = step.name in with_null_keys
+            nodes += _through_topic(step, application.application_id, step.name, rename[step.name], keeps_null_keys)
     taken = {node.name for node in nodes}
     for index, sink in enumerate(spec.sinks):
         nodes.append(_sink(sink, under("spec.topology.sinks", index), rename, taken))
     return nodes
+
+
+def _through_topic(
+    step: StepSpec, application_id: str, origin: str, source: str, keeps_null_keys: bool = False
+) -> tuple[Node, Node]:
+    """Writes what `origin` gives to the step's repartition topic, and reads it as `source`."""
+    topic = repartition_topic(application_id, step.name)
+    partitions = None if step.repartition is None else step.repartition.partitions
+    sink = RepartitionSinkNode(f"{step.name}-repartition", origin, topic, keeps_null_keys, partitions)
+    return sink, RepartitionSourceNode(source, topic, origin)
 
 
 def _source(source: SourceSpec, path: str) -> Node:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,6 +46,7 @@ class AggregateNode(StepNode):
 
     KIND: ClassVar[str] = "aggregate"
     LEADS_OUT: ClassVar[bool] = True
+    MAKES_TABLE: ClassVar[bool] = True
 
     aggregates: tuple[Aggregate, ...]
     store: str
@@ -71,10 +71,6 @@ class AggregateNode(StepNode):
     def users_topic(self) -> str | None:
         """The topic of late records."""
         return self.late_topic
-
-    def makes_table(self, tables: Collection[str]) -> bool:
-        """By key, or by key and window."""
-        return True
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The aggregates."""

@@ -7,7 +7,6 @@ that name it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -81,6 +80,7 @@ class ForeignKeyJoinNode(StepNode):
     """
 
     KIND: ClassVar[str] = "foreign-key-join"
+    MAKES_TABLE: ClassVar[bool] = True
 
     table: str
     incoming: str
@@ -100,10 +100,6 @@ class ForeignKeyJoinNode(StepNode):
     def inputs(self) -> tuple[str, ...]:
         """The left table, and the answers."""
         return (self.input, self.incoming)
-
-    def makes_table(self, tables: Collection[str]) -> bool:
-        """By the left table's keys."""
-        return True
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The joined rows."""

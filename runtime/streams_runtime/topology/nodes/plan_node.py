@@ -21,6 +21,8 @@ class PlanNode(ABC):
     """What `streamsapp topology --json` calls the kind."""
     LEADS_OUT: ClassVar[bool] = False
     """Whether records that reach it reach a store, a topic or another stage of the batch."""
+    MAKES_TABLE: ClassVar[bool] = False
+    """Whether its output is a table, whatever it is made of."""
 
     name: str
 
@@ -79,7 +81,7 @@ class PlanNode(ABC):
 
     def makes_table(self, tables: Collection[str]) -> bool:
         """Whether its output is a table, where `tables` are the names of the nodes before it whose output is one."""
-        return False
+        return self.MAKES_TABLE
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The stores that it keeps."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,16 +25,10 @@ class Format:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceNode(PlanNode):
-    """A stream read from a user's topic. `timestamp` is an expression that replaces the record's own."""
-
-    KIND: ClassVar[str] = "source"
+class FromTopicNode(PlanNode):
+    """A node that takes its records from the topic `topic`."""
 
     topic: str
-    key: Format
-    value: Format
-    timestamp: str | None
-    path: str
 
     @property
     def summary(self) -> str:
@@ -49,12 +42,24 @@ class SourceNode(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class TableSourceNode(PlanNode):
+class SourceNode(FromTopicNode):
+    """A stream read from a user's topic. `timestamp` is an expression that replaces the record's own."""
+
+    KIND: ClassVar[str] = "source"
+
+    key: Format
+    value: Format
+    timestamp: str | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSourceNode(FromTopicNode):
     """A user's topic read as a table, kept in `store`; the topic itself is the store's changelog."""
 
     KIND: ClassVar[str] = "table-source"
+    MAKES_TABLE: ClassVar[bool] = True
 
-    topic: str
     key: Format
     value: Format
     timestamp: str | None
@@ -66,22 +71,13 @@ class TableSourceNode(PlanNode):
         """The source in a user's words."""
         return "read as a table"
 
-    @property
-    def read_topic(self) -> str | None:
-        """The topic itself."""
-        return self.topic
-
-    def makes_table(self, tables: Collection[str]) -> bool:
-        """Of the topic's last values."""
-        return True
-
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The topic's last values; it is their changelog."""
         return (StoreSpec(self.store, "key-value", self.topic, source_changelog=True, node=self.name),)
 
 
 @dataclass(frozen=True, slots=True)
-class RepartitionSourceNode(PlanNode):
+class RepartitionSourceNode(FromTopicNode):
     """Reads the repartition topic `topic`; its records carry the columns and the key of the node `origin`.
 
     `raw` ones carry bytes that only the nodes of a join by a foreign key understand.
@@ -89,19 +85,8 @@ class RepartitionSourceNode(PlanNode):
 
     KIND: ClassVar[str] = "repartition-source"
 
-    topic: str
     origin: str
     raw: bool = False
-
-    @property
-    def summary(self) -> str:
-        """The source in a user's words."""
-        return "read"
-
-    @property
-    def read_topic(self) -> str | None:
-        """The topic itself."""
-        return self.topic
 
     @property
     def needs(self) -> tuple[str, ...]:

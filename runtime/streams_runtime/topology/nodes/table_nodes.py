@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ class TableJoinNode(StepNode):
     """
 
     KIND: ClassVar[str] = "table-join"
+    MAKES_TABLE: ClassVar[bool] = True
 
     table: str
     type: JoinType
@@ -37,10 +37,6 @@ class TableJoinNode(StepNode):
         """Both tables."""
         return (self.input, self.table)
 
-    def makes_table(self, tables: Collection[str]) -> bool:
-        """By the key of both."""
-        return True
-
 
 @dataclass(frozen=True, slots=True)
 class ToTableNode(StepNode):
@@ -48,6 +44,7 @@ class ToTableNode(StepNode):
 
     KIND: ClassVar[str] = "to-table"
     LEADS_OUT: ClassVar[bool] = True
+    MAKES_TABLE: ClassVar[bool] = True
 
     store: str
     path: str
@@ -56,10 +53,6 @@ class ToTableNode(StepNode):
     def summary(self) -> str:
         """The step in a user's words."""
         return "to a table"
-
-    def makes_table(self, tables: Collection[str]) -> bool:
-        """Of the last values."""
-        return True
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The last values."""
