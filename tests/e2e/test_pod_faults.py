@@ -146,6 +146,10 @@ def test_one_pod_that_asks_for_the_end_of_the_application_ends_all_of_its_pods(
     # One partition: one pod meets the record, and hands the other two nothing but its request.
     send(address, f"{node_namespace}-orders", [("u0", b"{oops")])
     app.reaches("ERROR", "0/3")
+    # The resource is in ERROR with the first of them; the others say so when their threads have stopped.
+    for number in range(3):
+        name = f"together-{number}"
+        eventually(lambda name=name: "error" in app.instance(name), f"{name} ended in ERROR", PATIENCE)
     kinds = [app.instance(f"together-{number}")["error"]["class"] for number in range(3)]
     asking = kinds.index("DeserializationException")
     assert app.instance(f"together-{asking}")["shutdownRequested"] is True
