@@ -147,13 +147,15 @@ class RollbackTarget:
 class ObservedResource:
     """What the API server has of one application: the resource, read as a model, with its pods and other objects.
 
-    `pods` are in the order of their names; `objects` are by (kind, name).
+    `pods` are in the order of their names; `objects` are by (kind, name). `document` is the application as its pods
+    read it; empty: it was not made yet.
     """
 
     resource: Json
     reading: Reading
     pods: tuple[PodState, ...] = ()
     objects: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    document: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from streams_operator.kube.watched import Watched, owner
 from streams_operator.metrics import Metrics
 from streams_operator.model import Json, KafkaWork, Key
 from streams_operator.operator_settings import Settings
+from streams_operator.plan import document
 from streams_operator.reconcile.accounts import Accounts
 from streams_operator.reconcile.inputs import Inputs
 from streams_operator.reconcile.observe import Observer
@@ -111,7 +112,7 @@ class _Parts:
         self.accounts = Accounts(self._requeue)
         self.brokers = Brokers(self._on_broker_result)
         self.metrics = Metrics(lambda: self.queue.length, lambda: lease.held)
-        self.readings = Readings()
+        self.readings = Readings(document=document)
         self.rollouts = Rollouts(
             settings.defaults.image, settings.rollout_at_a_time, lambda: self.watched.count, self._requeue
         )

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from operator_world import resource
+from operator_world import application_of, resource
 
 from streams_operator.model import Defaults, Json, Key
+from streams_operator.plan import document
 from streams_operator.reconcile.readings import SMALL, Readings, is_small, read_resource
 from streams_operator.webhook import webhook
-from streams_runtime.api import Reading
+from streams_runtime.api import Reading, StreamsApplication
 
 KEY = Key("shop", "orders")
 
@@ -28,9 +29,11 @@ def large(**metadata: Any) -> dict[str, Any]:
     return made
 
 
-def run(scenario: Callable[[Readings], Awaitable[None]], reader: Reader | None = None) -> None:
+def run(
+    scenario: Callable[[Readings], Awaitable[None]], reader: Reader | None = None, writer: Writer | None = None
+) -> None:
     async def bounded() -> None:
-        readings = Readings(reader)
+        readings = Readings(reader, writer)
         try:
             async with asyncio.timeout(60):
                 await scenario(readings)
@@ -63,6 +66,17 @@ class Reader:
         return Reading(None, (), (), None, given)
 
 
+class Writer:
+    """Makes documents, and notes in which thread."""
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+
+    def __call__(self, application: StreamsApplication, namespace: str) -> bytes:
+        self.threads.append(threading.current_thread())
+        return document(application, namespace)
+
+
 def test_the_loop_turns_while_a_large_resource_is_read() -> None:
     async def scenario(readings: Readings) -> None:
         reading = asyncio.create_task(readings.of(KEY, large()))
@@ -93,6 +107,29 @@ def test_resources_are_read_once_a_generation_and_small_ones_in_the_loop() -> No
         assert len(reader.threads) == 7
 
     run(scenario, reader)
+
+
+def test_the_document_of_a_generation_is_made_once_with_its_reading() -> None:
+    writer = Writer()
+
+    async def scenario(readings: Readings) -> None:
+        assert readings.document(KEY) == b"", "nothing was read yet"
+        for generation in (1, 1, 2):
+            await readings.of(
+                KEY, resource({"replicas": 2, "applicationId": f"of-{generation}"}, generation=generation)
+            )
+            application = application_of(resource({"replicas": 2, "applicationId": f"of-{generation}"}))
+            assert readings.document(KEY) == document(application, "shop")
+        assert writer.threads == [threading.main_thread()] * 2
+        await readings.of(KEY, large(generation=3))
+        assert readings.document(KEY) == document(application_of(large()), "shop")
+        assert threading.main_thread() not in writer.threads[2:]
+        await readings.of(KEY, resource({"replicas": "many"}, generation=4))
+        assert readings.document(KEY) == b"", "it can't be read"
+        readings.forget(KEY)
+        assert readings.document(KEY) == b""
+
+    run(scenario, writer=writer)
 
 
 def test_a_reading_that_fails_is_not_kept() -> None:

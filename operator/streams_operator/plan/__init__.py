@@ -7,9 +7,10 @@ decision into the resource's status, its conditions and events.
 
 from streams_operator.plan.decide import plan
 from streams_operator.plan.differs import differs
+from streams_operator.plan.objects.document import document
 from streams_operator.plan.pods.standing import serving
 from streams_operator.plan.status.past import Past
 from streams_operator.plan.version.followed_sources import followed
 from streams_operator.plan.version.in_force import in_force
 
-__all__ = ["Past", "differs", "followed", "in_force", "plan", "serving"]
+__all__ = ["Past", "differs", "document", "followed", "in_force", "plan", "serving"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from streams_operator.model import Json
@@ -23,28 +24,27 @@ def differs(desired: Json, existing: Json | None) -> bool:
 
 
 def _within(desired: Any, existing: Any, field: str) -> bool:
+    # Plain dicts and lists only: asking for a Mapping takes twice as long, in what each round spends most of its time.
     if existing is None:
         # The API server leaves out what is empty.
         return desired is None or desired in ({}, [])
-    if isinstance(desired, Mapping):
-        return isinstance(existing, Mapping) and all(
+    if isinstance(desired, dict):
+        return isinstance(existing, dict) and all(
             _within(value, existing.get(name), name) for name, value in desired.items()
         )
-    if isinstance(desired, Sequence) and not isinstance(desired, str | bytes):
-        there = existing if isinstance(existing, Sequence) and not isinstance(existing, str | bytes) else ()
+    if isinstance(desired, list):
+        there = existing if isinstance(existing, list) else []
         if field in _SETS:
             return set(desired) <= set(there)
         if field in _KEYS:
             return _merged(desired, there, _KEYS[field])
-        return len(desired) == len(there) and all(
-            _within(value, other, "") for value, other in zip(desired, there, strict=True)
-        )
+        return len(desired) == len(there) and all(map(_within, desired, there, repeat("")))
     # 1 and True are equal to Python, and not to JSON.
     return bool(desired == existing) and isinstance(desired, bool) == isinstance(existing, bool)
 
 
 def _merged(desired: Sequence[Any], existing: Sequence[Any], keys: tuple[str, ...]) -> bool:
-    there = {tuple(entry.get(key) for key in keys): entry for entry in existing if isinstance(entry, Mapping)}
+    there = {tuple(entry.get(key) for key in keys): entry for entry in existing if isinstance(entry, dict)}
     return all(
         (entry := there.get(tuple(wanted.get(key) for key in keys))) is not None and _within(wanted, entry, "")
         for wanted in desired

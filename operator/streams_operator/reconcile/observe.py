@@ -41,7 +41,8 @@ class Observer:
             return None
         reading = await self.readings.of(key, resource)
         pods = sorted(await self.cache.pods(key), key=lambda pod: pod.name)
-        return ObservedResource(resource, reading, tuple(pods), await self.cache.parts(key))
+        text, parts = self.readings.document(key), await self.cache.parts(key)
+        return ObservedResource(resource, reading, tuple(pods), parts, text)
 
     async def observe(
         self,

@@ -10,28 +10,40 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import orjson
 
 from streams_operator.model import Json, Key
-from streams_runtime.api import Reading, read_application
+from streams_runtime.api import Reading, StreamsApplication, read_application
 from streams_runtime.api.spec.limits import DEEPEST
 
 T = TypeVar("T")
-_Known = tuple[str, int, Reading]  # with uid and generation
 SMALL = 16 << 10
 """Bytes of JSON that are read in the loop: some hundredths of a second. Applications of fifty steps are smaller."""
 _MOST_LARGE = 64  # readings of large resources; one takes some ten times the memory of its JSON
 _MOST_SMALL = 1500  # of small ones, of 12 KiB each or so; a round of one whose reading is here takes half the time
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    version: tuple[str, int]  # uid and generation
+    reading: Reading
+    document: bytes
+
+
 class Readings:
     """The last readings of resources. All methods belong to the event loop's thread."""
 
-    def __init__(self, read: Callable[[Json], Reading] | None = None) -> None:
+    def __init__(
+        self,
+        read: Callable[[Json], Reading] | None = None,
+        document: Callable[[StreamsApplication, str], bytes] | None = None,
+    ) -> None:
+        """`document`: what pods read of an application in a namespace; absent: nobody asks for it."""
         self._read = read or read_resource
+        self._document = document
         self._large: OrderedDict[Key, _Known] = OrderedDict()
         self._small: OrderedDict[Key, _Known] = OrderedDict()
         # One thread: large resources wait for each other, and share one processor with the loop at most.
@@ -51,15 +63,18 @@ class Readings:
         )
         others.pop(key, None)
         known = readings.get(key)
-        if known is None or known[:2] != version:
-            reading = self._read(resource) if small else await self._in_thread(self._read, resource)
-            # Without the document itself, which the cache has.
-            known = *version, replace(reading, document={}, sql=(), kafka=None)
-            readings[key] = known
+        if known is None or known.version != version:
+            reading, text = self._both(resource) if small else await self._in_thread(self._both, resource)
+            known = readings[key] = _Known(version, reading, text)
             if len(readings) > most:
                 readings.popitem(last=False)
         readings.move_to_end(key)
-        return known[2]
+        return known.reading
+
+    def document(self, key: Key) -> bytes:
+        """The application of the last reading as its pods read it; empty where there is none."""
+        known = self._small.get(key) or self._large.get(key)
+        return known.document if known is not None else b""
 
     async def beside(self, resource: Json, function: Callable[..., T], *arguments: Any) -> T:
         """What `function` gives, which takes as long as the resource is large."""
@@ -71,6 +86,14 @@ class Readings:
         """The resource has gone."""
         self._large.pop(key, None)
         self._small.pop(key, None)
+
+    def _both(self, resource: Json) -> tuple[Reading, bytes]:
+        reading = self._read(resource)
+        text = b""
+        if reading.application is not None and self._document is not None:
+            text = self._document(reading.application, str(resource["metadata"]["namespace"]))
+        # Without the resource as it was given, which the cache has.
+        return replace(reading, document={}, sql=(), kafka=None), text
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._beside, function, *arguments)

@@ -39,7 +39,7 @@ def in_force(found: ObservedResource, defaults: Defaults) -> VersionInForce:
     if any(cluster_mistakes(asked, defaults)):
         return VersionInForce(asked)
     identity, past = Identity.of(found.resource), Past.of(found.resource)
-    text = document(asked, identity.namespace)
+    text = found.document or document(asked, identity.namespace)
     wanted = digest_with(text, asked, defaults)
     stable = _rolled_back_to(asked, wanted, past, objects, identity, defaults)
     if stable is not None:
