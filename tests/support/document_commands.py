@@ -16,6 +16,7 @@ _MAKE = re.compile(r"^(?:\$ )?make (?P<target>[a-z][a-z0-9-]*)", re.MULTILINE)
 _TARGETS = re.compile(r"^(?P<names>[a-z][a-z0-9 -]*):(?!=)", re.MULTILINE)
 _VALUE = re.compile(r"--set(?:-string)? '?(?P<path>[A-Za-z][\w.]*)=")
 _FILE = re.compile(r"(?P<path>[\w.-]+(?:/[\w.*-]+)+\.(?:py|md|yaml|java|toml|c)\b)(?:::(?P<test>test_\w+))?")
+_BARE_FILE = re.compile(r"(?<![\w/.*-])(?P<name>[a-z_]\w*\.py)(?![\w:])")
 _HOMES = ("", "tests", "operator/streams_operator", "runtime/streams_runtime")
 
 Command = Any
@@ -33,6 +34,18 @@ def unknown_files(page: Document) -> list[str]:
     homes = [page.file.parent, *(ROOT / each for each in _HOMES)]
     found = {match["path"] for text in page.code for match in _FILE.finditer(text)}
     return sorted(path for path in found if not any(any(home.glob(path)) for home in homes))
+
+
+def unknown_modules(page: Document) -> list[str]:
+    """Every module that a page names without a folder, and that the project does not have."""
+    return sorted({match["name"] for text in page.code for match in _BARE_FILE.finditer(text)} - _modules())
+
+
+@functools.cache
+def _modules() -> frozenset[str]:
+    return frozenset(
+        file.name for top in ("operator", "runtime", "tests", "examples") for file in (ROOT / top).rglob("*.py")
+    )
 
 
 def _verbs(text: str) -> Iterator[str]:

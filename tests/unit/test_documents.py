@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from document_blocks import false_claims
-from document_commands import unknown_commands, unknown_files
+from document_commands import unknown_commands, unknown_files, unknown_modules
 from documents import ROOT, Block, Document, Link, broken, documents, slug
 
 PAGES = documents()
@@ -22,6 +22,8 @@ OF_ANY_LENGTH = {"CHANGELOG.md", "tests/benchmarks/DECISIONS.md", "crds/README.m
 _PAGE_IN_CODE = re.compile(r"\b(?:[\w-]+/)+[\w-]+\.md\b")
 NAME_FILES = ("operator/", "tests/")
 """Pages whose files are the project's own. Guides of the runtime name files of users too."""
+NAME_MODULES = ("operator/README.md", "tests/", "runtime/streams_runtime/")
+"""The same for modules without a folder; guides of the operator mount modules of users."""
 
 
 def by_name(pages: list[Document]) -> dict[str, object]:
@@ -53,6 +55,11 @@ def test_every_command_that_a_page_shows_exists(page: Document) -> None:
 @pytest.mark.parametrize("page", **by_name([page for page in PAGES if page.name.startswith(NAME_FILES)]))
 def test_every_file_that_a_page_names_is_there(page: Document) -> None:
     assert unknown_files(page) == []
+
+
+@pytest.mark.parametrize("page", **by_name([page for page in PAGES if page.name.startswith(NAME_MODULES)]))
+def test_every_module_that_a_page_names_is_there(page: Document) -> None:
+    assert unknown_modules(page) == []
 
 
 def test_every_page_that_the_code_names_is_there() -> None:
@@ -170,7 +177,9 @@ def test_a_block_that_is_what_its_mark_says_is_not_complained_of(info: str, text
 
 
 def test_commands_and_files_that_do_not_exist_are_found() -> None:
-    text = "`streamsapp start`, `make tests`, `unit/test_none.py`\n\n```sh\nstreamsapp query --nope  # --comment\n```\n"
+    names = "`streamsapp start`, `make tests`, `unit/test_none.py`, `none.py` and `model.py`"
+    text = f"{names}\n\n```sh\nstreamsapp query --nope  # --comment\n```\n"
     page = page_of(f"{text}\n```sh\nhelm install x y --set rbac.make=true --set image.tag=1\n```\n")
     assert unknown_commands(page) == ["streamsapp start", "make tests", "streamsapp query --nope", "--set rbac.make"]
     assert unknown_files(page) == ["unit/test_none.py"]
+    assert unknown_modules(page) == ["none.py"]
