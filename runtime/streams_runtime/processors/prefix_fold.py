@@ -75,7 +75,7 @@ def steps(before: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
 
 
 def replaced(rows: pa.Table, which: Numbers, new: pa.Table) -> pa.Table:
-    """The rows with others in the places `which`."""
+    """The rows, of which those numbered `which` are replaced by `new`."""
     source = np.arange(len(rows))
     source[which] = len(rows) + np.arange(len(which))
     return pa.concat_tables([rows, new.cast(rows.schema)]).take(pa.array(source))

@@ -52,7 +52,7 @@ class Messages:
         return len(self.addresses)
 
     def at(self, rows: npt.NDArray[np.intp]) -> Messages:
-        """Some of the messages, in the order of `places`."""
+        """Some of the messages, in the order of `rows`."""
         return Messages(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
@@ -155,13 +155,13 @@ def merged(parts: Sequence[Latest]) -> Latest:
 
 
 def taken(parts: Sequence[Latest], rows: npt.NDArray[np.intp]) -> Latest:
-    """Those at these places of all parts behind each other; the only copy that is made of them."""
+    """These rows of all parts, which are counted one behind the other; the only copy that is made of them."""
     (found,) = in_pieces(parts, rows, max(1, len(rows)))
     return found
 
 
 def in_pieces(parts: Sequence[Latest], rows: npt.NDArray[np.intp], size: int) -> Iterator[Latest]:
-    """The same, so many at a time, in the order of `places`; of no places one piece, which is empty."""
+    """The same, `size` at a time, in the order of `rows`; for no rows one piece, which is empty."""
     keys, values = (_lying([getattr(each, name) for each in parts]) for name in ("keys", "values"))
     times = np.concatenate([each.timestamps for each in parts])
     for start in range(0, max(1, len(rows)), size):
@@ -185,7 +185,7 @@ def where(array: pa.LargeBinaryArray) -> tuple[Vector, Vector]:
 
 
 def sorted_rows(keys: pa.LargeBinaryArray) -> Vector:
-    """The places of the keys, sorted by these."""
+    """The numbers of the keys, sorted by the keys."""
     return np.frombuffer(pc.sort_indices(keys).buffers()[1], np.int64, len(keys))
 
 

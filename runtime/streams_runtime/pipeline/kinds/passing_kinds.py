@@ -154,7 +154,7 @@ class HeadersKind(PassingKind[HeadersNode]):
 
 
 class MergeKind(SparkKind[MergeNode]):
-    """`merge`: in one stage a frame of others; where its inputs come in several stages, its rows meet behind Spark."""
+    """In one stage a frame of others; where its inputs come in several stages, their rows meet behind Spark."""
 
     FORWARDS = True
 

@@ -57,7 +57,7 @@ class _InOrder(ABC):
 
 @dataclass(frozen=True, slots=True)
 class RowStage(_InOrder):
-    """What is handed on of a stream's records; `keyed`: only those with a key, the others are dropped.
+    """What is handed on of a stream's records; `needs_keys`: only those with a key, the others are dropped.
 
     May be pickled, as TableStage may.
     """
@@ -90,7 +90,7 @@ class RowStage(_InOrder):
 @dataclass(frozen=True, slots=True)
 class TableStage(_InOrder):
     """What a table has of its records: partition, key and value as bytes, time (ms), where each is, and headers and
-    turns if wanted. Those without a key are there for their place only.
+    order times if wanted. Those without a key are there for their ordinals only.
     """
 
     formats: Formats
@@ -123,7 +123,7 @@ class TableStage(_InOrder):
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was made of some records, of which of them, how many had no key that was needed, and the turns of all."""
+    """What was made of some records, of which of them, how many lacked a needed key, and the order times of all."""
 
     rows: pa.Table
     here: pa.BooleanArray

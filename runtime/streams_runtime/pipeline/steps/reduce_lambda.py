@@ -31,12 +31,14 @@ from streams_runtime.state.aggregates.reduce_state import (
     STORED,
 )
 
-_HELD, _RECORD, _STACK, _MERGE_STEP = "_held", "_record", "_stack", "_turn"
+_HELD, _RECORD, _STACK, _MERGE_STEP = "_held", "_record", "_stack", "_merge_step"
 _CHUNK, _CHUNKS_HELD = "_chunk", "_chunks_held"
 
 
 def bind_reductions(spark: SparkSession, state: AggregateState, per_update: bool = False) -> None:
-    """Have Spark compute the lambdas of an aggregate step, whose state is bound; `told`: of which every change counts.
+    """Have Spark compute the lambdas of an aggregate step, whose state is bound.
+
+    `per_update`: every change counts.
 
     Raises:
         InvalidApplicationException: what Spark's analysis refuses of them, and results that are no state; all of it.
@@ -65,7 +67,7 @@ class SparkFold:
     ) -> None:
         """Analyse the lambdas over no rows. `path` is their field. Raises InvalidApplicationException.
 
-        `told`: the state after each record is wanted.
+        `per_update`: the state after each record is wanted.
         """
         self._spark, self._path = spark, path
         of_state = from_arrow_type(state)
@@ -73,11 +75,11 @@ class SparkFold:
         add, merge = reduction.add, reduction.merge
         self._check(reduction, add, of_state, [state, record])
         if merge is None:
-            self._expression = (_telling if per_update else _adding)(reduction, kind)
+            self._expression = (_state_per_record if per_update else _adding)(reduction, kind)
             columns = {STATE: state, **_listed(RECORDS, record, per_update)}
         else:
             self._check(reduction, merge, of_state, [state, state])
-            self._expression = (_telling_merged if per_update else _merging)(reduction, merge, kind)
+            self._expression = (_merged_state_per_record if per_update else _merging)(reduction, merge, kind)
             columns = _listed(MERGE_STEPS, pa.struct([(DO, pa.int32()), (STATE, state), (RECORD, record)]), per_update)
         with refusing(path):
             self._asked(pa.schema(list(columns.items())).empty_table()).schema  # noqa: B018 - analyses it
@@ -114,7 +116,7 @@ class SparkFold:
 
 
 def _listed(name: str, element: pa.DataType, per_update: bool) -> dict[str, pa.DataType]:
-    """The column that a fold is given: a list, in chunks where every change is told."""
+    """The column that a fold is given: a list, in chunks where every change counts."""
     return {CHUNKS: pa.list_(pa.list_(element))} if per_update else {name: pa.list_(element)}
 
 
@@ -123,7 +125,7 @@ def _adding(reduction: Reduction, kind: str) -> str:
     return f"aggregate({RECORDS}, {STATE}, ({_HELD}, {_RECORD}) -> {added})"
 
 
-def _telling(reduction: Reduction, kind: str) -> str:
+def _state_per_record(reduction: Reduction, kind: str) -> str:
     """The states after each record, chunk by chunk, so that a list to which a state is added stays short."""
     last = f"element_at({_HELD}, -1)"
     one_more = f"concat({_HELD}, array({_added(reduction, kind, last, _RECORD)}))"
@@ -141,17 +143,19 @@ def _merging(reduction: Reduction, merge: Lambda, kind: str) -> str:
     return f"element_at({stack}, 1)"
 
 
-def _telling_merged(reduction: Reduction, merge: Lambda, kind: str) -> str:
+def _merged_state_per_record(reduction: Reduction, merge: Lambda, kind: str) -> str:
     """The states after each record, with a stack of states beside them that lasts from chunk to chunk."""
     done = f"transform(array({_HELD}.stack), {_STACK} -> {_done(reduction, merge, kind)})[0]"
-    states = f"if({_MERGE_STEP}.{DO} = {ADD}, concat({_HELD}.told, array(element_at({_STACK}, -1))), {_HELD}.told)"
-    step = f"transform(array({done}), {_STACK} -> named_struct('stack', {_STACK}, 'told', {states}))[0]"
-    begun = f"named_struct('stack', {_CHUNKS_HELD}.stack, 'told', {_no_states(kind)})"
+    one_more = f"concat({_HELD}.states, array(element_at({_STACK}, -1)))"
+    states = f"if({_MERGE_STEP}.{DO} = {ADD}, {one_more}, {_HELD}.states)"
+    step = f"transform(array({done}), {_STACK} -> named_struct('stack', {_STACK}, 'states', {states}))[0]"
+    begun = f"named_struct('stack', {_CHUNKS_HELD}.stack, 'states', {_no_states(kind)})"
     chunk = f"aggregate({_CHUNK}, {begun}, ({_HELD}, {_MERGE_STEP}) -> {step})"
-    both = f"named_struct('stack', {_HELD}.stack, 'told', concat({_CHUNKS_HELD}.told, array({_HELD}.told)))"
-    none = f"named_struct('stack', {_no_states(kind)}, 'told', cast(array() as array<array<{kind}>>))"
+    longer = f"concat({_CHUNKS_HELD}.states, array({_HELD}.states))"
+    both = f"named_struct('stack', {_HELD}.stack, 'states', {longer})"
+    none = f"named_struct('stack', {_no_states(kind)}, 'states', cast(array() as array<array<{kind}>>))"
     chunks = f"({_CHUNKS_HELD}, {_CHUNK}) -> transform(array({chunk}), {_HELD} -> {both})[0]"
-    return f"flatten(aggregate({CHUNKS}, {none}, {chunks}).told)"
+    return f"flatten(aggregate({CHUNKS}, {none}, {chunks}).states)"
 
 
 def _no_states(kind: str) -> str:
@@ -159,7 +163,7 @@ def _no_states(kind: str) -> str:
 
 
 def _done(reduction: Reduction, merge: Lambda, kind: str) -> str:
-    """The stack of states after a turn."""
+    """The stack of states after a merge step."""
     last, before = f"element_at({_STACK}, -1)", f"element_at({_STACK}, -2)"
     both = _applied(merge, kind, before, last)
     together = f"case when {before} is null then {last} when {last} is null then {before} else {both} end"

@@ -1,6 +1,6 @@
 """Aggregates of several parts each: rows of stored states and of a batch's, put together in few steps.
 
-Those in Python are the exception: their parts are taken one after the other, as the turns say.
+Those in Python are the exception: their parts are taken one after the other, as the merge steps say.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def put_in_order(
     together: Together,
     named: Callable[[int], str],
 ) -> pa.Table:
-    """One state for each of `turns`, over `rows`; `together` is the state's merge or join, `named` as for `played`.
+    """One state for each of `merge_steps`, over `rows`; `together` is the state's merge or join; `named`: see `played`.
 
     Raises what `together` raises, and UserCodeException: a class in Python failed.
     """

@@ -42,7 +42,7 @@ _GONE = -1
 class _Session:
     """A session as a record has left it: `link` is the state that it has (processors.prefix_fold). Times in ms.
 
-    `turns` are the rows and what is done between them, of its own and of those that it has joined
+    `merge_steps` are the rows and what is done between them, of its own and of those that it has joined
     (state.aggregates.merge_order); those that it has of what it begins as are taken over.
     """
 
@@ -75,7 +75,7 @@ class _PerUpdate:
     folds: PrefixFold = field(default_factory=PrefixFold)
     changes: list[_Change] = field(default_factory=list)
     played: list[list[MergeStep]] = field(default_factory=list)
-    """The turns of each session that is there at the end, and has records."""
+    """The merge steps of each session that is there at the end, and has records."""
     stored: list[bytes] = field(default_factory=list)
     left: defaultdict[int, list[tuple[bytes, int, int]]] = field(default_factory=lambda: defaultdict(list))
     missed: list[Missed] = field(default_factory=list)

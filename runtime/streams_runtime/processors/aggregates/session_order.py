@@ -97,8 +97,8 @@ def meeting(windows: SessionWindows, there: Iterable[S], fragment: Fragment) -> 
 
 
 def joined_steps(sessions: Sequence[list[MergeStep]], row: int) -> list[MergeStep]:
-    """The turns (state.aggregates.merge_order) of sessions that become one by the fragment of a row; the first one's
-    are taken over.
+    """The merge steps (state.aggregates.merge_order) of sessions that become one by the fragment of a row; those of
+    the first one are taken over.
     """
     if not sessions:
         return [Mark.BEGIN, row]

@@ -36,7 +36,7 @@ _MOST_PARTS = 1_000_000
 Ordinal = tuple[int, bytes]
 """Partition and key."""
 Change = tuple[int, Ordinal, Window]
-"""A window that a record has changed: the record's row in the batch, the window's place, and what it is then."""
+"""A window that a record has changed: the record's row in the batch, its partition and key, and what it is then."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class _Task:
 class SlidingBatch:
     """A batch that meets the stores; `written` are the windows that it has changed, by the last change.
 
-    `told`: each change, in turn; None where they are not asked for.
+    `emitted`: a list that takes each change, in order; None where they are not asked for.
     """
 
     def __init__(

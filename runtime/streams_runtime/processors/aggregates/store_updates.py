@@ -27,9 +27,9 @@ _NO_TIME = (-1).to_bytes(8, "big", signed=True)
 
 
 Closed = tuple[int, int, bytes, int, bytes]
-"""A window that has closed: end, turn, key in the store, latest time and state. They are passed on in this order.
+"""A window that has closed: end, order, key in the store, latest time and state. They are passed on in this order.
 
-The turn is 0, or the number of the record (batch.columns.ORDER) that changed it in the very moment in which it closed.
+The order is 0, or the number of the record (batch.columns.ORDER) that changed it in the very moment in which it closed.
 """
 
 
@@ -39,7 +39,7 @@ class Merged:
 
     `late`: how often a record came too late for a window: of time windows for one that was closed before the batch, of
     others for any. Those of the others are `missed`. By partition the sessions that had `closed` when a record of the
-    batch joined them. `turns`: those of new contents (by partition and key) that closed with the record itself.
+    batch joined them. `orders`: those of new contents (by partition and key) that closed with the record itself.
     """
 
     updates: Mapping[int, Updates]

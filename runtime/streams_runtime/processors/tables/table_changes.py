@@ -105,7 +105,7 @@ def _as_records(
 ) -> pa.Table:
     """The changes that are passed on, as the stage behind a toStream reads them.
 
-    `ways` are those from each of the part's sources to the toStream; None where no places are kept.
+    `fork_paths` lead from each of the part's sources to the toStream; None where rows have no ELEMENT.
     """
     which = np.flatnonzero(passed.which)
     rows = answer.select(["_key", streamed(stream)]).take(pa.array(after[which]))

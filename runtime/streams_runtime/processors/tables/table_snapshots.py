@@ -51,8 +51,8 @@ class Event(NamedTuple):
     """A change of one of the sources, or a record of the other side of a join by a foreign key (`message`).
 
     `source` is the number of the source that changes; `before` and `after` are the numbers of the snapshots that the
-    event lies between, which are one for a message. `time` is that of the record, in ms; `headers` its headers, `place`
-    where it is, `way` which of its rows.
+    event lies between, which are one for a message. `time` is that of the record, in ms; `headers` its headers,
+    `ordinal` where it is, `way` which of its rows.
     """
 
     at: At

@@ -124,7 +124,7 @@ class _Play:
         sequences: Sequence[MergeSteps],
         records_of: Callable[[int], tuple[str, str]],
     ) -> None:
-        """`told` gives a sequence's field and the name of its key, for messages."""
+        """`records_of` gives a sequence's field and the name of its key, for messages."""
         self._class, self._sequences, self._named_at = described, sequences, records_of
         self._states = whole(states)
         topics, at, records = (whole(each) for each in passing)

@@ -19,11 +19,11 @@ from streams_runtime.state.aggregates.merge_order import Mark, MergeSteps
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord, in_order, nothing_of, whole
 
 STATE, RECORDS = "state", "records"
-MERGE_STEPS = "turns"
+MERGE_STEPS = "merge_steps"
 DO, RECORD = "do", "record"
 BEGIN, STORED, ADD, MERGE = range(4)
-"""What a turn does to a stack of states: begin a new one, put a stored one on it, add a record to the last one, put the
-last two together.
+"""What a merge step does to a stack of states: begin a new one, put a stored one on it, add a record to the last one,
+put the last two together.
 """
 CHUNKS = "chunks"
 CHUNK_SIZE = 256

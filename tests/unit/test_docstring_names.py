@@ -1,0 +1,40 @@
+"""What a docstring explains by name is there: a parameter, a field, or another name of its module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_EXPLAINED = re.compile(
+    r"(?:^|[.;:]\s+|\n\s*)`(?P<name>[a-z_]\w*)`(?::| is | are | gives | has | have | holds | leads? | takes )"
+)
+_DOCSTRING = re.compile(r'"""(?:[^"]|"(?!""))*"""')
+
+
+def explained(text: str) -> Iterator[tuple[int, str]]:
+    """By line, the names that the docstrings of a module's classes and functions explain and its code does not have."""
+    code = set(re.findall(r"\w+", _DOCSTRING.sub("", text)))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found = {match["name"] for match in _EXPLAINED.finditer(ast.get_docstring(node) or "")}
+            yield from ((node.lineno, name) for name in sorted(found - code))
+
+
+def test_names_that_docstrings_explain_are_there() -> None:
+    files = [file for top in ("operator", "runtime") for file in sorted((ROOT / top).rglob("*.py"))]
+    gone = [
+        f"{file.relative_to(ROOT)}:{line}: {name}"
+        for file in files
+        for line, name in explained(file.read_text(encoding="utf-8"))
+    ]
+    assert gone == []
+    assert len(files) > 100
+
+
+def test_a_name_that_has_gone_is_found() -> None:
+    body = '"""How many. `rows` are whole; `old`: nothing.\n\n    `gone` is there. By `this` and that."""'
+    text = f"def size(rows):\n    {body}\n"
+    assert list(explained(text)) == [(1, "gone"), (1, "old")]
