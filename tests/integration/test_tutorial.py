@@ -45,7 +45,10 @@ def test_everything_that_the_tutorial_says_is_so(tmp_path: Path) -> None:
         "8081": str(queries + 1),
         "8080": str(queries),
         "9092": str(broker),
-        "streamsapp produce ": f"streamsapp produce --bootstrap-servers 127.0.0.1:{broker} ",
+        **{
+            f"streamsapp {verb} ": f"streamsapp {verb} --bootstrap-servers 127.0.0.1:{broker} "
+            for verb in ("produce", "consume")
+        },
     }
     steps = [step for page in PAGES for step in steps_of((EXAMPLES / page).read_text(encoding="utf-8"), page)]
     assert sum(isinstance(step, TypeCommand) for step in steps) > 15

@@ -6,6 +6,7 @@ import typer
 
 from streams_runtime.cli.broker import broker
 from streams_runtime.cli.build import build
+from streams_runtime.cli.consume import consume
 from streams_runtime.cli.init import init
 from streams_runtime.cli.produce import produce
 from streams_runtime.cli.query import query_command
@@ -27,4 +28,5 @@ app.command()(build)
 app.command()(init)
 app.command()(broker)
 app.command()(produce)
+app.command()(consume)
 app.add_typer(query_command.app, name="query")

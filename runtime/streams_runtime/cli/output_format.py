@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+
+import orjson
+import typer
+
+from streams_runtime.errors import StreamsException
+
+_FAILED = 1
 
 
 class Output(StrEnum):
@@ -10,3 +20,18 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+@contextmanager
+def reported_errors(output: Output) -> Iterator[None]:
+    """An error ends the command with its message and exit code 1."""
+    try:
+        yield
+    except StreamsException as error:
+        sys.stdout.flush()
+        if output is Output.JSON:
+            document = {"error": {"class": type(error).__name__, "message": str(error)}}
+            typer.echo(orjson.dumps(document).decode(), err=True)
+        else:
+            typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(_FAILED) from None

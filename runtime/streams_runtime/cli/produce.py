@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from streams_runtime.cli.output_format import Output
+from streams_runtime.cli.output_format import Output, reported_errors
 from streams_runtime.cli.record_files import Record, RecordFile, open_records
 from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.kafka.admin.kafka_admin import Admin
@@ -23,7 +22,6 @@ from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicSpec
 
-_FAILED = 1
 _CHUNK = 10_000
 # Seconds of a piece under --rate: short enough to look steady, long enough to cost nothing.
 _PIECE = 0.05
@@ -66,7 +64,7 @@ def produce(
     JSON number (12, -0.50, 1e-05) that number, digit by digit; anything else is a string: 007, 1E5, NA,
     dates. A JSON line is written as it stands. Records have the time of writing as their timestamp.
     """
-    with _errors(output), open_records(file, key, null or ()) as records:
+    with reported_errors(output), open_records(file, key, null or ()) as records:
         properties = client_properties(bootstrap_servers, {})
         destination = _destination(Admin(properties), topic, partitions)
         producer = BatchProducer(properties, "streamsapp-produce")
@@ -177,18 +175,3 @@ def _announce(destination: Destination, file: Path, sent: int, seconds: float, o
             f"{sent:,} records in {seconds:.1f} s ({rate:,}/s) to the {made} {destination.topic},"
             f" partitions: {destination.partitions}"
         )
-
-
-@contextmanager
-def _errors(output: Output) -> Iterator[None]:
-    """An error ends the command with its message and exit code 1."""
-    try:
-        yield
-    except StreamsException as error:
-        sys.stdout.flush()
-        if output is Output.JSON:
-            document = {"error": {"class": type(error).__name__, "message": str(error)}}
-            typer.echo(orjson.dumps(document).decode(), err=True)
-        else:
-            typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(_FAILED) from None
