@@ -18,6 +18,8 @@ PROJECT_STAMP := $(VENV)/.done-project-$(call hash,$(LOCK) pyproject.toml)
 ifeq ($(shell $(PYTHON) -c 'print(1)' 2> /dev/null),)
 $(shell rm -f $(VENV)/.done-*)
 endif
+# Most tests wait for brokers, servers and Spark: four at a time keep two processors busy.
+WORKERS ?= 4
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
@@ -84,7 +86,7 @@ demo: install
 
 # Seven lanes (tests/support/lanes.py), three at a time: four keep two cores no busier, and each other waiting.
 test: install
-	@$(PYTHON) -m pytest -n 3 --dist loadscope
+	@$(PYTHON) -m pytest -n $(WORKERS) --dist loadscope
 
 # Generated tests try a few examples here, and all of them in `make test`.
 test-unit: $(PROJECT_STAMP)
@@ -115,7 +117,7 @@ coverage: export PYTHONPATH := $(CURDIR)/tests/support
 coverage: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -Dspark.python.daemon.module=coverage_daemon
 coverage: install
 	@rm -rf .coverage; mkdir .coverage
-	@failed=; $(VENV)/bin/coverage run -m pytest -n 3 --dist loadscope $(TEST) || failed=1; \
+	@failed=; $(VENV)/bin/coverage run -m pytest -n $(WORKERS) --dist loadscope $(TEST) || failed=1; \
 	$(VENV)/bin/coverage combine --quiet; $(VENV)/bin/coverage report --skip-covered; [ -z "$$failed" ]
 
 # TEST: what pytest takes. Beside it busy loops compute on all cores.

@@ -1,8 +1,8 @@
 """Pytest plugin: seven lanes for `--dist loadscope`, by what a test waits for, each for one worker.
 
-Each lane has what its tests share once: a node, a Spark session, a broker. As many lanes are under way as there are
-workers; each takes the next one when it is through. Tests that share nothing come last, file by file, to whichever
-worker is free: so all end together.
+Each lane has what its tests share once: a node, a Spark session, an API server. As many lanes are under way as there
+are workers; each takes the next one when it is through. Tests of brokers, which start in seconds, and tests that share
+nothing come last, file by file, to whichever worker is free: so all end together.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from kube_sources import made_elsewhere
 from xdist.scheduler import LoadScopeScheduling
 
 CLIENTS, NODE, SERVER, SPARK, ORACLE, BROKER, REST = "clients", "node", "server", "spark", "oracle", "broker", "rest"
-LANES = (BROKER, SPARK, SERVER, NODE, ORACLE, CLIENTS, REST)
-"""In this order they are taken: the longest first, and last the one that comes in pieces. Images of pods are made
-beside the first ones.
+LANES = (SERVER, NODE, SPARK, ORACLE, CLIENTS, BROKER, REST)
+"""In this order they are taken: the longest first, and last those that come in pieces. Images of pods are made beside
+the first ones.
 """
+IN_PIECES = (BROKER, REST)
+"""Lanes of which each worker gets a file at a time."""
 
 _KAFKA_STREAMS = "driver"  # its own TopologyTestDriver
 _FILE = "lanes_file"
@@ -48,8 +50,8 @@ def lane_of_item(item: pytest.Item) -> str:
 
 
 def piece_of(lane: str, test: str) -> str:
-    """What one worker gets at a time: a lane, or a file of the tests that share nothing."""
-    return f"{lane} {test.partition('::')[0]}" if lane == REST else lane
+    """What one worker gets at a time: a lane, or a file of one that comes in pieces."""
+    return f"{lane} {test.partition('::')[0]}" if lane in IN_PIECES else lane
 
 
 class Lanes(LoadScopeScheduling):

@@ -81,17 +81,21 @@ def test_a_single_worker_takes_the_lanes_in_their_order(
     ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "1", "--dist", "loadscope", "-v")
     ran.assert_outcomes(passed=6)
     tests = [line.split()[-1].partition("::")[2] for line in ran.outlines if " PASSED " in line]
-    assert tests == ["test_pipeline", "test_marked", "test_pods", "test_rest", "test_more", "test_most"]
+    assert tests == ["test_pods", "test_pipeline", "test_marked", "test_rest", "test_more", "test_most"]
 
 
-def test_tests_that_share_nothing_go_file_by_file_to_workers_that_are_through_with_their_lanes(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("marker", ["", "pytestmark = pytest.mark.integration"], ids=["shares nothing", "of brokers"])
+def test_some_tests_go_file_by_file_to_workers_that_are_through_with_their_lanes(
+    marker: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(lanes.__file__).parent))
     # Each of the two waits for the other: they end only if they are under way at the same time.
     meet = """
 import pathlib
 import time
+
+import pytest
+MARKER
 
 def test_meets():
     here = pathlib.Path(__file__)
@@ -104,7 +108,7 @@ def test_meets():
 def test_one(): pass
 def test_two(): pass
 def test_three(): pass
-"""
+""".replace("MARKER", marker)
     # A worker that has no more than two tests left gets its next piece.
     pytester.makepyfile(test_meet_one=meet, test_meet_two=meet)
     ran = pytester.runpytest_subprocess("-p", "xdist", "-p", "lanes", "-n", "2", "--dist", "loadscope", "-v")
