@@ -59,7 +59,8 @@ class Ours:
     def _catch_up(self, instance: Instance, work: Work) -> tuple[dict[str, float], int, dict[str, Any]]:
         watch = CommitWatch(self.cluster, work.application_id, work.input_topic)
         committed = watch.wait(instance.child.require_alive, work.limit_s)
-        description = _running(instance, work)
+        # Stores have a batch after its commit, and positions move with them.
+        description = instance.wait_for("in the stores", _is_stored, work.limit_s)
         # `work` begins with the first RUNNING, before the first batch is planned, and ends when all is
         # committed: the reading that is hardest on this project.
         spent = committed - _moment(description, "RUNNING")
@@ -80,6 +81,10 @@ def _restore(instance: Instance, work: Work) -> tuple[dict[str, float], int, dic
 
 def _running(instance: Instance, work: Work) -> dict[str, Any]:
     return instance.wait_for("RUNNING", lambda seen: seen["state"] == "RUNNING", work.limit_s)
+
+
+def _is_stored(seen: dict[str, Any]) -> bool:
+    return seen["state"] == "RUNNING" and bool(seen["lag"]) and all(row["lag"] == 0 for row in seen["lag"])
 
 
 def _moment(description: dict[str, Any], state: str) -> float:
