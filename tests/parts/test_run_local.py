@@ -17,9 +17,9 @@ from streams_runtime.cli.local.outcome import End
 from streams_runtime.cli.local.replica import Replica, ReplicaOptions
 from streams_runtime.cli.local.run_checks import local_mistakes, query_mistakes
 from streams_runtime.cli.local.run_folders import RunFolders
-from streams_runtime.cli.local.run_topics import missing_topics
 from streams_runtime.cli.local.supervisor import Supervisor
 from streams_runtime.cli.run import run
+from streams_runtime.cli.users_topics import missing_topics
 from streams_runtime.errors import ConfigException, EnvironmentException
 from streams_runtime.kafka.broker.ports import require_free
 from streams_runtime.lifecycle.retry_budget import RestartPolicy

@@ -8,24 +8,21 @@ from typing import Annotated
 
 import typer
 
-from streams_runtime.api import StreamsApplication
 from streams_runtime.cli.output_format import Output
 from streams_runtime.cli.validate import (
     INVALID,
-    NOT_CHECKED,
     File,
     application_or_exit,
+    exits_reported,
     print_error,
     print_json,
-    print_mistakes,
     read_or_exit,
+    refuse_secret,
 )
 from streams_runtime.errors import (
-    InvalidApplicationException,
     MisconfiguredInternalTopicException,
     MissingInternalTopicException,
     MissingSourceTopicException,
-    Mistake,
     StreamsException,
     TopologyException,
 )
@@ -40,6 +37,7 @@ _REFUSALS = (
     TopologyException,
 )
 """What the topics on the brokers do not allow."""
+_IN_A_CLUSTER = "; in a cluster set spec.internalTopics.init, which the operator carries out"
 
 
 def init(
@@ -79,41 +77,18 @@ def init(
     brokers do not allow it, and nothing was made. 2: it could not be done or found out.
     """
     application = application_or_exit(read_or_exit(file, output), output)
-    _refuse_secret(application, output)
+    refuse_secret(application, output, _IN_A_CLUSTER)
     parameters = InitParameters(repartition or internal, changelog or internal)
-    try:
+    with exits_reported(output):
         topics = ApplicationTopics(application, deadline=_SECONDS, bootstrap_servers=bootstrap_servers)
-    except InvalidApplicationException as error:
-        print_mistakes(error.mistakes, output)
-        raise typer.Exit(INVALID) from error
-    except StreamsException as error:
-        print_error(error, output)
-        raise typer.Exit(NOT_CHECKED) from error
-    try:
-        outcome = topics.rehearse(parameters) if dry_run else topics.init(parameters)
-    except _REFUSALS as error:
-        _print_refusal(topics, error, dry_run, output)
-        raise typer.Exit(INVALID) from error
-    except StreamsException as error:
-        print_error(error, output)
-        raise typer.Exit(NOT_CHECKED) from error
-    finally:
-        topics.close()
+        try:
+            outcome = topics.rehearse(parameters) if dry_run else topics.init(parameters)
+        except _REFUSALS as error:
+            _print_refusal(topics, error, dry_run, output)
+            raise typer.Exit(INVALID) from error
+        finally:
+            topics.close()
     _print_outcome(application.name, topics.address, outcome, dry_run, output)
-
-
-def _refuse_secret(application: StreamsApplication, output: Output) -> None:
-    secret = application.spec.kafka.secret_ref
-    if secret is None:
-        return
-    mistake = Mistake(
-        "spec.kafka.secretRef",
-        f"names the Secret {secret.name}, and this command reads no Kubernetes Secrets",
-        "put its properties into spec.kafka.config of a copy of the file that stays on this machine; in a cluster set"
-        " spec.internalTopics.init, which the operator carries out",
-    )
-    print_mistakes([mistake], output)
-    raise typer.Exit(INVALID)
 
 
 def _print_refusal(topics: ApplicationTopics, error: StreamsException, dry_run: bool, output: Output) -> None:

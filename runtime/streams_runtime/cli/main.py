@@ -11,6 +11,7 @@ from streams_runtime.cli.init import init
 from streams_runtime.cli.produce import produce
 from streams_runtime.cli.query import query_command
 from streams_runtime.cli.run import run
+from streams_runtime.cli.topics_command import topics
 from streams_runtime.cli.topology.topology_command import topology
 from streams_runtime.cli.validate import validate
 
@@ -26,6 +27,7 @@ app.command()(validate)
 app.command()(topology)
 app.command()(build)
 app.command()(init)
+app.command()(topics)
 app.command()(broker)
 app.command()(produce)
 app.command()(consume)

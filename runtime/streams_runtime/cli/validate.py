@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,13 @@ from streams_runtime.api import Reading, StreamsApplication
 from streams_runtime.builder.resolve_python import Beside, read_file
 from streams_runtime.cli.output_format import Output
 from streams_runtime.cli.user_classes import class_mistakes
-from streams_runtime.errors import ConfigException, EnvironmentException, InvalidApplicationException, Mistake
+from streams_runtime.errors import (
+    ConfigException,
+    EnvironmentException,
+    InvalidApplicationException,
+    Mistake,
+    StreamsException,
+)
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.topology.aggregate_order import order_mistakes
 from streams_runtime.topology.declared.build_topology import build_topology
@@ -72,6 +79,33 @@ def application_or_exit(reading: Reading, output: Output) -> StreamsApplication:
         print_mistakes(reading.reported, output)
         raise typer.Exit(INVALID)
     return reading.application
+
+
+@contextmanager
+def exits_reported(output: Output) -> Iterator[None]:
+    """An error ends the command with its message: mistakes of the file with INVALID, all else with NOT_CHECKED."""
+    try:
+        yield
+    except InvalidApplicationException as error:
+        print_mistakes(error.mistakes, output)
+        raise typer.Exit(INVALID) from error
+    except StreamsException as error:
+        print_error(error, output)
+        raise typer.Exit(NOT_CHECKED) from error
+
+
+def refuse_secret(application: StreamsApplication, output: Output, in_a_cluster: str = "") -> None:
+    """End the command of an application whose client properties stand in a Secret; `in_a_cluster`: what to do there."""
+    secret = application.spec.kafka.secret_ref
+    if secret is None:
+        return
+    mistake = Mistake(
+        "spec.kafka.secretRef",
+        f"names the Secret {secret.name}, and this command reads no Kubernetes Secrets",
+        f"put its properties into spec.kafka.config of a copy of the file that stays on this machine{in_a_cluster}",
+    )
+    print_mistakes([mistake], output)
+    raise typer.Exit(INVALID)
 
 
 def print_mistakes(mistakes: Iterable[Mistake], output: Output) -> None:

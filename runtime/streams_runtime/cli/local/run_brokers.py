@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.cli.local.progress.run_events import Report, RunEvent
-from streams_runtime.cli.local.run_topics import feeding, make_missing_topics
+from streams_runtime.cli.users_topics import feeding, make_missing_topics
 from streams_runtime.kafka.admin.connection import FailedAttempt
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker

@@ -1,4 +1,4 @@
-"""The users' topics on an embedded broker: makes those that are missing, and gives the command that feeds one."""
+"""The topics that users have of their own: makes those that are missing, and gives the command that feeds one."""
 
 from __future__ import annotations
 
@@ -19,28 +19,32 @@ _SEEN_SECONDS = 30.0
 _TICK = 0.05
 
 
-def missing_topics(topology: Topology, spec: ApplicationSpec, present: Mapping[str, int]) -> tuple[TopicSpec, ...]:
+def missing_topics(
+    topology: Topology, spec: ApplicationSpec, present: Mapping[str, int], partitions: int | None = None
+) -> tuple[TopicSpec, ...]:
     """The topics to be made; `present` has the partition counts of those that exist.
 
-    All get as many partitions as the widest source that exists: sources may have to agree, and sinks follow them.
+    All get `partitions`, or as many as the widest source that exists: sources may have to agree, and sinks follow them.
     """
     sources = [topic for topic in source_topics(topology) if topic not in present]
     existing = [present[topic] for topic in source_topics(topology) if topic in present]
-    widest = max(existing, default=SOURCE_PARTITIONS)
+    widest = partitions or max(existing, default=SOURCE_PARTITIONS)
     # A topic that is read and written is a source.
     sinks = [topic for topic in sink_topics(topology, spec) if topic not in present and topic not in sources]
     return tuple(TopicSpec(topic, widest) for topic in (*sources, *sinks))
 
 
-def make_missing_topics(admin: Admin, topology: Topology, spec: ApplicationSpec) -> tuple[TopicSpec, ...]:
-    """Make them, and return when the broker shows them; returns what was made.
+def make_missing_topics(
+    admin: Admin, topology: Topology, spec: ApplicationSpec, partitions: int | None = None
+) -> tuple[TopicSpec, ...]:
+    """Make them, and return when the broker shows them; returns what was made. `partitions`: see `missing_topics`.
 
     Raises:
         BrokerNotAvailableException: the broker does not answer, or does not show what it made.
         StreamsException: the broker refuses a topic's name.
     """
     names = {*source_topics(topology), *sink_topics(topology, spec)}
-    missing = missing_topics(topology, spec, admin.partition_counts(names))
+    missing = missing_topics(topology, spec, admin.partition_counts(names), partitions)
     for reason in admin.create_topics(missing).refused.values():
         raise reason
     deadline = time.monotonic() + _SEEN_SECONDS
