@@ -18,8 +18,9 @@ PROJECT_STAMP := $(VENV)/.done-project-$(call hash,$(LOCK) pyproject.toml)
 ifeq ($(shell $(PYTHON) -c 'print(1)' 2> /dev/null),)
 $(shell rm -f $(VENV)/.done-*)
 endif
-# Most tests wait for brokers, servers and Spark: four at a time keep two processors busy.
-WORKERS ?= 4
+# Most tests wait for brokers, servers and Spark: three at a time keep two processors busy. With four, pods on the node
+# come to a stand.
+WORKERS ?= 3
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 

@@ -14,7 +14,7 @@ from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.state.aggregates import reduce_state
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.aggregates.merge_order import Mark
-from streams_runtime.state.aggregates.reduce_state import ADD, BEGIN, MERGE, STORED
+from streams_runtime.state.aggregates.reduce_state import ADD, BEGIN, MERGE, MERGE_STEPS, STORED
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 RECORD = pa.struct([pa.field("a", pa.int64(), nullable=False)])
@@ -84,7 +84,7 @@ def test_sessions_are_asked_for_as_what_is_done_one_after_the_other() -> None:
     rows = rows_of(state, ["x", "y"], [(5, 50)], [(6, 60), (7, 70)])
     state.played(rows, [[0, 1, Mark.MERGE, 3], [Mark.BEGIN, 2]], rows.slice(0, 2), str)
     done = [
-        [(merge_step["do"], merge_step["state"], merge_step["record"]) for merge_step in each["turns"]]
+        [(merge_step["do"], merge_step["state"], merge_step["record"]) for merge_step in each[MERGE_STEPS]]
         for each in told.rows
     ]
     assert done == [
