@@ -54,6 +54,9 @@ class PodState:
     restartable: bool = True
     shutdown_requested: bool = False  # its client asks for the shutdown of the whole application
     shutdown_signaled: bool = False  # ANNOTATION_SHUTDOWN: its client is to end, as another one asked
+    leave_signaled: bool = False  # ANNOTATION_LEAVE: its client leaves the group when it closes
+    pause_signaled: bool = False  # ANNOTATION_PAUSED: its client is to process nothing
+    paused: bool = False  # its client says that it processes nothing
     error: tuple[str, str] | None = None
     exit_code: int | None = None  # of the ended container; None while it runs, or when the node was lost
     ended_at: float | None = None
@@ -215,12 +218,13 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class ShutdownSignal:
-    """Put ANNOTATION_SHUTDOWN with `text` on one pod, only if it still has this uid."""
+class PodSignal:
+    """Put an annotation with `text` (None: take it off) on one pod, only if it still has this uid."""
 
     pod: str
     uid: str
-    text: str
+    annotation: str
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +259,7 @@ class Plan:
     status: Json | None = None
     finalizer: bool = True
     apply: Sequence[Json] = ()
-    signals: Sequence[ShutdownSignal] = ()
+    signals: Sequence[PodSignal] = ()
     remove: Sequence[Removal] = ()
     kafka: KafkaWork | None = None
     events: Sequence[Event] = ()

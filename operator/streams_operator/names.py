@@ -33,6 +33,20 @@ ANNOTATION_SHUTDOWN = "streamsoperator.io/shutdown-application"
 `instance`, `class` and `message` of who asked; any other text is a person's reason. The kubelet shows it to the pod as
 the file SHUTDOWN_MOUNT/SHUTDOWN_FILE.
 """
+ANNOTATION_PAUSED = "streamsoperator.io/paused"
+"""On a pod: `true` while its client is to process nothing (spec.paused). The kubelet shows it to the pod as the file
+SHUTDOWN_MOUNT/PAUSE_FILE.
+"""
+PAUSED = "true"
+"""The text of ANNOTATION_PAUSED, of which a pod that processes has none."""
+ANNOTATION_LEAVE = "streamsoperator.io/leave-group"
+"""On a pod that is removed for good: `true`, so that its client leaves the group when it closes (KIP-812). The others
+have its partitions at once then, and not when its session has ended.
+"""
+LEAVING = "true"
+"""The text of ANNOTATION_LEAVE, of which a pod that comes back under its name has none."""
+ANNOTATION_HOLD = "streamsoperator.io/pause-reconciliation"
+"""On the resource, by a person: `true` while the operator is to change nothing for it but its status."""
 
 FINALIZER = "streamsoperator.io/close-in-order"
 
@@ -46,6 +60,8 @@ CONDITION_SHUTDOWN_REQUESTED = "streamsoperator.io/ShutdownRequested"
 """Pod condition: True when its client asks for the shutdown of the application; reason: exception class, message: its
 text. The termination message says the same as `"shutdown": "application"`.
 """
+CONDITION_PAUSED = "streamsoperator.io/Paused"
+"""Pod condition: True while its client is paused; not there when it never was."""
 
 CONTAINER = "streams"
 QUERY_PORT = 8080
@@ -61,6 +77,7 @@ QUERY_TOKEN_FILE = "token"
 QUERY_TLS_MOUNT = "/etc/streams/queries/tls"
 SHUTDOWN_MOUNT = "/etc/streams/told"
 SHUTDOWN_FILE = "shutdown-application"
+PAUSE_FILE = "paused"
 
 
 def pod(application: str, ordinal: int) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.client_context import ClientContext
+from streams_runtime.client_parts import ClientParts
 from streams_runtime.errors import IllegalStateException, ShutdownRequestedException, StreamsException
 from streams_runtime.inspection import ClientInspection
-from streams_runtime.kafka.consumer.group_consumer import Membership
-from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle, Works
+from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
 from streams_runtime.pipeline.spark.executor_pods import OwnPod
 from streams_runtime.processing.batch_processor import Counters
@@ -21,14 +21,11 @@ from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
 from streams_runtime.settings import InstanceSettings
-from streams_runtime.state.task_folders import StateCleaner
 from streams_runtime.states import ClientState, StateListener
-from streams_runtime.threads.global_thread import GlobalStreamThread
 from streams_runtime.threads.stream_thread import StreamThread
 from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters, explicit
 
 _LOGGER = logging.getLogger("streams_runtime.client")
-_OF_GLOBAL_THREAD = 0  # among the counters, which stream threads have from 1 on
 _AT_REST = frozenset({ClientState.CREATED, ClientState.NOT_RUNNING, ClientState.ERROR})
 _ENDING = frozenset({ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR})
 
@@ -59,27 +56,22 @@ class StreamsClient:
         """
         self.context = ClientContext(application, settings, own_pod, restore_listener, standby_listener)
         """What the client's threads, standbys and queries share."""
-        self.url = ""
-        self._address = ""
         self._transitions = [(ClientState.CREATED, time.time())]
-        self._counters: dict[int, Counters] = {}
         self.context.make_standbys(lambda: self.state not in _AT_REST and self.state not in _ENDING)
-        self._cleaner = StateCleaner(
-            f"{settings.instance}-CleanupThread",
-            self.context.directory.tasks,
-            application.spec.state.cleanup_delay.total_seconds(),
-            lambda: self.state is ClientState.RUNNING,  # in a rebalance tasks may be on their way back
-        )
         self._inspection = ClientInspection(self, self.context, settings.peers)
         check_guard(application.spec.queries, queries)
-        self._scheme = queries.scheme
-        self._server = QueryServer(self._inspection, settings.host, settings.port, guard=queries)
+        server = QueryServer(self._inspection, settings.host, settings.port, guard=queries)
+        self._parts = ClientParts(self.context, server, queries.scheme, self._is_running)
         self._lifecycle: ClientLifecycle[StreamThread] = ClientLifecycle(
-            settings.instance, self._works(), declared(application.spec.processing.on_uncaught_exception)
+            settings.instance, self._parts.works(), declared(application.spec.processing.on_uncaught_exception)
         )
         self._lifecycle.machine.add_listener(self._note_transition)
-        self._global_thread = self._make_global_thread()
-        self.context.global_tables = self._global_thread
+        self._parts.belong_to(self._lifecycle)
+
+    @property
+    def url(self) -> str:
+        """Where others reach its queries; empty before `start`."""
+        return self._parts.url
 
     @property
     def state(self) -> ClientState:
@@ -112,7 +104,7 @@ class StreamsClient:
     @property
     def counters(self) -> Sequence[Counters]:
         """What each thread has counted since the client was made, threads that are gone included."""
-        return tuple(self._counters.values())
+        return tuple(self._parts.counters.values())
 
     @property
     def transitions(self) -> Sequence[tuple[ClientState, float]]:
@@ -176,13 +168,17 @@ class StreamsClient:
         """
         self._lifecycle.start()
 
-    def close(self, timeout: float | None = None) -> bool:
+    def close(self, timeout: float | None = None, *, leave_group: bool = False) -> bool:
         """End threads, stores, Spark and queries in order; the client is NOT_RUNNING then (KafkaStreams#close).
+
+        With `leave_group` the group gives its partitions to others at once (KIP-812). Without it they wait for the end
+        of its session, since it may come back under its name, with its stores.
 
         Returns whether it has ended within `timeout` seconds (None: no limit); closing goes on if it has not. It may be
         called twice and from any thread. From a listener or a handler it returns without waiting. In PENDING_ERROR and
         ERROR it only warns (KIP-696), and returns whether the client is in ERROR. Raises nothing.
         """
+        self._parts.leaves_group = self._parts.leaves_group or leave_group
         return self._lifecycle.close(timeout)
 
     def clean_up(self) -> None:
@@ -199,6 +195,24 @@ class StreamsClient:
             for each in sorted(directory.root.iterdir()):
                 if each.is_dir():
                     directory.remove(each)
+
+    def pause(self) -> None:
+        """Process no further records until `resume` (KafkaStreams#pause, KIP-834). It lasts as long as this client.
+
+        What is in work is completed and committed. The client keeps its state, its tasks and its place in the group;
+        stores answer, lag is told, and tasks that come to it and standbys are restored meanwhile, so that it goes on at
+        once. It may be called before `start` and twice. Raises nothing.
+        """
+        self.context.paused.set()
+
+    def resume(self) -> None:
+        """Go on where `pause` has stopped (KafkaStreams#resume, KIP-834). Raises nothing."""
+        self.context.paused.clear()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether `pause` was called last (KafkaStreams#isPaused); a batch that is in work may still be completed."""
+        return self.context.paused.is_set()
 
     def add_thread(self) -> str | None:
         """Start one more stream thread under the lowest free number (KafkaStreams#addStreamThread, KIP-663).
@@ -222,7 +236,7 @@ class StreamsClient:
         if thread is None or thread.is_current:
             return None if thread is None else thread.name
         try:
-            self.context.engine.remove_member(thread.instance_id)
+            self.context.engine.remove_members([thread.instance_id])
         except StreamsException as error:
             _LOGGER.warning("%s", error)
         return thread.name
@@ -276,69 +290,8 @@ class StreamsClient:
         """
         return self._inspection.describe()
 
-    def _works(self) -> Works[StreamThread]:
-        return Works(
-            threads=self.context.application.spec.processing.stream_threads,
-            open=self._open,
-            make_thread=self._make_thread,
-            hurry=self._hurry,
-            free=self._free,
-            beyond_repair=lambda: self.context.engine.beyond_repair,
-        )
-
-    def _open(self) -> None:
-        """What threads need before they start: queries' port, since others read it from the group, and the folder."""
-        port = self._server.start()
-        self.url = f"{self._scheme}://{self.context.settings.advertised or f'{self.context.settings.host}:{port}'}"
-        self._address = self.url.removeprefix("http://")  # as the group tells it: without a scheme it is http
-        self.context.directory.acquire()
-        self._cleaner.start()
-        if self._global_thread is not None:
-            self._global_thread.start()
-        if self.context.standbys is not None:
-            self.context.standbys.start()
-
-    def _make_global_thread(self) -> GlobalStreamThread | None:
-        """None without global tables."""
-        if not self.context.topology.global_tables:
-            return None
-        name = f"{self.instance}-GlobalStreamThread"
-        counters = self._counters.setdefault(_OF_GLOBAL_THREAD, Counters())
-        uncaught = self._lifecycle.uncaught_in_global_thread
-        thread = GlobalStreamThread(name, self.context, uncaught, counters)
-        thread.machine.add_listener(lambda new, _old: self._lifecycle.global_thread_moved(name, new))
-        return thread
-
-    def _make_thread(self, number: int) -> StreamThread:
-        name = f"{self.instance}-StreamThread-{number}"
-        client_id = f"{self.instance}|{self._address}|{number}"
-        membership = Membership(self.context.application.application_id, f"{self.instance}-{number}", client_id)
-        counters = self._counters.setdefault(number, Counters())
-        thread = StreamThread(name, self.context, membership, self._lifecycle.uncaught, counters)
-        thread.machine.add_listener(lambda new, _old: self._lifecycle.thread_moved(thread, new))
-        return thread
-
-    def _hurry(self) -> None:
-        for thread in self.threads:
-            self.context.engine.cancel_jobs(thread.name)
-
-    def _free(self) -> None:
-        context = self.context
-        stop_standbys = () if context.standbys is None else (context.standbys.stop,)
-        stop_global = () if self._global_thread is None else (self._global_thread.close,)
-        for free in (
-            self._cleaner.stop,
-            *stop_global,
-            *stop_standbys,
-            context.engine.close,
-            context.directory.release,
-            context.admin.close,
-            self._server.stop,
-        ):
-            try:
-                free()
-            except Exception as error:
-                _LOGGER.warning("closing %s: %s: %s", self.instance, type(error).__name__, error)
+    def _is_running(self) -> bool:
+        return self.state is ClientState.RUNNING
 
     def _note_transition(self, new: ClientState, old: ClientState) -> None:
         self._transitions.append((new, time.time()))

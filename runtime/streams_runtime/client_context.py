@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
@@ -91,6 +92,8 @@ class ClientContext:
             self.poll_seconds,
             once,
         )
+        self.paused = threading.Event()
+        """Set while no thread is to process records (StreamsClient.pause)."""
         self.partition_counts: Mapping[str, int] = {}
         self.standbys: StandbyTasks | None = None
         self.global_tables: GlobalTables | None = None

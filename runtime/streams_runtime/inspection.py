@@ -199,6 +199,7 @@ class ClientInspection:
             "application_id": self._topology.application_id,
             "instance": client.instance,
             "state": str(client.state),
+            "paused": context.paused.is_set(),
             "url": client.url,
             "pid": os.getpid(),
             "transitions": [{"state": str(state), "at": at} for state, at in client.transitions],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from streams_runtime.pipeline.pushdown.scan_ranges import start_workers
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.spark.cluster import Cluster, check_executors, wait_for_executor, wait_for_master, watch
 from streams_runtime.pipeline.spark.executor_pods import ExecutorPods, OwnPod
-from streams_runtime.pipeline.spark.java_group_members import remove_member
+from streams_runtime.pipeline.spark.java_group_members import remove_members
 from streams_runtime.pipeline.spark.registered_functions import with_functions
 from streams_runtime.pipeline.spark.spark_session import (
     SparkSession,
@@ -175,16 +175,17 @@ class SparkRuntime:
         if self._session is not None:
             cancel_tagged_jobs(self._session, name)
 
-    def remove_member(self, instance_id: str) -> None:
-        """Take a thread that will not come back out of the group, so that others have its partitions at once.
+    def remove_members(self, instance_ids: Collection[str]) -> None:
+        """Take threads that will not come back out of the group, so that others have their partitions at once.
 
         Raises:
             StreamsException: Spark, whose Kafka client does it, is not there, or the group did not answer. Others have
-            the partitions when the member's session ends.
+            the partitions when the members' sessions end.
         """
         if self._session is None:
-            raise StreamsException(f"{instance_id} stays in the group until its session ends: Spark does not run yet")
-        remove_member(self._session, self._java_properties, self._application.application_id, instance_id)
+            names = ", ".join(instance_ids)
+            raise StreamsException(f"{names}: in the group until the session ends, as Spark does not run yet")
+        remove_members(self._session, self._java_properties, self._application.application_id, instance_ids)
 
     @property
     def beyond_repair(self) -> str | None:

@@ -80,7 +80,9 @@ def test_a_pod_that_asks_for_the_end_of_the_application_ends_all_until_a_new_res
         assert json.loads(_told(stage, name)) == {"instance": "app-1", "class": "LockException", "message": "in use"}
     assert _told(stage, "app-1") == "", "who asks is not told"
     assert stage.status()["instances"][1]["shutdownRequested"] is True
-    eventually(lambda: ("PodTold", "asked app-0 to end with the application") in stage.events(), "an event tells")
+    eventually(
+        lambda: ("ShutdownSignaled", "asked app-0 to end with the application") in stage.events(), "an event tells"
+    )
     told = {"state": "ERROR", "class": "ShutdownRequestedException", "message": "asked for by app-1"}
     stage.kubelet.end("app-0", 70, told)
     # A crash before it has read the word: the next pod of this number finds it from its start.

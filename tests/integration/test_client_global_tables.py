@@ -190,7 +190,7 @@ def test_the_end_of_the_global_thread_is_the_end_of_the_client_in_error(
 ) -> None:
     with client(topics, namespace, named(namespace), tmp_path) as made, caplog.at_level(logging.INFO):
         handle = started(made).store(AIRLINES)
-        keeper = made._global_thread
+        keeper = made._parts._global_thread
         assert keeper is not None
         keeper.stop()
         assert made.wait_for_end(DEADLINE)

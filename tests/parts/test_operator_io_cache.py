@@ -10,7 +10,7 @@ from streams_operator import names
 from streams_operator.kube.api import NotThere, TryLater
 from streams_operator.kube.cache import Cache
 from streams_operator.kube.kinds import APPLICATION, PARTS, POD, kind_of
-from streams_operator.model import KafkaWork, Key, Plan, Removal, ShutdownSignal
+from streams_operator.model import KafkaWork, Key, Plan, PodSignal, Removal
 from streams_operator.reconcile.reconciler import cannot_be_undone, requeue_delay
 
 KEY = Key("ns", "app")
@@ -203,7 +203,7 @@ def test_a_resource_that_has_gone_is_not_there_and_leaves_nothing(watching):
     [
         (Plan(apply=[{"kind": "Service"}, {"kind": "Pod"}], kafka=KafkaWork("setup")), False),
         (Plan(remove=[Removal("Pod", "app-0", "u")]), True),
-        (Plan(signals=[ShutdownSignal("app-0", "u", "words")]), True),
+        (Plan(signals=[PodSignal("app-0", "u", names.ANNOTATION_SHUTDOWN, "words")]), True),
         (Plan(finalizer=False), True),
         (Plan(kafka=KafkaWork("delete")), True),
         (Plan(kafka=KafkaWork("init", 3)), True),
@@ -222,7 +222,7 @@ def test_only_what_can_be_undone_goes_by_the_watches(plan, live):
         (Plan(requeue_after=2.0, status={}), 2.0),
         (Plan(apply=[{"kind": "Pod"}]), 5.0),
         (Plan(remove=[Removal("Pod", "app-0", "u")]), 5.0),
-        (Plan(signals=[ShutdownSignal("app-0", "u", "words")]), 5.0),
+        (Plan(signals=[PodSignal("app-0", "u", names.ANNOTATION_SHUTDOWN, "words")]), 5.0),
     ],
 )
 def test_an_own_write_is_looked_at_again_though_it_is_no_news(plan, seconds):

@@ -15,6 +15,7 @@ import pytest
 from pod_status_server import PodStatusServer, access_to, pod_status_server
 from waiting import eventually
 
+from streams_operator import names
 from streams_runtime.cli.process.client_process import EXIT_LATE
 from streams_runtime.cli.process.pod_lifecycle import PodLifecycle
 from streams_runtime.cli.process.shutdown_request import encode_request
@@ -34,6 +35,15 @@ class PlayedClient:
         self.shutdown_requested = False
         self.closing_reaches = closing_reaches
         self.started = False
+        self.is_paused = False
+        self.paused_at_start: bool | None = None
+        self.left_group: bool | None = None
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
 
     @property
     def state(self) -> ClientState:
@@ -43,10 +53,11 @@ class PlayedClient:
         self.machine.add_listener(listener)
 
     def start(self) -> None:
-        self.started = True
+        self.started, self.paused_at_start = True, self.is_paused
         self.go(ClientState.REBALANCING, ClientState.RUNNING)
 
-    def close(self, timeout: float) -> bool:
+    def close(self, timeout: float, *, leave_group: bool = False) -> bool:
+        self.left_group = leave_group
         self.go(ClientState.PENDING_SHUTDOWN, self.closing_reaches)
         return self.wait_for_end(timeout)
 
@@ -79,7 +90,8 @@ class Pod:
         self.ended: list[tuple[int, bool]] = []
         api = PodStatusApi(access_to(server.url, folder), PodIdentity("orders-0", "shop"))
         self.told = folder / "told"
-        life = PodLifecycle(client, RecordsLeft(), api, self.stop, 0.2, self.file, self.told)
+        self.pause = folder / "paused"
+        life = PodLifecycle(client, RecordsLeft(), api, self.stop, 0.2, self.file, self.told, self.pause)
         self._thread = threading.Thread(target=lambda: self.ended.append(life.run()), daemon=True)
 
     def run(self) -> None:
@@ -160,6 +172,75 @@ def test_a_client_ends_in_error_when_its_told_file_says_so(tmp_path: Path, conte
         assert "ShutdownRequested" not in server.patches[-1].conditions, "who is told asks nobody"
     assert pod.termination["class"] == "ShutdownRequestedException"
     assert words in pod.termination["message"]
+
+
+def paused_condition(server: PodStatusServer) -> tuple[str, str] | None:
+    """(status, reason) of what the pod said last of being paused; None: nothing yet."""
+    said = [patch.conditions["Paused"] for patch in list(server.patches) if "Paused" in patch.conditions]
+    return (said[-1]["status"], said[-1]["reason"]) if said else None
+
+
+def test_a_client_is_paused_and_goes_on_as_its_file_says(tmp_path: Path) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.pause.write_bytes(b"")  # as the kubelet writes an annotation that is not there
+        pod.run()
+        eventually(lambda: "RUNNING" in server.states, "RUNNING")
+        assert pod.client.paused_at_start is False
+        assert paused_condition(server) is None
+        for content, said in (
+            (b"true", ("True", "Paused")),
+            (b"", ("False", "Resumed")),
+            (b" true ", ("True", "Paused")),
+        ):
+            pod.pause.write_bytes(content)
+            eventually(lambda said=said: paused_condition(server) == said, f"the pod says {said}")
+            assert pod.client.is_paused is (said[0] == "True")
+        pod.pause.unlink()  # nobody says anything any more
+        pod.stop.set()
+        assert pod.end() == (EXIT_NOT_RUNNING, True)
+        assert pod.client.is_paused
+
+
+def test_a_client_of_a_paused_application_is_paused_before_its_start(tmp_path: Path) -> None:
+    (tmp_path / "paused").write_bytes(b"true")
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.run()
+        eventually(lambda: paused_condition(server) == ("True", "Paused"), "the pod says that it is paused")
+        assert pod.client.paused_at_start is True
+        pod.stop.set()
+        pod.end()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "leaves"), [({}, False), ({names.ANNOTATION_LEAVE: "true"}, True), ({"other": "true"}, False)]
+)
+def test_a_pod_that_is_removed_for_good_leaves_the_group(
+    tmp_path: Path, annotations: dict[str, str], leaves: bool
+) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.run()
+        eventually(lambda: "RUNNING" in server.states, "RUNNING")
+        server.annotations = annotations  # just before the pod is deleted
+        pod.stop.set()
+        assert pod.end() == (EXIT_NOT_RUNNING, True)
+        assert pod.client.left_group is leaves
+        (look,) = server.looks
+        assert look.body == {}
+
+
+def test_an_api_server_that_does_not_answer_keeps_no_pod_from_closing(tmp_path: Path) -> None:
+    with pod_status_server() as server:
+        pod = Pod(PlayedClient(), server, tmp_path)
+        pod.run()
+        eventually(lambda: "RUNNING" in server.states, "RUNNING")
+        server.annotations = {names.ANNOTATION_LEAVE: "true"}
+        server.silent.set()
+        pod.stop.set()
+        assert pod.end() == (EXIT_NOT_RUNNING, True)
+        assert pod.client.left_group is False
 
 
 def test_a_close_that_takes_too_long_is_said_and_counts_as_a_crash(tmp_path: Path) -> None:

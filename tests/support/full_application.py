@@ -11,6 +11,7 @@ spec:
   applicationId: orders_v2
   image: registry/streams:1
   suspend: true
+  paused: true
   kafka:
     bootstrapServers: "kafka-0:9092, kafka-1.kafka:9092,[::1]:9092"
     config: {linger.ms: 5, security.protocol: SASL_SSL, check.crcs: true}

@@ -24,6 +24,7 @@ from streams_operator.model import (
     Observed,
     ObservedResource,
     Plan,
+    PodSignal,
     PodState,
     TopicsState,
     VersionInForce,
@@ -256,6 +257,16 @@ class World:
         assert self.resource is not None
         self.resource["metadata"].setdefault("deletionTimestamp", text_of(self.now))
 
+    def hold(self) -> None:
+        """Somebody asks for nothing to be changed."""
+        assert self.resource is not None
+        self.resource["metadata"]["annotations"] = {names.ANNOTATION_HOLD: "true"}
+
+    def release(self) -> None:
+        """It may be changed again."""
+        assert self.resource is not None
+        self.resource["metadata"].pop("annotations", None)
+
     def restart_operator(self) -> None:
         """The operator starts anew."""
         self._forget()
@@ -307,7 +318,7 @@ class World:
         """Everything that should be the same whatever the operator went through; no uids, no times."""
         if self.resource is None:
             return ("gone", sorted(self.pods), sorted(self.on_brokers))
-        pods = {pod.name: (pod.digest, pod.nonce, pod.state, pod.phase) for pod in self.pods.values()}
+        pods = {pod.name: (pod.digest, pod.nonce, pod.state, pod.phase, pod.paused) for pod in self.pods.values()}
         objects = {
             key: {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "uid"}}
             for key, obj in self.objects.items()
@@ -318,6 +329,10 @@ class World:
 
     def _carry_out(self, todo: Plan) -> None:
         assert self.resource is not None
+        metadata = self.resource["metadata"]
+        if "annotations" in metadata and "deletionTimestamp" not in metadata:
+            done = (todo.apply, todo.remove, todo.kafka, [each for each in todo.signals if not self.mistakes])
+            assert not any(done), f"changed while on hold: {done}"
         if todo.status is not None:
             self._act()
             self.resource["status"] = copy.deepcopy(todo.status)
@@ -328,9 +343,9 @@ class World:
         for obj in todo.apply:
             self._act()
             self._apply(obj)
-        for telling in todo.signals:
+        for signal in todo.signals:
             self._act()
-            self._tell(telling.pod, telling.uid)
+            self._signal(signal)
         for removal in todo.remove:
             self._act()
             if removal.force:
@@ -396,11 +411,27 @@ class World:
             image=metadata["annotations"][names.ANNOTATION_IMAGE],
             inputs=json.loads(metadata["annotations"].get(names.ANNOTATION_INPUTS, "{}")),
             shutdown_signaled=told,
+            pause_signaled=metadata["annotations"].get(names.ANNOTATION_PAUSED) == names.PAUSED,
         )
+
+    def _signal(self, signal: PodSignal) -> None:
+        pod = self.pods[signal.pod]
+        assert pod.uid == signal.uid
+        if signal.annotation == names.ANNOTATION_LEAVE:
+            assert signal.text in (names.LEAVING, None)
+            assert pod.leave_signaled is not (signal.text == names.LEAVING), f"{pod.name} was told twice"
+            self.pods[pod.name] = replace(pod, leave_signaled=signal.text == names.LEAVING)
+        elif signal.annotation == names.ANNOTATION_SHUTDOWN:
+            self._tell(signal.pod, signal.uid)
+        else:
+            assert signal.annotation == names.ANNOTATION_PAUSED
+            wanted = bool(self.spec.get("paused"))
+            assert signal.text == (names.PAUSED if wanted else None)
+            assert pod.pause_signaled is not wanted, f"{pod.name} was told twice"
+            self.pods[pod.name] = replace(pod, pause_signaled=wanted)
 
     def _tell(self, name: str, uid: str) -> None:
         pod = self.pods[name]
-        assert pod.uid == uid
         assert not pod.shutdown_signaled, f"{name} was told twice"
         answering = self._answers_to(name)
         assert (pod.digest, answering) in self._requests, f"{name} was told unasked"
@@ -418,7 +449,12 @@ class World:
         assert not pod.deleting, f"{name} was removed twice"
         assert self.resource is not None
         deleting = "deletionTimestamp" in self.resource["metadata"]
-        if not deleting and not self.spec.get("suspend") and (pod.ordinal or 0) < self.spec["replicas"]:
+        for_good = deleting or self.spec.get("suspend") or (pod.ordinal or 0) >= self.spec["replicas"]
+        if pod.exit_code is None:
+            assert pod.leave_signaled is bool(for_good), (
+                f"{name} is removed {'for good' if for_good else 'to come back'}"
+            )
+        if not for_good:
             if name in self._in_error:
                 self._may_replace(name, self.digest)
             elif pod.shutdown_signaled and pod.exit_code is None:
@@ -556,6 +592,8 @@ class World:
                 self._end(name, "Failed", 70, state="ERROR", restartable=False, error=error)
             elif pod.state == "REBALANCING":
                 self.pods[name] = replace(pod, state="RUNNING", restored=True, ready=True)
+            elif pod.paused is not pod.pause_signaled:
+                self.pods[name] = replace(pod, paused=pod.pause_signaled)
         return before != self.pods
 
 

@@ -31,9 +31,14 @@ class Patch:
 
 @dataclass
 class PodStatusServer:
-    """What came in, and what is answered: `answer(n)` gives status, message and headers for the n-th patch."""
+    """What came in, and what is answered: `answer(n)` gives status, message and headers for the n-th patch.
+
+    `looks` are the patches that change nothing, which are sent for the pod that is answered with its `annotations`.
+    """
 
     patches: list[Patch] = field(default_factory=list)
+    looks: list[Patch] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
     answer: Callable[[int], tuple[int, str, dict[str, str]]] = lambda _: (200, "", {})
     silent: threading.Event = field(default_factory=threading.Event)  # set: takes requests, answers none
     url: str = ""
@@ -65,9 +70,11 @@ def pod_status_server(port: int = 0) -> Iterator[PodStatusServer]:
                 self.close_connection = True
                 return
             token = self.headers["Authorization"].removeprefix("Bearer ")
-            played.patches.append(Patch(self.path, token, self.headers["Content-Type"], body))
+            patch = Patch(self.path, token, self.headers["Content-Type"], body)
+            (played.patches if "status" in body else played.looks).append(patch)
             status, message, headers = played.answer(len(played.patches))
-            data = json.dumps({"kind": "Status", "message": message}).encode()
+            pod = {"kind": "Pod", "metadata": {"annotations": played.annotations}}
+            data = json.dumps(pod if status < 300 else {"kind": "Status", "message": message}).encode()
             self.send_response(status)
             for name, value in {"Content-Length": str(len(data)), **headers}.items():
                 self.send_header(name, value)

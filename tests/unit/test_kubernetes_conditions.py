@@ -33,7 +33,8 @@ def test_the_runtime_and_the_operator_call_the_conditions_the_same() -> None:
     ours = {name: value for name, value in vars(runtime_names).items() if name.startswith("CONDITION_")}
     theirs = {name: value for name, value in vars(names).items() if name.startswith("CONDITION_")}
     assert ours == theirs
-    asking = ClientView(ClientState.ERROR, failure=BOOM, shutdown_requested=True)
+    assert runtime_names.ANNOTATION_LEAVE == names.ANNOTATION_LEAVE
+    asking = ClientView(ClientState.ERROR, failure=BOOM, shutdown_requested=True, paused=True)
     assert {each.type for each in conditions(asking)} == set(theirs.values())
 
 

@@ -15,6 +15,7 @@ from operator_cases import CRASH, ERROR, PENDING, condition, digest_of, observed
 from operator_world import START, ready_topics, running
 
 from streams_operator.model import AwaitedImage, Observed, PodState, TopicsState
+from streams_operator.names import ANNOTATION_HOLD
 from streams_runtime.errors import Mistake
 
 PAGE = Path(__file__).parents[2] / "operator" / "CONDITIONS.md"
@@ -24,6 +25,7 @@ PULLING = {**PENDING, "reason": "ImagePullBackOff", "message": "no such image"}
 RESTORING: dict[str, Any] = {"state": "REBALANCING", "ready": False, "restored": False, "records_left": 7}
 STUCK: dict[str, Any] = {"deleting": True, "ready": False, "gone_by": START - 3600, "node": "n7"}
 BACK = {"rollback": "automatic"}
+PAUSED = {"paused": True}
 MANUAL = {"internalTopics": {"setup": "manual"}}
 ABSENT = TopicsState(START, False, missing=("t",), tasks=4)
 LOST = TopicsState(START, False, ("a",), ("t",), 4)
@@ -33,6 +35,16 @@ LATE = 3600.0
 
 def two(**second: Any) -> list[PodState]:
     return [running(0, NOW), running(1, NOW, **second)]
+
+
+def paused() -> Observed:
+    pods = [running(ordinal, NOW, paused=True, pause_signaled=True) for ordinal in range(2)]
+    return observed(PAUSED, pods, status=remembered(*pods, spec=PAUSED))
+
+
+def held(spec: Mapping[str, Any] | None, pods: Sequence[PodState]) -> Observed:
+    """With the annotation that keeps the operator from changing anything."""
+    return observed(spec, pods, metadata={"annotations": {ANNOTATION_HOLD: "true"}})
 
 
 def by_hand() -> list[PodState]:
@@ -90,20 +102,31 @@ SITUATIONS: Sequence[tuple[str, Callable[[], Observed]]] = (
     ("no replicas", lambda: observed({"replicas": 0})),
     ("suspending", lambda: observed({"suspend": True}, two(), status=remembered(*two()))),
     ("suspended", lambda: observed({"suspend": True})),
+    ("pausing", lambda: observed(PAUSED, [running(0, NOW, paused=True), running(1, NOW)])),
+    ("paused", paused),
+    ("going on after a pause", lambda: observed(pods=paused().pods, status=status_of(paused()))),
+    ("gone on after a pause", lambda: observed(pods=two(), status=status_of(paused()))),
+    ("`streamsoperator.io/pause-reconciliation`", lambda: held(None, two())),
+    ("the same, a new version waits", lambda: held(None, [running(0, OLD), running(1, OLD)])),
+    ("the same, and no pod yet", lambda: held(None, [])),
+    ("the same, suspended", lambda: held({"suspend": True}, [])),
     ("the spec is invalid, pods run on", lambda: invalid(two())),
     ("manual set-up, a topic was lost, pods run on", lambda: observed(MANUAL, by_hand(), LOST, remembered(*by_hand()))),
     ("being deleted", lambda: observed(pods=two(), metadata={"deletionTimestamp": "2027-01-15T08:00:00Z"})),
 )
-CONDITIONS = ("Ready", "InternalTopicsReady", "Progressing", "Degraded", "Suspended")
+CONDITIONS = ("Ready", "InternalTopicsReady", "Progressing", "Degraded", "Suspended", "Paused")
 
 
 def health(status: Mapping[str, Any]) -> str:
     """As Argo CD would say it: one word for a resource whose observedGeneration is its generation."""
-    held = {name: condition(status, name) for name in CONDITIONS}
+    held = {each["type"]: each for each in status["conditions"]}
     if held["Suspended"]["status"] == "True" or held["Ready"]["reason"] == "NoReplicas":
         return "Suspended"
     if held["Degraded"]["status"] == "True":
         return "Degraded"
+    on_hold = held["Progressing"]["reason"] == "ReconciliationPaused"
+    if on_hold or held.get("Paused", {}).get("status") == "True":
+        return "Suspended"
     if held["Progressing"]["status"] == "True":
         return "Progressing"
     return "Healthy" if held["Ready"]["status"] == "True" else "none"
@@ -114,7 +137,7 @@ def page() -> str:
     rows = []
     for situation, make in SITUATIONS:
         status = status_of(make())
-        said = [_cell(condition(status, name)) for name in CONDITIONS]
+        said = [_cell(status, name) for name in CONDITIONS]
         rows.append(f"| {' | '.join([situation, status['state'], *said, health(status)])} |")
     head = ["| situation | state |", *(f" {name} |" for name in CONDITIONS), " Argo CD |"]
     return f"{_INTRODUCTION}\n{''.join(head)}\n{'|---' * (3 + len(CONDITIONS))}|\n" + "\n".join(rows) + "\n"
@@ -132,16 +155,19 @@ _INTRODUCTION = """# What the conditions say
 | `Progressing` | the operator is at something that needs nobody |
 | `Degraded` | something has failed, or takes longer than `spec.progressDeadline`: the message says what to do |
 | `Suspended` | all pods are closed because `spec.suspend` says so |
+| `Paused` | no instance processes records because `spec.paused` says so; not there where it never did |
 
 For Argo CD: Suspended where `Suspended` is `True` or `Ready` has the reason `NoReplicas`, else Degraded where
-`Degraded` is, else Progressing where `Progressing` is, else Healthy.
+`Degraded` is, else Suspended where `Paused` is or `Progressing` has the reason `ReconciliationPaused`, else Progressing
+where `Progressing` is, else Healthy.
 
 `tests/unit/test_operator_conditions_table.py` makes this table from the operator's own decisions.
 """
 
 
-def _cell(found: Mapping[str, Any]) -> str:
-    return f"{found['status']} {found['reason']}"
+def _cell(status: Mapping[str, Any], name: str) -> str:
+    found = next((each for each in status["conditions"] if each["type"] == name), None)
+    return "" if found is None else f"{found['status']} {found['reason']}"
 
 
 def test_the_page_is_what_the_plan_says() -> None:
@@ -155,8 +181,8 @@ def test_a_situation_has_one_reading(situation: str, make: Callable[[], Observed
     if condition(status, "Ready")["status"] == "True":
         assert status["state"] == "RUNNING"
         assert status["readyReplicas"] >= int(status["ready"].partition("/")[2])
-    for name in CONDITIONS:
-        held = condition(status, name)
+    assert {each["type"] for each in status["conditions"]} in (set(CONDITIONS), set(CONDITIONS) - {"Paused"})
+    for held in status["conditions"]:
         assert held["reason"]
         assert held["message"]
         assert held["observedGeneration"] == 1

@@ -245,7 +245,11 @@ def test_the_volumes_of_a_pod() -> None:
     assert volumes["kafka"]["secret"]["secretName"] == "sec"
     assert volumes["state"]["persistentVolumeClaim"] == {"claimName": "state-orders-1"}
     assert volumes["tmp"]["emptyDir"] == {}
-    (told,) = volumes["told"]["downwardAPI"]["items"]
+    told, pause = volumes["told"]["downwardAPI"]["items"]
+    assert pause == {
+        "path": "paused",
+        "fieldRef": {"fieldPath": "metadata.annotations['streamsoperator.io/paused']"},
+    }
     assert told == {
         "path": "shutdown-application",
         "fieldRef": {"fieldPath": "metadata.annotations['streamsoperator.io/shutdown-application']"},

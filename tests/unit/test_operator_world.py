@@ -30,6 +30,10 @@ OPERATIONS = (
     "allow",
     "lose",
     "rotate",
+    "pause",
+    "go on",
+    "hold",
+    "release",
 )
 
 script = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 3)), max_size=6)
@@ -45,6 +49,8 @@ def happen(world: World, operation: str, number: int) -> None:
         "nonce": {"restartNonce": world.nonce + 1},
         "suspend": {"suspend": True},
         "resume": {"suspend": False},
+        "pause": {"paused": True},
+        "go on": {"paused": False},
         "store": {"topology": with_store(f"totals{number}")},
         "allow": {"topologyChange": "allow" if number % 2 else None},
     }
@@ -55,6 +61,8 @@ def happen(world: World, operation: str, number: int) -> None:
         "end": world.end,
         "remove": world.remove_pod,
         "lose": world.lose,
+        "hold": lambda _: world.hold(),
+        "release": lambda _: world.release(),
         "rotate": lambda _: world.inputs.update({"Secret/kafka": str(number)}),
         "foreign": lambda _: world.add_pod(foreign()),
         "edit": lambda _: world.spoil_objects(number),
@@ -85,6 +93,7 @@ def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) 
             world.settle()
         else:
             world.reconcile()
+    world.release()
     world.settle()
     return world
 
@@ -114,6 +123,7 @@ def test_things_that_happen_at_once_end_with_the_pods_that_were_asked_for(
         if name in entries and pod.state == "RUNNING":
             wanted_of_it = (world.digest, world.nonce, world.inputs)
             assert (pod.digest, pod.nonce, pod.inputs) == wanted_of_it or "ERROR" in entries.values()
+            assert pod.paused == world.spec.get("paused", False)
 
 
 @settings(max_examples=examples(15), deadline=None)

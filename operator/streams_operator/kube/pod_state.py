@@ -12,14 +12,19 @@ from streams_operator.model import Json, PodState
 from streams_operator.names import (
     ANNOTATION_IMAGE,
     ANNOTATION_INPUTS,
+    ANNOTATION_LEAVE,
     ANNOTATION_NONCE,
+    ANNOTATION_PAUSED,
     ANNOTATION_SHUTDOWN,
     ANNOTATION_SPEC,
+    CONDITION_PAUSED,
     CONDITION_RESTARTABLE,
     CONDITION_RESTORED,
     CONDITION_RUNNING,
     CONDITION_SHUTDOWN_REQUESTED,
     CONTAINER,
+    LEAVING,
+    PAUSED,
     ordinal,
 )
 
@@ -62,6 +67,9 @@ def pod_state(pod: Json, application: str) -> PodState:
         shutdown_requested=_is(conditions.get(CONDITION_SHUTDOWN_REQUESTED, {}), "True")
         or final.get("shutdown") == "application",
         shutdown_signaled=bool((annotations.get(ANNOTATION_SHUTDOWN) or "").strip()),
+        leave_signaled=annotations.get(ANNOTATION_LEAVE) == LEAVING,
+        pause_signaled=(annotations.get(ANNOTATION_PAUSED) or "").strip() == PAUSED,
+        paused=_is(conditions.get(CONDITION_PAUSED, {}), "True"),
         error=_error(restartable, final),
         exit_code=ended.get("exitCode") if ended else None,
         ended_at=_ended_at(ended, status, conditions),

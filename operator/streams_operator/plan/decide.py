@@ -14,7 +14,8 @@ from streams_operator.plan.parts import desired_parts, desired_pods, outlived, u
 from streams_operator.plan.pods.instances import Instance, instances
 from streams_operator.plan.pods.lost_nodes import forced_out
 from streams_operator.plan.pods.lost_nodes import times as loss_times
-from streams_operator.plan.pods.moves import Moves, closing_in_order, moves
+from streams_operator.plan.pods.moves import Moves, closing_in_order, moves, staying
+from streams_operator.plan.pods.pausing import pause_signals
 from streams_operator.plan.pods.progress import due_at
 from streams_operator.plan.pods.shutdown import requester, shutdown_signals, signal_text
 from streams_operator.plan.pods.standing import Standing
@@ -46,6 +47,9 @@ def plan(observed: Observed) -> Plan:
     if context.application is None:
         known = _recorded(context, instances(context))
         return _plan(Decision(Phase.INVALID, context, topics(context), known, Moves(), signals=shutdown_signals(known)))
+    if context.on_hold:
+        verdict = replace(topics(context), work=None, requeue_at=None)
+        return _plan(Decision(Phase.HOLD, context, verdict, _recorded(context, instances(context)), Moves()))
     if context.suspended:
         leaving = (*closing_in_order(context, context.own, "the application is suspended"), *forced_out(context))
         return _plan(Decision(Phase.SUSPEND, context, topics(context), instances(context), Moves(remove=leaving)))
@@ -53,7 +57,8 @@ def plan(observed: Observed) -> Plan:
     steps = moves(context, found, verdict.ready)
     steps = replace(steps, remove=(*steps.remove, *forced_out(context)))
     gone = {each.pod.name for each in steps.remove}
-    signals = tuple(each for each in shutdown_signals(found) if each.pod not in gone)
+    signals = (*shutdown_signals(found), *pause_signals(context), *staying(context, gone))
+    signals = tuple(each for each in signals if each.pod not in gone)
     return _plan(Decision(Phase.RUN, context, verdict, _recorded(context, found, steps.create), steps, signals=signals))
 
 
@@ -81,7 +86,7 @@ def _plan(decision: Decision) -> Plan:
     context, steps = decision.context, decision.moves
     apply: list[dict[str, Any]] = []
     remove = [leaving.removal for leaving in steps.remove]
-    if context.application is not None and context.digest is not None:
+    if context.application is not None and context.digest is not None and decision.phase is not Phase.HOLD:
         parts = desired_parts(context, context.application, context.digest, decision.instances, decision.topics.ready)
         there = context.observed.objects
         apply += [part for part in parts if differs(part, there.get((part["kind"], part["metadata"]["name"])))]
@@ -121,7 +126,7 @@ def _with_status(
     return Plan(
         status=document if unsaid is None and document != decision.context.past.document else None,
         apply=tuple(apply),
-        signals=decision.signals,
+        signals=(*decision.signals, *(signal for leaving in decision.moves.remove for signal in leaving.signals)),
         remove=tuple(remove),
         kafka=work,
         events=(*events(decision, new), *more_events) if unsaid is None else (),
@@ -144,7 +149,7 @@ def _first_status_due(decision: Decision) -> float | None:
 def _resync_at(decision: Decision) -> float | None:
     """When to read again what no event brings: lag, and records left."""
     context = decision.context
-    if decision.phase is not Phase.RUN or not context.own:
+    if not decision.runs or not context.own:
         return None
     if any(pod.records_left or pod.doubted or pod.silent for pod in context.own):
         return context.now + _RESYNC_RESTORING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from streams_operator.model import ShutdownSignal
+from streams_operator.model import PodSignal
 from streams_operator.plan.pods.instances import Instance
 from streams_operator.plan.pods.moves import Moves
 from streams_operator.plan.pods.progress import overdue
@@ -20,6 +20,7 @@ class Phase(enum.Enum):
     """What is asked of the application as a whole."""
 
     RUN = "run"
+    HOLD = "hold"  # it runs as it is
     SUSPEND = "suspend"
     DELETE = "delete"
     INVALID = "invalid"
@@ -35,7 +36,12 @@ class Decision:
     instances: tuple[Instance, ...]
     moves: Moves
     note: str = ""
-    signals: tuple[ShutdownSignal, ...] = ()
+    signals: tuple[PodSignal, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Whether the application is to run, changed or as it is."""
+        return self.phase in (Phase.RUN, Phase.HOLD)
 
     @property
     def late(self) -> tuple[Instance, ...]:

@@ -50,7 +50,7 @@ def _pods(context: ReconcileContext, since: float, deadline: float) -> Deletion:
     closing = f"closing {listed([pod.name for pod in context.own])}"
     if context.now < hurry:
         return Deletion(closing, remove=closing_in_order(context, context.own, _WHY), requeue_at=hurry)
-    rest = tuple(Leaving(pod, _WHY) for pod in context.own if not pod.deleting)
+    rest = tuple(Leaving(pod, _WHY, for_good=True) for pod in context.own if not pod.deleting)
     if context.now < deadline:
         return Deletion(closing, remove=rest, requeue_at=deadline)
     return Deletion(closing, True, rest, events=_left_behind(context, "pods were still closing at the deadline"))

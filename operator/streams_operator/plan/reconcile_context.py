@@ -99,6 +99,22 @@ class ReconcileContext:
         """Whether nothing is to run."""
         return self.application is not None and self.application.spec.suspend
 
+    @property
+    def on_hold(self) -> bool:
+        """Whether a person has asked for nothing to be changed (ANNOTATION_HOLD)."""
+        return is_on_hold(self.observed.resource)
+
+    @property
+    def paused(self) -> bool:
+        """Whether pods are to process nothing."""
+        return self.application is not None and self.application.spec.paused
+
+
+def is_on_hold(resource: Json) -> bool:
+    """Whether a resource has ANNOTATION_HOLD."""
+    annotations = resource["metadata"].get("annotations") or {}
+    return str(annotations.get(names.ANNOTATION_HOLD, "")).strip().lower() == "true"
+
 
 def _count(value: Any, otherwise: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise

@@ -9,8 +9,8 @@ from streams_operator.kube.api import Api, Conflict, NotThere, Refused
 from streams_operator.kube.cache import Cache
 from streams_operator.kube.event_recorder import EventRecorder
 from streams_operator.kube.kinds import APPLICATION, POD, Kind, kind_of
-from streams_operator.model import Event, Json, Key, Observed, Plan, Removal, ShutdownSignal
-from streams_operator.names import ANNOTATION_SHUTDOWN, FINALIZER
+from streams_operator.model import Event, Json, Key, Observed, Plan, PodSignal, Removal
+from streams_operator.names import FINALIZER
 from streams_operator.reconcile.readings import without_nones
 from streams_operator.reconcile.work_queue import RequeueAfter
 
@@ -141,10 +141,9 @@ class Applier:
                 " or give the application another name"
             )
 
-    async def _signal(self, key: Key, signal: ShutdownSignal) -> None:
+    async def _signal(self, key: Key, signal: PodSignal) -> None:
         """With its uid: another pod of that name is another client. Conflict: reconcile again."""
-        annotations = {ANNOTATION_SHUTDOWN: signal.text}
-        change = {"metadata": {"uid": signal.uid, "annotations": annotations}}
+        change = {"metadata": {"uid": signal.uid, "annotations": {signal.annotation: signal.text}}}
         try:
             with self._cache.writing(POD, key, signal.pod):
                 self._cache.wrote(POD, key, await self._api.merge(POD, key.namespace, signal.pod, change))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from streams_operator.model import AwaitedImage, Json, Key, PodState
-from streams_operator.plan import Past, serving
+from streams_operator.plan import Past, is_on_hold, serving
 from streams_runtime.api import StreamsApplication
 
 _LOGGER = logging.getLogger("streams_operator.reconcile.rollouts")
@@ -176,4 +176,5 @@ def is_degraded(resource: Json) -> bool:
 def _follows(resource: Json, application: StreamsApplication) -> bool:
     """Whether pods of the default image are to run."""
     spec = application.spec
-    return spec.image is None and not spec.suspend and "deletionTimestamp" not in resource["metadata"]
+    goes = "deletionTimestamp" in resource["metadata"] or is_on_hold(resource)
+    return spec.image is None and not spec.suspend and not goes

@@ -23,6 +23,11 @@ CONDITION_SHUTDOWN_REQUESTED = "streamsoperator.io/ShutdownRequested"
 """True when the client asks all others of the application to end too (SHUTDOWN_APPLICATION); otherwise it is not there.
 Reason: the exception's class, message: its text.
 """
+CONDITION_PAUSED = "streamsoperator.io/Paused"
+"""True while the client is paused (KIP-834); not there when it never was."""
+
+ANNOTATION_LEAVE = "streamsoperator.io/leave-group"
+"""On a pod that is removed for good: `true`, so that its client leaves the group when it closes (KIP-812)."""
 
 MESSAGE_LENGTH = 2000
 """Characters of a condition's message: an exception's text may list hundreds of mistakes, a status is no log."""
@@ -49,7 +54,8 @@ class ClientView:
     """A client, as far as its pod's conditions show it.
 
     `running_tasks` and `restoring_tasks` count its tasks of these states; `records_left` is what the restorations that
-    go on have still to read. `note` is said with the state when there is something to say about it.
+    go on have still to read. `note` is said with the state when there is something to say about it. `paused` is None
+    when the client was never paused.
     """
 
     state: ClientState
@@ -59,6 +65,7 @@ class ClientView:
     failure: Failure | None = None
     note: str = ""
     shutdown_requested: bool = False
+    paused: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +82,12 @@ def conditions(view: ClientView) -> tuple[Condition, ...]:
     """What the pod says of itself while its client is like this."""
     running = Condition(CONDITION_RUNNING, view.state is ClientState.RUNNING, str(view.state), bounded(view.note))
     failure = view.failure if view.state in _FAILED else None
-    said = (running, _restored(view), restartable(failure))
-    if failure is None or not view.shutdown_requested:
-        return said
-    return *said, Condition(CONDITION_SHUTDOWN_REQUESTED, True, failure.name, bounded(failure.text))
+    said = [running, _restored(view), restartable(failure)]
+    if failure is not None and view.shutdown_requested:
+        said.append(Condition(CONDITION_SHUTDOWN_REQUESTED, True, failure.name, bounded(failure.text)))
+    if view.paused is not None:
+        said.append(Condition(CONDITION_PAUSED, view.paused, "Paused" if view.paused else "Resumed"))
+    return tuple(said)
 
 
 def restartable(failure: Failure | None) -> Condition:

@@ -58,6 +58,9 @@ class PodIdentity:
         return f"{self.namespace}/{self.name}"
 
 
+_NO_ANSWER = (httpx.HTTPError, OSError, ssl.SSLError)
+
+
 class Answer(Enum):
     """What the API server made of a patch."""
 
@@ -95,21 +98,37 @@ class PodStatusApi:
 
     def patch(self, conditions: Sequence[Mapping[str, Any]], timeout: float) -> Result:
         """Merge the conditions by type into the pod's; each step of the request may take `timeout` seconds."""
-        status: dict[str, Any] = {"status": {"conditions": list(conditions)}}
-        if self._pod.uid is not None:
-            status["metadata"] = {"uid": self._pod.uid}
         try:
-            answer = self._client().patch(
-                f"{self._access.url}/api/v1/namespaces/{self._pod.namespace}/pods/{self._pod.name}/status",
-                params={"fieldManager": "streams-runtime"},
-                content=orjson.dumps(status),
-                headers={"Content-Type": _STRATEGIC_MERGE, "Authorization": f"Bearer {self._token()}"},
-                timeout=timeout,
-            )
-        except (httpx.HTTPError, OSError, ssl.SSLError) as error:
+            answer = self._patched({"status": {"conditions": list(conditions)}}, timeout)
+        except _NO_ANSWER as error:
             self.close()  # the next try reads the authority's certificate anew
             return Result(Answer.LATER, f"{self._access.url} did not answer: {_reason(error)}")
         return result_of(answer.status_code, _message(answer), answer.headers.get("Retry-After"), self._pod)
+
+    def annotation(self, name: str, timeout: float) -> str | None:
+        """An annotation of the pod, by the answer to a patch that changes nothing: a pod may not read itself.
+
+        None: there is no such one, or no answer within `timeout` seconds a step.
+        """
+        try:
+            answer = self._patched({}, timeout)
+            found = orjson.loads(answer.content)["metadata"].get("annotations") or {}
+            text = found.get(name)
+            return None if text is None else str(text)
+        except (*_NO_ANSWER, orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+            return None
+        finally:
+            self.close()
+
+    def _patched(self, change: Mapping[str, Any], timeout: float) -> httpx.Response:
+        body = dict(change) if self._pod.uid is None else {**change, "metadata": {"uid": self._pod.uid}}
+        return self._client().patch(
+            f"{self._access.url}/api/v1/namespaces/{self._pod.namespace}/pods/{self._pod.name}/status",
+            params={"fieldManager": "streams-runtime"},
+            content=orjson.dumps(body),
+            headers={"Content-Type": _STRATEGIC_MERGE, "Authorization": f"Bearer {self._token()}"},
+            timeout=timeout,
+        )
 
     def close(self) -> None:
         """Close the connection; the next patch opens another."""

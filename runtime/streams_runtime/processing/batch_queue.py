@@ -79,6 +79,15 @@ class Batches:
             now, self._in_work = self._in_work, []
             self._complete_all(now)
 
+    def finish(self) -> None:
+        """Complete what is in work and begin nothing; the member fetches nothing until the next batch is asked for.
+
+        Raises what `work_on` raises.
+        """
+        before, self._in_work = self._in_work, []
+        self._complete_all(before)
+        self.intake.restart()
+
     def give_up(self) -> None:
         """Forget what is in work and not committed; it is read again by whoever has the partitions."""
         self._in_work = []

@@ -85,10 +85,7 @@ class Participation:
                     self._wait_for_spark(consumer)
                     self._keep_up_with_assignment(intake)
                 else:
-                    batch = intake.next()
-                    self._keep_up_with_assignment(intake)
-                    batches.work_on(batch)
-                    self._parts.purge.behind(intake.positions)
+                    self._go_on(batches, intake, consumer)
                     failed = False
             except BrokerNotAvailableException as error:
                 _LOGGER.warning("%s", error)
@@ -207,6 +204,19 @@ class Participation:
         self._parts.spark_start.start_if_due(self._assignment_came)
         consumer.poll()
         self._context.engine.wait(_LOOK)
+
+    def _go_on(self, batches: Batches, intake: Intake, consumer: GroupConsumer) -> None:
+        """Work on the next batch. A paused thread stays in the group, takes what comes to it, and has that restored."""
+        if self._context.paused.is_set():
+            batches.finish()
+            consumer.poll()
+            self._keep_up_with_assignment(intake)
+            self._stopping.wait(_LOOK)
+            return
+        batch = intake.next()
+        self._keep_up_with_assignment(intake)
+        batches.work_on(batch)
+        self._parts.purge.behind(intake.positions)
 
     def _keep_up_with_assignment(self, intake: Intake) -> None:
         if not self._assignment_came and self._doubts.has_nothing():

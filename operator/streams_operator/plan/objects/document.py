@@ -19,6 +19,7 @@ _USER = Defaults("").run_as_user
 _NOT_FOR_PODS: dict[str, Any] = {
     "replicas": True,
     "suspend": True,
+    "paused": True,
     "restart_nonce": True,
     "restart_on_change": True,
     "topology_change": True,

@@ -46,6 +46,7 @@ def pod(
         names.ANNOTATION_IMAGE: image(application, defaults),
         **({names.ANNOTATION_INPUTS: orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS).decode()} if inputs else {}),
         **({} if shutdown_text is None else {names.ANNOTATION_SHUTDOWN: shutdown_text}),
+        **({names.ANNOTATION_PAUSED: names.PAUSED} if application.spec.paused else {}),
     }
     spec: dict[str, Any] = {
         "restartPolicy": "Never",

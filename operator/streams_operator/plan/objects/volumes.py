@@ -31,6 +31,11 @@ _SHUTDOWN_ITEM = {
     "fieldRef": {"fieldPath": f"metadata.annotations['{names.ANNOTATION_SHUTDOWN}']"},
 }
 
+_PAUSE_ITEM = {
+    "path": names.PAUSE_FILE,
+    "fieldRef": {"fieldPath": f"metadata.annotations['{names.ANNOTATION_PAUSED}']"},
+}
+
 
 def folder_in_the_way(path: str) -> str | None:
     """The reserved folder that lies at, over or under a mount path; None: the path is free, or none at all."""
@@ -56,7 +61,7 @@ def _own_volumes(
     identity: Identity, application: StreamsApplication, ordinal: int, digest: str
 ) -> Iterator[dict[str, Any]]:
     yield {"name": "application", "configMap": {"name": names.config(identity.name, digest)}}
-    yield {"name": "told", "downwardAPI": {"items": [_SHUTDOWN_ITEM]}}
+    yield {"name": "told", "downwardAPI": {"items": [_SHUTDOWN_ITEM, _PAUSE_ITEM]}}
     secret = application.spec.kafka.secret_ref
     if secret is not None:
         yield {"name": "kafka", "secret": {"secretName": secret.name, "defaultMode": _MODE}}

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from streams_operator.model import PodState, Removal
+from streams_operator.model import PodSignal, PodState, Removal
+from streams_operator.names import ANNOTATION_LEAVE, LEAVING
 from streams_operator.plan.pods.backoff import BETWEEN_ENDS, forgotten_at
 from streams_operator.plan.pods.instances import Instance
 from streams_operator.plan.pods.rolling import Rolling, rolling
-from streams_operator.plan.pods.standing import Standing, failing, stuck
+from streams_operator.plan.pods.standing import Standing, ended, failing, stuck
 from streams_operator.plan.reconcile_context import ReconcileContext
 from streams_operator.plan.status.message_texts import listed
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A pod to be removed, and why, as the end of a sentence. `force`: without waiting for its node."""
+    """A pod to be removed, and why, as the end of a sentence. `force`: without waiting for its node.
+
+    `for_good`: no other one is made in its place, so its client leaves the group.
+    """
 
     pod: PodState
     why: str
     force: bool = False
+    for_good: bool = False
+
+    @property
+    def signals(self) -> tuple[PodSignal, ...]:
+        """What the pod is to know before it closes."""
+        if not self.for_good or self.pod.leave_signaled or ended(self.pod):
+            return ()
+        return (PodSignal(self.pod.name, self.pod.uid, ANNOTATION_LEAVE, LEAVING),)
 
     @property
     def removal(self) -> Removal:
@@ -43,7 +55,14 @@ def closing_in_order(context: ReconcileContext, leaving: Sequence[PodState], why
     going = [pod for pod in leaving if not pod.deleting]
     if not going or any(pod.deleting and not stuck(pod, context.now) for pod in context.own):
         return ()
-    return (Leaving(going[-1], why),)
+    return (Leaving(going[-1], why, for_good=True),)
+
+
+def staying(context: ReconcileContext, gone: Collection[str]) -> Iterator[PodSignal]:
+    """Signals to pods that were to be removed for good, and stay; `gone` are the names of those that do not."""
+    for pod in context.own:
+        if pod.leave_signaled and not pod.deleting and pod.name not in gone:
+            yield PodSignal(pod.name, pod.uid, ANNOTATION_LEAVE, None)
 
 
 def moves(context: ReconcileContext, instances: Sequence[Instance], topics_ready: bool) -> Moves:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import orjson
 
-from streams_operator.model import ShutdownSignal
+from streams_operator.model import PodSignal
+from streams_operator.names import ANNOTATION_SHUTDOWN
 from streams_operator.plan.pods.instances import Instance
 from streams_operator.plan.pods.standing import Standing
 from streams_operator.plan.status.message_texts import clipped
@@ -27,7 +28,7 @@ def requester(instances: Sequence[Instance], digest: str | None, nonce: int) -> 
     )
 
 
-def shutdown_signals(instances: Sequence[Instance]) -> tuple[ShutdownSignal, ...]:
+def shutdown_signals(instances: Sequence[Instance]) -> tuple[PodSignal, ...]:
     """Whom to signal now: those that run, or are about to, and have no signal yet."""
     found = []
     for each in instances:
@@ -35,7 +36,7 @@ def shutdown_signals(instances: Sequence[Instance]) -> tuple[ShutdownSignal, ...
         if asker is None or asker is each or each.pod is None or each.pod.shutdown_signaled:
             continue
         if each.standing in _SIGNALED_STANDINGS:
-            found.append(ShutdownSignal(each.pod.name, each.pod.uid, signal_text(asker)))
+            found.append(PodSignal(each.pod.name, each.pod.uid, ANNOTATION_SHUTDOWN, signal_text(asker)))
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ def state(decision: Decision) -> str:
         return "DELETING"
     if decision.phase is Phase.INVALID:
         return "INVALID"
-    if decision.phase is Phase.SUSPEND and not decision.context.own:
+    if decision.context.suspended and not decision.context.own:
         return "SUSPENDED"
     if decision.waiting:
         return "WAITING"

@@ -1,4 +1,4 @@
-"""The five conditions of the resource."""
+"""The conditions of the resource."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from streams_operator.plan.decision import Decision, Phase
 from streams_operator.plan.objects.claims import mismatch
 from streams_operator.plan.pods.instances import Instance
 from streams_operator.plan.pods.lost_nodes import STUCK_TERMINATING
+from streams_operator.plan.pods.pausing import lagging
 from streams_operator.plan.pods.progress import EXCEEDED, overdue
 from streams_operator.plan.pods.rolling import arrived
 from streams_operator.plan.pods.standing import Standing, available
@@ -29,6 +30,8 @@ _REMEDY = "spec.topology is as it was, or spec.topologyChange is allow"
 
 TOPOLOGY_REFUSED = "TopologyChangeRefused"
 """Reason of Degraded, of Progressing, and of the event."""
+ON_HOLD = "ReconciliationPaused"
+"""Reason of Progressing, and of Ready where there is no pod."""
 IMAGE_AWAITED, IMAGE_STOPPED = "AwaitingImage", "ImageRolloutStopped"
 """Reasons of Progressing."""
 
@@ -72,6 +75,8 @@ def _all(decision: Decision) -> Iterator[Condition]:
     yield progressing(decision)
     yield degraded(decision)
     yield suspended(decision)
+    if (condition := paused(decision)) is not None:
+        yield condition
 
 
 def ready(decision: Decision) -> Condition:
@@ -81,12 +86,14 @@ def ready(decision: Decision) -> Condition:
         return Condition("Ready", "False", "InvalidSpec", "\n".join(map(str, context.mistakes)))
     if decision.phase is Phase.DELETE:
         return Condition("Ready", "False", "Deleting", decision.note)
-    if decision.phase is Phase.SUSPEND:
+    if decision.phase is Phase.SUSPEND or now == "SUSPENDED":
         return Condition("Ready", "False", "Suspended", "spec.suspend is true")
     if context.replicas == 0:
         return Condition("Ready", "False", "NoReplicas", "spec.replicas is 0")
     if now == "WAITING":
-        return Condition("Ready", "False", "WaitingForTopics", "no pod is made before the internal topics are ready")
+        on_hold = (ON_HOLD, f"no pod is made while {names.ANNOTATION_HOLD} is true")
+        for_topics = ("WaitingForTopics", "no pod is made before the internal topics are ready")
+        return Condition("Ready", "False", *(on_hold if decision.phase is Phase.HOLD else for_topics))
     count = sum(1 for each in context.own if available(each))
     arrived_all = now == "RUNNING" and count >= context.replicas
     text = f"{count} of {context.replicas} instances are ready"
@@ -110,6 +117,8 @@ def progressing(decision: Decision) -> Condition:
             f"closing {listed([pod.name for pod in context.own])}, from the last on" if going else "all pods are closed"
         )
         return Condition("Progressing", str(going), "Suspending" if going else "Suspended", text)
+    if decision.phase is Phase.HOLD:
+        return Condition("Progressing", "False", ON_HOLD, f"nothing is changed while {names.ANNOTATION_HOLD} is true")
     return _held_up(decision) or _going_on(decision)
 
 
@@ -219,7 +228,7 @@ def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
 def _topics_gone(decision: Decision) -> Iterator[tuple[str, str]]:
     """Internal topics that are missing or do not fit while pods run, where the operator does not make them."""
     context, said = decision.context, decision.topics.condition
-    if decision.phase is not Phase.RUN or decision.waits_for_topics or said is None or said[0] != "False":
+    if not decision.runs or decision.waits_for_topics or said is None or said[0] != "False":
         return
     topics = context.observed.topics
     manual = context.application is not None and context.application.spec.internal_topics.setup == "manual"
@@ -275,11 +284,28 @@ def _unlike_claims(decision: Decision) -> Iterator[tuple[str, str]]:
 
 def suspended(decision: Decision) -> Condition:
     """Whether everything is closed because spec.suspend says so."""
-    if decision.phase is Phase.SUSPEND:
-        if decision.context.own:
-            return Condition("Suspended", "False", "Suspending", "pods are closing")
+    if decision.phase is Phase.SUSPEND and decision.context.own:
+        return Condition("Suspended", "False", "Suspending", "pods are closing")
+    if state(decision) == "SUSPENDED":
         return Condition("Suspended", "True", "Suspended", "all pods are closed; state and topics are kept")
     return Condition("Suspended", "False", "NotSuspended", "spec.suspend is false")
+
+
+def paused(decision: Decision) -> Condition | None:
+    """Whether no pod processes records because spec.paused says so; None: it never did."""
+    context = decision.context
+    if not context.paused and "Paused" not in context.past.conditions:
+        return None
+    if not decision.runs:
+        return Condition("Paused", "False", "NotRunning", "there are no pods to pause, or they are closing")
+    behind = listed([pod.name for pod in lagging(context)])
+    if context.paused and behind:
+        return Condition("Paused", "False", "Pausing", f"{behind} still process records")
+    if context.paused:
+        return Condition("Paused", "True", "Paused", "no instance processes records, as spec.paused is true")
+    if behind:
+        return Condition("Paused", "True", "Resuming", f"{behind} still process nothing")
+    return Condition("Paused", "False", "NotPaused", "spec.paused is false")
 
 
 def _refused(changes: Sequence[Change]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from streams_operator.model import Event
+from streams_operator.names import ANNOTATION_SHUTDOWN
 from streams_operator.plan.decision import Decision, Phase
 from streams_operator.plan.pods.lost_nodes import STUCK_TERMINATING
 from streams_operator.plan.pods.progress import EXCEEDED
@@ -90,7 +91,8 @@ def _pods(decision: Decision) -> Iterator[Event]:
             why = f": {each.error[0]}: {each.error[1]}" if each.error else ""
             yield _event("Warning", "ShutdownRequested", f"{each.name} asks for the end of the whole application{why}")
     for signal in decision.signals:
-        yield _event("Normal", "PodTold", f"asked {signal.pod} to end with the application")
+        if signal.annotation == ANNOTATION_SHUTDOWN:
+            yield _event("Normal", "ShutdownSignaled", f"asked {signal.pod} to end with the application")
 
 
 def _complaints(decision: Decision) -> Iterator[Event]:

@@ -73,6 +73,11 @@ class ApplicationSpec(Model):
     )
     image: str | None = Field(default=None, min_length=1, description="Image of the pods. Absent: the chart's.")
     suspend: bool = Field(default=False, description="true: every pod closes in order and goes away; state stays.")
+    paused: bool = Field(
+        default=False,
+        description="true: no instance processes records (KIP-834). Pods stay, keep their tasks and restore, stores"
+        " answer, and lag is shown. A change replaces no pods.",
+    )
     kafka: KafkaSpec = Field(default_factory=KafkaSpec, description="The Kafka cluster.")
     internal_topics: InternalTopicsSpec = Field(
         default_factory=InternalTopicsSpec, description="Repartition and changelog topics."

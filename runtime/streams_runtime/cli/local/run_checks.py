@@ -65,6 +65,12 @@ def local_mistakes(reading: Reading, instances: int | None) -> Iterator[Mistake]
             "is true: a suspended application has no instances, and nothing would run",
             "set it to false, or leave it out",
         )
+    if fields.get("paused") is True:
+        yield Mistake(
+            "spec.paused",
+            "is true: a paused application processes nothing",
+            "set it to false, or leave it out",
+        )
     if instances is None and fields.get("replicas") == 0:
         yield Mistake("spec.replicas", "is 0, and nothing would run", "set it to 1 or more, or give --instances")
 

@@ -1,4 +1,4 @@
-"""Taking a static member out of its group, by Kafka's Java client in Spark's JVM: librdkafka has no such call.
+"""Taking static members out of their group, by Kafka's Java client in Spark's JVM: librdkafka has no such call.
 
 A static member that leaves keeps its partitions until its session ends, since it may come back under its name; one that
 will not come back is to be taken out, as Kafka Streams does when it removes a thread.
@@ -6,7 +6,7 @@ will not come back is to be taken out, as Kafka Streams does when it removes a t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -17,11 +17,13 @@ from streams_runtime.pipeline.spark.spark_session import SparkSession
 _SECONDS = 15  # for the group's coordinator to answer
 
 
-def remove_member(session: SparkSession, java_properties: Mapping[str, str], group: str, instance_id: str) -> None:
-    """Take `instance_id` out of `group`; its partitions go to others at the next rebalance, which this begins.
+def remove_members(
+    session: SparkSession, java_properties: Mapping[str, str], group: str, instance_ids: Collection[str]
+) -> None:
+    """Take `instance_ids` out of `group`; their partitions go to others at the next rebalance, which this begins.
 
     Raises:
-        StreamsException: it was not taken out; the group does so by itself when the member's session ends.
+        StreamsException: some were not taken out; the group does so by itself when a member's session ends.
     """
     jvm: Any = session._jvm
     clients = jvm.org.apache.kafka.clients.admin
@@ -31,8 +33,10 @@ def remove_member(session: SparkSession, java_properties: Mapping[str, str], gro
             properties.put(name, value)
         admin = clients.Admin.create(properties)
         try:
-            member = jvm.java.util.Collections.singleton(clients.MemberToRemove(instance_id))
-            options = clients.RemoveMembersFromConsumerGroupOptions(member)
+            members = jvm.java.util.ArrayList()
+            for instance_id in instance_ids:
+                members.add(clients.MemberToRemove(instance_id))
+            options = clients.RemoveMembersFromConsumerGroupOptions(members)
             answer = admin.removeMembersFromConsumerGroup(group, options).all()
             answer.get(_SECONDS, jvm.java.util.concurrent.TimeUnit.SECONDS)
         finally:
@@ -40,6 +44,6 @@ def remove_member(session: SparkSession, java_properties: Mapping[str, str], gro
     except (Py4JError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise StreamsException(
-            f"{instance_id} was not taken out of the group {group}: {reason}. Its partitions go to others when its"
-            " session ends"
+            f"{', '.join(instance_ids)}: not taken out of the group {group}: {reason}. Partitions go to others when the"
+            " member's session ends"
         ) from error
