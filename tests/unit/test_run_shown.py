@@ -26,7 +26,7 @@ from streams_runtime.cli.local.progress.overview import (
 from streams_runtime.cli.local.progress.run_account import RunAccount
 from streams_runtime.cli.local.progress.run_document import change, document_of
 from streams_runtime.cli.local.progress.run_events import RunEvent
-from streams_runtime.cli.local.progress.run_output import JsonReporter, LineReporter
+from streams_runtime.cli.local.progress.run_output import JsonReporter, LineReporter, application_line
 from streams_runtime.kafka.types import TopicPartition
 
 NOW = 1000.0
@@ -65,6 +65,14 @@ def overview(*rows, lag=0, setup="Created"):
     progress = GroupProgress(frozenset(), {}, {}, {TopicPartition("orders", 0): lag})
     application = application_row("app", rows, progress, setup, age=75)
     return Overview(application, rows, topic_rows(progress), backlog=100)
+
+
+def test_records_that_come_too_late_are_shown_as_soon_as_there_are_any():
+    none, some = overview(row(described=described())), overview(row(described=described(late=1234)))
+    assert "late" not in application_line(none.application)
+    assert application_line(some.application).endswith(" setup Created late 1,234")
+    assert "LATE" not in drawn(none)
+    assert "1,234" in drawn(some)
 
 
 def test_a_process_that_has_not_answered_yet_is_created():

@@ -47,7 +47,8 @@ def duration(seconds: float) -> str:
 
 def _application(overview: Overview) -> Table:
     row = overview.application
-    table = _plain("NAME", "STATE", "READY", "TASKS", "RESTORING", "LAG", "SETUP", "AGE")
+    late = {"LATE": count(row.late)} if row.late else {}
+    table = _plain("NAME", "STATE", "READY", "TASKS", "RESTORING", "LAG", *late, "SETUP", "AGE")
     table.add_row(
         row.name,
         _state(row.state),
@@ -55,6 +56,7 @@ def _application(overview: Overview) -> Table:
         str(row.tasks),
         count(row.restoring),
         count(row.lag),
+        *late.values(),
         row.setup,
         duration(row.age),
     )

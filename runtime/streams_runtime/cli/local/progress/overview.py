@@ -102,7 +102,10 @@ class InstanceRow:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationRow:
-    """What `kubectl get streamsapps` prints. `lag` None: not known yet; `age` in seconds."""
+    """What `kubectl get streamsapps` prints. `lag` None: not known yet; `age` in seconds.
+
+    `late`: how often a record came too late for its window.
+    """
 
     name: str
     state: str
@@ -113,6 +116,7 @@ class ApplicationRow:
     lag: int | None
     setup: str
     age: float
+    late: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +199,7 @@ def application_row(
         lag=progress.lag() if progress else None,
         setup=setup,
         age=age,
+        late=sum(each.counters.get("late_records", 0) for each in instances),
     )
 
 

@@ -150,7 +150,7 @@ def application_line(row: ApplicationRow) -> str:
     """The application in one line."""
     return (
         f"{row.name} {row.state} ready {row.ready}/{row.replicas} tasks {row.tasks} restoring {count(row.restoring)}"
-        f" lag {count(row.lag)} setup {row.setup}"
+        f" lag {count(row.lag)} setup {row.setup}{f' late {count(row.late)}' if row.late else ''}"
     )
 
 
@@ -161,7 +161,7 @@ def instance_line(row: InstanceRow) -> str:
 
 
 def _headline(row: ApplicationRow | None) -> tuple[Any, ...]:
-    return () if row is None else (row.state, row.ready, row.setup, row.restoring > 0)
+    return () if row is None else (row.state, row.ready, row.setup, row.restoring > 0, row.late > 0)
 
 
 def _write(document: Document) -> None:
