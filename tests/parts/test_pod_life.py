@@ -53,7 +53,8 @@ class PlayedClient:
         self.machine.add_listener(listener)
 
     def start(self) -> None:
-        self.started, self.paused_at_start = True, self.is_paused
+        self.paused_at_start = self.is_paused
+        self.started = True
         self.go(ClientState.REBALANCING, ClientState.RUNNING)
 
     def close(self, timeout: float, *, leave_group: bool = False) -> bool:
@@ -208,6 +209,7 @@ def test_a_client_of_a_paused_application_is_paused_before_its_start(tmp_path: P
         pod = Pod(PlayedClient(), server, tmp_path)
         pod.run()
         eventually(lambda: paused_condition(server) == ("True", "Paused"), "the pod says that it is paused")
+        eventually(lambda: pod.client.started, "the client starts, which may be after the pod says so")
         assert pod.client.paused_at_start is True
         pod.stop.set()
         pod.end()
