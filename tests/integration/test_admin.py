@@ -32,13 +32,6 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def admin(broker: Any) -> Iterator[Admin]:
-    found = Admin(client_properties(broker.bootstrap_servers, {}))
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def topic(admin: Admin, namespace: str) -> str:
     """A topic of three partitions, each with records 0 to 9."""
     name = f"{namespace}-records"

@@ -28,13 +28,6 @@ IMPATIENT = {"topic.metadata.propagation.max.ms": 500}
 
 
 @pytest.fixture
-def admin(broker: Any) -> Iterator[Admin]:
-    found = Admin(client_properties(broker.bootstrap_servers, {}))
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def producer(admin: Admin) -> Iterator[BatchProducer]:
     made = BatchProducer(client_properties(admin.address, IMPATIENT), "test")
     yield made

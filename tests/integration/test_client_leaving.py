@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from clients import DEADLINE, client, make_topics, run_until_done, send, until_done
+from totals_application import USERS, totals
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
@@ -14,17 +15,6 @@ from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
-
-USERS = [f"u{number}" for number in range(20)]
-
-
-def totals(name: str) -> str:
-    value = 'format: json, schema: "amount BIGINT"'
-    return f"""
-sources: [{{name: orders, topic: {name}-orders, key: {{format: string}}, value: {{{value}}}}}]
-steps: [{{name: totals, from: orders, aggregate: {{total: sum(amount)}}, store: totals}}]
-sinks: [{{from: totals, topic: {name}-totals}}]
-"""
 
 
 def members(made: StreamsClient) -> set[str]:

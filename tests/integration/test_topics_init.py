@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -37,13 +36,6 @@ from streams_runtime.topics.setup_policy import InitParameters
 pytestmark = pytest.mark.integration
 
 ALL = tuple(InitParameters(*each) for each in itertools.product([False, True], repeat=2))
-
-
-@pytest.fixture
-def admin(broker: Any) -> Iterator[Admin]:
-    found = Admin(client_properties(broker.bootstrap_servers, {}))
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ class Pod:
         api = PodStatusApi(access_to(server.url, folder), PodIdentity("orders-0", "shop"))
         self.told = folder / "told"
         self.pause = folder / "paused"
-        life = PodLifecycle(client, RecordsLeft(), api, self.stop, 0.2, self.file, self.told, self.pause)
+        life = PodLifecycle(client, RecordsLeft(), api, self.stop, 0.2, self.file, self.told)
         self._thread = threading.Thread(target=lambda: self.ended.append(life.run()), daemon=True)
 
     def run(self) -> None:

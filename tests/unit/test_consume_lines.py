@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.cli.consume import KeyWindows, PlainFormat, RecordLines
+from streams_runtime.cli.records.consume import KeyWindows, PlainFormat, RecordLines
 from streams_runtime.state.window_keys import session_key
 
 AT = datetime(2026, 1, 31, 8, 0, 0, 5000, UTC)

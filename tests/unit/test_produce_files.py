@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.cli.record_files import Record, open_records
+from streams_runtime.cli.records.record_files import Record, open_records
 from streams_runtime.errors import ConfigException, StreamsException
 
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from streams_runtime.cli.produce import _send
-from streams_runtime.cli.record_files import Record, RecordFile
+from streams_runtime.cli.records.produce import _send
+from streams_runtime.cli.records.record_files import Record, RecordFile
 from streams_runtime.errors import ProducerException, StreamsException
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 

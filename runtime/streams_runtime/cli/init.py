@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from streams_runtime.cli.output_format import Output
+from streams_runtime.cli.broker_option import bootstrap_option
+from streams_runtime.cli.output_format import Output, print_error, print_json
 from streams_runtime.cli.validate import (
     INVALID,
     File,
     application_or_exit,
     exits_reported,
-    print_error,
-    print_json,
     read_or_exit,
     refuse_secret,
 )
@@ -43,12 +42,7 @@ _IN_A_CLUSTER = "; in a cluster set spec.internalTopics.init, which the operator
 def init(
     file: File,
     bootstrap_servers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            envvar="STREAMSAPP_BOOTSTRAP_SERVERS",
-            help="The brokers. Default: spec.kafka.bootstrapServers.",
-        ),
+        str | None, bootstrap_option("The brokers. Default: spec.kafka.bootstrapServers.")
     ] = None,
     repartition: Annotated[
         bool,

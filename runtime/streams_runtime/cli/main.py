@@ -6,10 +6,10 @@ import typer
 
 from streams_runtime.cli.broker import broker
 from streams_runtime.cli.build import build
-from streams_runtime.cli.consume import consume
 from streams_runtime.cli.init import init
-from streams_runtime.cli.produce import produce
 from streams_runtime.cli.query import query_command
+from streams_runtime.cli.records.consume import consume
+from streams_runtime.cli.records.produce import produce
 from streams_runtime.cli.run import run
 from streams_runtime.cli.topics_command import topics
 from streams_runtime.cli.topology.topology_command import topology

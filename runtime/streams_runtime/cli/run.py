@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from streams_runtime.cli.broker_option import bootstrap_option
 from streams_runtime.cli.local.outcome import INCOMPLETE
 from streams_runtime.cli.local.progress.run_events import RunEvent, error_event
 from streams_runtime.cli.local.progress.run_output import RunReporter, reporter_for
@@ -22,11 +23,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A StreamsApplication
 Instances = Annotated[int | None, typer.Option(min=1, help="How many instances. Default: spec.replicas.")]
 BootstrapServers = Annotated[
     str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        envvar="STREAMSAPP_BOOTSTRAP_SERVERS",
-        help="The brokers. Default: an Apache Kafka of its own, which ends with the run.",
-    ),
+    bootstrap_option("The brokers. Default: an Apache Kafka of its own, which ends with the run."),
 ]
 StateDir = Annotated[
     Path | None,

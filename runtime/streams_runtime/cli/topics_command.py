@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.cli.output_format import Output
-from streams_runtime.cli.users_topics import make_missing_topics, missing_topics
+from streams_runtime.cli.broker_option import LOCAL_BROKER, bootstrap_option, wait_for_broker
+from streams_runtime.cli.output_format import Output, print_json
+from streams_runtime.cli.users_topics import make_topics, missing_topics
 from streams_runtime.cli.validate import (
     File,
     application_or_exit,
     exits_reported,
-    print_json,
     read_or_exit,
     refuse_secret,
 )
@@ -25,18 +25,11 @@ from streams_runtime.topics.external_topics import sink_topics, source_topics
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.plan import Topology
 
-_PATIENCE = 60.0  # seconds that the broker has to answer before the command gives up; a person waits in front of it
-
 
 def topics(
     file: File,
     bootstrap_servers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            envvar="STREAMSAPP_BOOTSTRAP_SERVERS",
-            help="The brokers. Default: spec.kafka.bootstrapServers, or else localhost:9092.",
-        ),
+        str | None, bootstrap_option(f"The brokers. Default: spec.kafka.bootstrapServers, or else {LOCAL_BROKER}.")
     ] = None,
     partitions: Annotated[
         int | None,
@@ -56,19 +49,19 @@ def topics(
     application = application_or_exit(read_or_exit(file, output), output)
     refuse_secret(application, output)
     spec, topology = application.spec, build_topology(application)
-    address = bootstrap_servers or spec.kafka.bootstrap_servers or "localhost:9092"
+    roles = _roles(topology, application)
+    address = bootstrap_servers or spec.kafka.bootstrap_servers or LOCAL_BROKER
     with exits_reported(output):
         admin = Admin(client_properties(address, spec.kafka.config))
         try:
-            admin.wait_for_broker(lambda attempt: typer.echo(attempt, err=True), timeout=_PATIENCE)
-            present = admin.partition_counts(_roles(topology, application))
-            if dry_run:
-                made = missing_topics(topology, spec, present, partitions)
-            else:
-                made = make_missing_topics(admin, topology, spec, partitions)
+            wait_for_broker(admin)
+            present = admin.partition_counts(roles)
+            missing = missing_topics(topology, spec, present, partitions)
+            if not dry_run:
+                make_topics(admin, missing)
         finally:
             admin.close()
-    _print(_roles(topology, application), present, made, dry_run, output)
+    _print(roles, present, missing, dry_run, output)
 
 
 def _roles(topology: Topology, application: StreamsApplication) -> Mapping[str, str]:
@@ -78,9 +71,9 @@ def _roles(topology: Topology, application: StreamsApplication) -> Mapping[str, 
 
 
 def _print(
-    roles: Mapping[str, str], present: Mapping[str, int], made: tuple[TopicSpec, ...], dry_run: bool, output: Output
+    roles: Mapping[str, str], present: Mapping[str, int], missing: tuple[TopicSpec, ...], dry_run: bool, output: Output
 ) -> None:
-    new = {topic.name: topic.partitions for topic in made}
+    new = {topic.name: topic.partitions for topic in missing}
     if output is Output.JSON:
         rows = [
             {"topic": name, "role": role, "partitions": new.get(name, present.get(name)), "made": name in new}

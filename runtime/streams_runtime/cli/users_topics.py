@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.errors import BrokerNotAvailableException
@@ -34,19 +34,16 @@ def missing_topics(
     return tuple(TopicSpec(topic, widest) for topic in (*sources, *sinks))
 
 
-def make_missing_topics(
-    admin: Admin, topology: Topology, spec: ApplicationSpec, partitions: int | None = None
-) -> tuple[TopicSpec, ...]:
-    """Make them, and return when the broker shows them; returns what was made. `partitions`: see `missing_topics`.
+def make_topics(admin: Admin, topics: Sequence[TopicSpec]) -> None:
+    """Make them, and return when the broker shows them.
 
     Raises:
         BrokerNotAvailableException: the broker does not answer, or does not show what it made.
         StreamsException: the broker refuses a topic's name.
     """
-    names = {*source_topics(topology), *sink_topics(topology, spec)}
-    missing = missing_topics(topology, spec, admin.partition_counts(names), partitions)
-    for reason in admin.create_topics(missing).refused.values():
+    for reason in admin.create_topics(topics).refused.values():
         raise reason
+    names = {topic.name for topic in topics}
     deadline = time.monotonic() + _SEEN_SECONDS
     while set(admin.describe_topics(names, config=False)) != names:
         if time.monotonic() > deadline:
@@ -54,7 +51,6 @@ def make_missing_topics(
                 f"the broker at {admin.address} does not show topics that it made. Look at its log, then start again"
             )
         time.sleep(_TICK)
-    return missing
 
 
 def feeding(topic: str, bootstrap_servers: str) -> str:

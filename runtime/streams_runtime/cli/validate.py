@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import orjson
 import typer
 
 from streams_runtime.api import Reading, StreamsApplication
 from streams_runtime.builder.resolve_python import Beside, read_file
-from streams_runtime.cli.output_format import Output
+from streams_runtime.cli.output_format import Output, print_error, print_json, reported_errors
 from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import (
     ConfigException,
     EnvironmentException,
     InvalidApplicationException,
     Mistake,
-    StreamsException,
 )
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.topology.aggregate_order import order_mistakes
@@ -84,14 +82,12 @@ def application_or_exit(reading: Reading, output: Output) -> StreamsApplication:
 @contextmanager
 def exits_reported(output: Output) -> Iterator[None]:
     """An error ends the command with its message: mistakes of the file with INVALID, all else with NOT_CHECKED."""
-    try:
-        yield
-    except InvalidApplicationException as error:
-        print_mistakes(error.mistakes, output)
-        raise typer.Exit(INVALID) from error
-    except StreamsException as error:
-        print_error(error, output)
-        raise typer.Exit(NOT_CHECKED) from error
+    with reported_errors(output, NOT_CHECKED):
+        try:
+            yield
+        except InvalidApplicationException as error:
+            print_mistakes(error.mistakes, output)
+            raise typer.Exit(INVALID) from error
 
 
 def refuse_secret(application: StreamsApplication, output: Output, in_a_cluster: str = "") -> None:
@@ -115,19 +111,6 @@ def print_mistakes(mistakes: Iterable[Mistake], output: Output) -> None:
             print_json({"path": each.path, "found": each.found, "remedy": each.remedy})
         else:
             typer.echo(str(each))
-
-
-def print_error(error: Exception, output: Output) -> None:
-    """Print an error that ends the command."""
-    if output is Output.JSON:
-        print_json({"error": type(error).__name__, "message": str(error)})
-    else:
-        typer.echo(f"error: {error}", err=True)
-
-
-def print_json(value: Any) -> None:
-    """One JSON object, on one line."""
-    typer.echo(orjson.dumps(value).decode())
 
 
 def _client_property_mistakes(reading: Reading) -> tuple[Mistake, ...]:

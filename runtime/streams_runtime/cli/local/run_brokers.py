@@ -7,11 +7,12 @@ from pathlib import Path
 
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.cli.local.progress.run_events import Report, RunEvent
-from streams_runtime.cli.users_topics import feeding, make_missing_topics
+from streams_runtime.cli.users_topics import feeding, make_topics, missing_topics
 from streams_runtime.kafka.admin.connection import FailedAttempt
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.topics.external_topics import sink_topics, source_topics
 from streams_runtime.topology.plan import Topology
 
 
@@ -69,7 +70,10 @@ class OwnBroker:
         facts = {"bootstrap_servers": self.address, "pid": broker.pid, "data_dir": str(broker.data_dir)}
         self._report(RunEvent("broker", f"broker at {self.address}, data in {broker.data_dir}", facts))
         admin = Admin(client_properties(self.address, spec.kafka.config))
-        for topic in make_missing_topics(admin, self._topology, spec):
+        present = admin.partition_counts({*source_topics(self._topology), *sink_topics(self._topology, spec)})
+        missing = missing_topics(self._topology, spec, present)
+        make_topics(admin, missing)
+        for topic in missing:
             text = f"made the topic {topic.name}, partitions: {topic.partitions}"
             if topic.name in (*self._topology.source_topics, *self._topology.global_topics):
                 text += f"; feed it: {feeding(topic.name, self.address)}"

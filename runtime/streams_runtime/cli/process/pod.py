@@ -23,7 +23,6 @@ from streams_runtime.cli.process.client_process import (
     stop_on_signals,
     termination_document,
 )
-from streams_runtime.cli.process.pause_request import PAUSE_FILE
 from streams_runtime.cli.process.process_logs import LogFormat, configure_logging
 from streams_runtime.cli.process.termination import write_termination
 from streams_runtime.errors import ConfigException, StreamsException
@@ -117,8 +116,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     from streams_runtime.cli.process.pod_lifecycle import PodLifecycle
 
     closing = max(grace_seconds - _RESERVE, 1.0)
-    files = mounts.termination, mounts.shutdown_request, mounts.shutdown_request.with_name(PAUSE_FILE)
-    leave(*PodLifecycle(client, left, api, stop, closing, *files).run())
+    leave(*PodLifecycle(client, left, api, stop, closing, mounts.termination, mounts.shutdown_request).run())
 
 
 def identify_pod(environment: Mapping[str, str], listen: str) -> tuple[PodIdentity, str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from streams_runtime.cli.process.client_process import exit_code, freeze_loaded_objects, termination_document
-from streams_runtime.cli.process.pause_request import PauseFile
+from streams_runtime.cli.process.pause_request import PAUSE_FILE, PauseFile
 from streams_runtime.cli.process.shutdown_request import ShutdownRequestFile
 from streams_runtime.cli.process.termination import write_termination
 from streams_runtime.client import StreamsClient
@@ -41,15 +41,14 @@ class PodLifecycle:
         close_seconds: float,
         termination: Path,
         request_file: Path | None = None,
-        pause_file: Path | None = None,
     ) -> None:
-        """`request_file`, `pause_file`: see cli/process/shutdown_request.py and pause_request.py."""
+        """`request_file`: see cli/process/shutdown_request.py; the one of a pause is beside it."""
         self._client = client
         self._stop = stop
         self._close_seconds = close_seconds
         self._termination = termination
         self._request_file = ShutdownRequestFile(request_file)
-        self._pause_file = PauseFile(pause_file)
+        self._pause_file = PauseFile(request_file and request_file.with_name(PAUSE_FILE))
         self._late_note = ""
         self._left = left
         self._annotations = PodStatusApi(api.access, api.pod)  # beside the reporter's, which has a thread of its own

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from streams_runtime.cli.output_format import Output, reported_errors
-from streams_runtime.cli.record_files import Record, RecordFile, open_records
+from streams_runtime.cli.broker_option import LOCAL_BROKER, PATIENCE, bootstrap_option, wait_for_broker
+from streams_runtime.cli.output_format import Output, print_json, reported_errors
+from streams_runtime.cli.records.record_files import Record, RecordFile, open_records
 from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.client.client_properties import client_properties
@@ -26,8 +26,6 @@ _CHUNK = 10_000
 # Seconds of a piece under --rate: short enough to look steady, long enough to cost nothing.
 _PIECE = 0.05
 _TICK = 0.05
-# Seconds that the broker has to answer before the command gives up; a person waits in front of it.
-_PATIENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,7 @@ def produce(
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Partitions of the topic when it is made. Default: 1.")
     ] = None,
-    bootstrap_servers: Annotated[
-        str, typer.Option(metavar="HOST:PORT", envvar="STREAMSAPP_BOOTSTRAP_SERVERS", help="The broker.")
-    ] = "localhost:9092",
+    bootstrap_servers: Annotated[str, bootstrap_option()] = LOCAL_BROKER,
     output: Annotated[Output, typer.Option(help="json: the result as one object on one line.")] = Output.TEXT,
 ) -> None:
     """Write each line of a file to a topic as a JSON object.
@@ -81,9 +77,9 @@ def _destination(admin: Admin, topic: str, partitions: int | None) -> Destinatio
     """The topic as it is, or made. Raises ConfigException when it has not the number of partitions asked
     for.
     """
-    admin.wait_for_broker(lambda attempt: typer.echo(attempt, err=True), timeout=_PATIENCE)
+    wait_for_broker(admin)
     created = False
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while (found := admin.describe_topics([topic], config=False).get(topic)) is None:
         if time.monotonic() > deadline:
             raise StreamsException(f"the topic {topic} is not to be seen on {admin.address}. Check the brokers")
@@ -168,7 +164,7 @@ def _announce(destination: Destination, file: Path, sent: int, seconds: float, o
             "seconds": round(seconds, 3),
             "records_per_second": rate,
         }
-        typer.echo(orjson.dumps(facts))
+        print_json(facts)
     else:
         made = "new topic" if destination.created else "topic"
         typer.echo(

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from streams_runtime.cli.broker_option import LOCAL_BROKER, bootstrap_option, wait_for_broker
 from streams_runtime.cli.output_format import Output, reported_errors
 from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.admin.kafka_admin import Admin
@@ -25,7 +26,6 @@ from streams_runtime.query.wire.windowed_keys import first_ms, moment
 from streams_runtime.state.serdes import Serde, SerdeException, key_serde, value_serde
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 
-_PATIENCE = 60.0  # seconds that the broker has to answer before the command gives up; a person waits in front of it
 _LOOK = 0.3  # seconds between two looks for more under --follow
 _COLUMNS = ("partition", "offset", "timestamp", "key", "headers", "value")
 _MS_BYTES = 8
@@ -61,9 +61,7 @@ def consume(
         typer.Option(help="From the first record of each partition that is as late: RFC 3339, or ms since 1970."),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
-    bootstrap_servers: Annotated[
-        str, typer.Option(metavar="HOST:PORT", envvar="STREAMSAPP_BOOTSTRAP_SERVERS", help="The broker.")
-    ] = "localhost:9092",
+    bootstrap_servers: Annotated[str, bootstrap_option()] = LOCAL_BROKER,
 ) -> None:
     """Print the records of a topic, each as a JSON object on a line of its own.
 
@@ -76,7 +74,7 @@ def consume(
         lines = RecordLines(key_format, value_format, key_windows)
         admin, reader = Admin(properties), RangeReader(properties)
         try:
-            admin.wait_for_broker(lambda attempt: typer.echo(attempt, err=True), timeout=_PATIENCE)
+            wait_for_broker(admin)
             _print(Log(admin, topic, _milliseconds(from_time)), reader, lines, follow)
         except KeyboardInterrupt:
             if not follow:

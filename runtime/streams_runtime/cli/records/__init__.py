@@ -1,0 +1,1 @@
+"""Records of a topic: fed from a file, and printed."""
