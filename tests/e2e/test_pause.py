@@ -1,4 +1,4 @@
-"""An application on a real node, paused and resumed."""
+"""An application on a real node, looked at, paused and resumed by `kubectl streamsapp`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from clients import make_topics
 from e2e_kit import PATIENCE, Application
 from e2e_orders import expect, orders, totals
 from kube_kafka import KafkaInCluster
+from kubectl_plugin import Plugin
 from waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
@@ -25,14 +26,21 @@ def test_a_paused_application_keeps_its_pods_and_processes_nothing_until_it_goes
     orders(address, node_namespace, users, 1)
     expect(address, node_namespace, users, 1)
     uid = app.uid("paused-0")
-    app.merge(paused=True)
-    eventually(lambda: app.condition("Paused")[:2] == ("True", "Paused"), "the pod says that it is paused", PATIENCE)
+    plugin = Plugin(app.cluster, app.namespace)
+    seen = plugin.document("status", "paused")["instances"][0]
+    # Stores are named by the pod itself, which the API server asks.
+    assert [(task["id"], task["state"], task["stores"]) for task in seen["tasks"]] == [
+        ("0_0", "RUNNING", ["totals"]),
+        ("0_1", "RUNNING", ["totals"]),
+    ]
+    plugin.run("pause", "paused", "--wait")
+    assert app.condition("Paused")[:2] == ("True", "Paused")
     orders(address, node_namespace, users, 1)
     eventually(lambda: (app.status().get("lag") or 0) >= users / 2, "the lag is shown", PATIENCE)
     assert app.status()["state"] == "RUNNING"
     assert app.condition("Ready")[0] == "True"
     expect(address, node_namespace, users, 1)
-    app.merge(paused=False)
+    plugin.run("resume", "paused", "--wait")
+    assert app.condition("Paused")[:2] == ("False", "NotPaused")
     expect(address, node_namespace, users, 2)
-    eventually(lambda: app.condition("Paused")[:2] == ("False", "NotPaused"), "the pod says that it goes on", PATIENCE)
     assert app.uid("paused-0") == uid

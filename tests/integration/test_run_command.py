@@ -266,6 +266,14 @@ def test_a_killed_instance_is_restarted_and_ctrl_c_then_leaves_no_process(broker
     state = tmp_path / "state"
     with running(application(tmp_path, namespace), "--bootstrap-servers", address, "--state-dir", state) as run:
         run.wait_for(lambda event: event["event"] == "caught-up")
+        shown = subprocess.run(
+            [str(Path(sys.executable).with_name("streamsapp")), "status", "--state-dir", state],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert shown.stdout.startswith(f"{namespace} RUNNING  1 of 1 ready, tasks {PARTITIONS}")
+        assert "tasks 0_0 0_1 with totals" in shown.stdout
         os.kill(last_instance(run)["pid"], signal.SIGKILL)
         run.wait_for(lambda event: event["event"] == "restart")
         produce(address, namespace, 1000, 2500)

@@ -10,7 +10,7 @@ import typer
 from query_fakes import PARTITIONS, client_with, key_in
 from typer.testing import CliRunner
 
-from streams_runtime.cli.query.option_groups import with_option_groups
+from streams_runtime.cli.option_groups import with_option_groups
 from streams_runtime.errors import StateStoreNotAvailableException, StoreTypeMismatch, UnknownStateStoreException
 from streams_runtime.query.stores.store_target import owners_of, target_of
 from streams_runtime.query.stores.views import StoreType

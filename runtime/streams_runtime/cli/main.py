@@ -11,6 +11,7 @@ from streams_runtime.cli.query import query_command
 from streams_runtime.cli.records.consume import consume
 from streams_runtime.cli.records.produce import produce
 from streams_runtime.cli.run import run
+from streams_runtime.cli.status.local_status import status
 from streams_runtime.cli.topics_command import topics
 from streams_runtime.cli.topology.topology_command import topology
 from streams_runtime.cli.validate import validate
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(run)
+app.command()(status)
 app.command()(validate)
 app.command()(topology)
 app.command()(build)

@@ -18,6 +18,7 @@ def active_row(task: Task, thread: str) -> dict[str, Any]:
         "state": str(task.state),
         "thread": thread,
         "partitions": sorted(str(each) for each in task.inputs),
+        "stores": sorted(task.stores),
     }
 
 

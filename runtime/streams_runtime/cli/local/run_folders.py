@@ -10,6 +10,7 @@ from pathlib import Path
 
 from streams_runtime.errors import EnvironmentException
 
+_PREFIX = "streamsapp-"
 _OLD_LOGS = 5  # logs of earlier processes that stay beside an instance's present one
 
 
@@ -82,6 +83,36 @@ class InstanceFolder:
         return self.log if number == 0 else self.log.with_name(f"{self.log.name}.{number}")
 
 
+def temporary_runs() -> list[Path]:
+    """The folders of this machine's runs that were given none, with at least one instance in each."""
+    return [each for each in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")) if instance_folders(each)]
+
+
+def instance_folders(root: Path) -> dict[str, InstanceFolder]:
+    """By name the instances that have run in the folder of a run, in the order of their numbers.
+
+    Raises:
+        EnvironmentException: the folder can't be read.
+    """
+    try:
+        names = [each.name for each in root.iterdir() if _is_instance(each)]
+    except PermissionError:
+        return {}  # another user's
+    except OSError as error:
+        raise EnvironmentException(f"the folder {root} can't be read: {error.strerror or error}") from error
+    return {name: InstanceFolder(root / name) for name in sorted(names, key=_name_and_number)}
+
+
+def _is_instance(folder: Path) -> bool:
+    files = InstanceFolder(folder)
+    return any(each.exists() for each in (files.log, files.endpoint, files.termination))
+
+
+def _name_and_number(instance: str) -> tuple[str, int]:
+    name, _, number = instance.rpartition("-")
+    return name, int(number) if number.isdigit() else 0
+
+
 class RunFolders:
     """`DIR/broker` and `DIR/<instance>`, in a folder that was given and stays, or in a new one that goes."""
 
@@ -92,7 +123,7 @@ class RunFolders:
             self.root = given.absolute()
             return
         try:
-            self.root = Path(tempfile.mkdtemp(prefix=f"streamsapp-{name}-"))
+            self.root = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-"))
         except OSError as error:
             raise EnvironmentException(
                 f"no temporary folder can be made: {error.strerror or error}. Make space, or give one (--state-dir)"

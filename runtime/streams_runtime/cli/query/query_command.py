@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from streams_runtime.cli.option_groups import with_option_groups
 from streams_runtime.cli.query import query_windows
-from streams_runtime.cli.query.option_groups import with_option_groups
 from streams_runtime.cli.query.query_options import (
     EXIT_CODES,
     KEYS_MAY_BEGIN_WITH_A_DASH,

@@ -73,13 +73,14 @@ def topology(
         raise typer.BadParameter("a terminal shows no png; give --to FILE", param_hint="--output")
     plan = build_topology(application_or_exit(read_or_exit(file, errors), errors))
     try:
-        _give(_shown(plan, output), to)
+        give(shown(plan, output), to)
     except EnvironmentException as error:
         print_error(error, errors)
         raise typer.Exit(NOT_CHECKED) from error
 
 
-def _shown(plan: Topology, output: Drawing) -> bytes:
+def shown(plan: Topology, output: Drawing) -> bytes:
+    """The topology as `output`. Raises EnvironmentException: the extra `drawings` is not installed."""
     match output:
         case Drawing.SVG:
             return draw(plan, "svg")
@@ -91,7 +92,8 @@ def _shown(plan: Topology, output: Drawing) -> bytes:
             return (as_mermaid(plan) if output is Drawing.MERMAID else as_text(plan)).encode() + b"\n"
 
 
-def _give(content: bytes, to: Path | None) -> None:
+def give(content: bytes, to: Path | None) -> None:
+    """Print it, or write it into `to`. Raises EnvironmentException: that can't be written."""
     if to is None:
         typer.echo(content, nl=False)
         return

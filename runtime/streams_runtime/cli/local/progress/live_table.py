@@ -51,7 +51,7 @@ def _application(overview: Overview) -> Table:
     table = _plain("NAME", "STATE", "READY", "TASKS", "RESTORING", "LAG", *late, "SETUP", "AGE")
     table.add_row(
         row.name,
-        _state(row.state),
+        state_text(row.state),
         f"{row.ready}/{row.replicas}",
         str(row.tasks),
         count(row.restoring),
@@ -68,7 +68,7 @@ def _instances(overview: Overview) -> Table:
     for row in overview.instances:
         table.add_row(
             row.name,
-            _state(row.state),
+            state_text(row.state),
             str(len(row.tasks)),
             count(row.restoring),
             count(row.lag),
@@ -111,5 +111,6 @@ def _plain(*columns: str) -> Table:
     return table
 
 
-def _state(state: str) -> Text:
+def state_text(state: str) -> Text:
+    """A state in its colour."""
     return Text(state, style=_STYLES.get(state, "yellow"))

@@ -1,0 +1,1 @@
+"""`kubectl streamsapp`: applications of a cluster, through kubectl."""

@@ -1,0 +1,90 @@
+"""What the verbs of `kubectl streamsapp` write, and when what they wait for has come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streams_runtime.cli.cluster import changes
+from streams_runtime.cli.cluster.changes import Change, Reached
+from streams_runtime.errors import ConfigException
+
+
+def resource(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "orders", "namespace": "shop", "resourceVersion": "17", "generation": 4}
+    return {"metadata": metadata, "spec": spec, **({} if status is None else {"status": status})}
+
+
+def conditions(generation: int = 4, **states: str) -> dict[str, Any]:
+    rows = [{"type": kind, "status": state} for kind, state in states.items()]
+    return {"observedGeneration": generation, "conditions": rows}
+
+
+@pytest.mark.parametrize(
+    ("change", "written"),
+    [
+        (changes.restart(resource()), {"restartNonce": 1}),
+        (changes.restart(resource(restartNonce=7)), {"restartNonce": 8}),
+        (changes.suspend(resource()), {"suspend": True}),
+        (changes.suspend(resource(suspend=True)), None),
+        (changes.pause(resource(paused=False)), {"paused": True}),
+        (changes.pause(resource(paused=True)), None),
+        (changes.resume(resource(paused=True)), {"paused": False}),
+        (changes.resume(resource(suspend=True, paused=True)), {"suspend": False, "paused": False}),
+        (changes.resume(resource(suspend=False)), None),
+        (changes.scale(resource(replicas=2), 5), {"replicas": 5}),
+        (changes.scale(resource(), 1), None),
+        (changes.scale(resource(replicas=2), 0), {"replicas": 0}),
+    ],
+)
+def test_a_verb_writes_the_fields_that_it_changes_and_none_where_they_are_so(
+    change: Change, written: dict[str, Any] | None
+) -> None:
+    assert change.spec == written
+
+
+def test_a_patch_holds_the_version_that_it_was_decided_for() -> None:
+    assert changes.restart(resource()).patch(resource()) == {
+        "metadata": {"resourceVersion": "17"},
+        "spec": {"restartNonce": 1},
+    }
+
+
+def test_more_instances_than_tasks_are_said_to_stand_idle() -> None:
+    text = changes.scale(resource({"tasks": 4}, replicas=2), 6).text
+    assert "it has 4 tasks, so that 2 of them stand idle" in text
+
+
+def test_a_resource_that_is_being_deleted_takes_no_changes() -> None:
+    gone = resource()
+    gone["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    with pytest.raises(ConfigException, match="orders is being deleted"):
+        changes.restart(gone)
+
+
+@pytest.mark.parametrize(
+    ("status", "reached"),
+    [
+        (None, False),
+        (conditions(3, Ready="True", Progressing="False"), False),
+        (conditions(4, Ready="True", Progressing="True"), False),
+        (conditions(4, Ready="False", Progressing="False"), False),
+        (conditions(4, Progressing="False"), False),
+        (conditions(4, Ready="True", Progressing="False"), True),
+    ],
+)
+def test_a_restart_is_over_when_the_operator_has_seen_it_and_all_is_ready(
+    status: dict[str, Any] | None, reached: bool
+) -> None:
+    assert changes.restart(resource()).reached.is_so(resource(status)) is reached
+
+
+def test_a_condition_that_is_not_there_counts_as_false() -> None:
+    assert Reached({"Paused": "False"}).is_so(resource(conditions()))
+    assert not Reached({"Paused": "True"}).is_so(resource(conditions()))
+
+
+def test_no_replicas_are_reached_without_being_ready() -> None:
+    over = resource(conditions(4, Ready="False", Progressing="False"))
+    assert changes.scale(resource(replicas=2), 0).reached.is_so(over)
