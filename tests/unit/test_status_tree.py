@@ -11,8 +11,8 @@ from streams_runtime.api import GROUP, VERSION
 from streams_runtime.cli.cluster.cluster_status import status_of
 from streams_runtime.cli.cluster.errors_found import errors_of
 from streams_runtime.cli.cluster.kubectl import KubectlException
-from streams_runtime.cli.status.application_status import ApplicationStatus
 from streams_runtime.cli.status.status_tree import tree_of
+from streams_runtime.cli.status.status_values import ApplicationStatus
 
 TOPOLOGY = {
     "sources": [

@@ -8,7 +8,7 @@ from typing import Any
 
 from streams_runtime.api import GROUP, VERSION, parse_application
 from streams_runtime.cli.cluster.kubectl import Kubectl, KubectlException
-from streams_runtime.cli.status.application_status import (
+from streams_runtime.cli.status.status_values import (
     NO_STORES,
     ApplicationStatus,
     InstanceStatus,

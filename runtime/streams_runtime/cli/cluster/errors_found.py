@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from streams_runtime.cli.status.application_status import ApplicationStatus, Problem
+from streams_runtime.cli.status.status_values import ApplicationStatus, Problem
 
 _LATEST = 10
 

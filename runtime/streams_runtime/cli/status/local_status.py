@@ -16,14 +16,14 @@ from rich.console import Console
 from streams_runtime.cli.local.progress.overview import CRASHED, weakest
 from streams_runtime.cli.local.run_folders import InstanceFolder, instance_folders, temporary_runs
 from streams_runtime.cli.output_format import Output, print_json, reported_errors
-from streams_runtime.cli.status.application_status import (
+from streams_runtime.cli.status.status_tree import tree_of
+from streams_runtime.cli.status.status_values import (
     ApplicationStatus,
     InstanceStatus,
     Problem,
     error_of,
     of_description,
 )
-from streams_runtime.cli.status.status_tree import tree_of
 from streams_runtime.errors import ConfigException
 from streams_runtime.states import ClientState
 

@@ -8,7 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from streams_runtime.cli.local.progress.live_table import count, duration, state_text
-from streams_runtime.cli.status.application_status import (
+from streams_runtime.cli.status.status_values import (
     ApplicationStatus,
     InstanceStatus,
     RestoringStore,
