@@ -272,8 +272,8 @@ def test_a_killed_instance_is_restarted_and_ctrl_c_then_leaves_no_process(broker
             text=True,
             check=True,
         )
-        assert shown.stdout.startswith(f"{namespace} RUNNING  1 of 1 ready, tasks {PARTITIONS}")
-        assert "tasks 0_0 0_1 with totals" in shown.stdout
+        assert shown.stdout.startswith(f"{namespace} RUNNING  1 of 1 ready, tasks {2 * PARTITIONS}, lag 0\n")
+        assert "tasks 0_0 0_1 with by-user\n" in shown.stdout
         os.kill(last_instance(run)["pid"], signal.SIGKILL)
         run.wait_for(lambda event: event["event"] == "restart")
         produce(address, namespace, 1000, 2500)

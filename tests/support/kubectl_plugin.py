@@ -20,7 +20,7 @@ class Plugin:
         self._options = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={namespace}")
         kubectl = program("kubectl")
         folders = (str(Path(sys.executable).parent), str(kubectl.parent), os.environ.get("PATH", os.defpath))
-        self._environment = {**os.environ, "PATH": os.pathsep.join(folders), "COLUMNS": "200"}
+        self._environment = {**os.environ, "PATH": os.pathsep.join(folders), "COLUMNS": "40"}
         self._kubectl = str(kubectl)
 
     def run(self, verb: str, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from streams_runtime.cli.cluster import changes
 from streams_runtime.cli.cluster.changes import Change
@@ -18,7 +17,7 @@ from streams_runtime.cli.cluster.errors_found import errors_of
 from streams_runtime.cli.cluster.kubectl import Kubectl
 from streams_runtime.cli.option_groups import with_option_groups
 from streams_runtime.cli.output_format import Output, print_json, reported_errors
-from streams_runtime.cli.status.status_tree import tree_of
+from streams_runtime.cli.status.status_tree import print_status
 from streams_runtime.cli.topology.topology_command import Drawing, give, shown
 
 _TICK = 1.0
@@ -79,7 +78,6 @@ def status(
     """
     if name is not None and everywhere:
         raise typer.BadParameter("goes without a NAME", param_hint="--all-namespaces")
-    console = Console(soft_wrap=True)
     with reported_errors(output):
         kubectl = cluster.kubectl
         found = kubectl.applications(everywhere) if name is None else [kubectl.application(name)]
@@ -88,7 +86,7 @@ def status(
             if output is Output.JSON:
                 print_json({"namespace": resource["metadata"]["namespace"], **seen.document()})
             else:
-                console.print(tree_of(seen))
+                print_status(seen)
         if not found and output is Output.TEXT:
             typer.echo("there are no StreamsApplications here", err=True)
 

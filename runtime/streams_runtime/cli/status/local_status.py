@@ -11,12 +11,11 @@ from typing import Annotated, Any
 import httpx
 import orjson
 import typer
-from rich.console import Console
 
 from streams_runtime.cli.local.progress.overview import CRASHED, weakest
 from streams_runtime.cli.local.run_folders import InstanceFolder, instance_folders, temporary_runs
 from streams_runtime.cli.output_format import Output, print_json, reported_errors
-from streams_runtime.cli.status.status_tree import tree_of
+from streams_runtime.cli.status.status_tree import print_status
 from streams_runtime.cli.status.status_values import (
     ApplicationStatus,
     InstanceStatus,
@@ -57,12 +56,11 @@ def status(
         if not found:
             where = f"{state_dir} holds no run" if state_dir else f"no run is in {tempfile.gettempdir()}"
             raise ConfigException(f"{where}. Start one with `streamsapp run FILE`, or name its folder by --state-dir")
-    console = Console(soft_wrap=True)
     for root, seen in found.items():
         if output is Output.JSON:
             print_json({"folder": str(root), **seen.document()})
         else:
-            console.print(tree_of(seen))
+            print_status(seen)
 
 
 def run_status(folders: Mapping[str, InstanceFolder], token: str | None = None) -> ApplicationStatus:

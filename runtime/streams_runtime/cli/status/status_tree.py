@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
@@ -15,6 +16,14 @@ from streams_runtime.cli.status.status_values import (
     TaskStatus,
     is_settled,
 )
+
+_UNWRAPPED = 100_000
+
+
+def print_status(application: ApplicationStatus) -> None:
+    """Print its tree. Lines are wrapped only where a terminal has no room for them: programs read whole ones."""
+    is_terminal = Console().is_terminal
+    Console(width=None if is_terminal else _UNWRAPPED).print(tree_of(application))
 
 
 def tree_of(application: ApplicationStatus) -> Tree:
