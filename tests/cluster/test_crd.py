@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from full_application import FULL
+from kstatus_oracle import kstatus
 from kube_cluster import Cluster
 from waiting import eventually
 
@@ -471,7 +472,9 @@ def test_kubectl_scale_sets_the_replicas(api_server: Cluster, kube_namespace: st
 
 def test_the_status_is_a_subresource(api_server: Cluster, kube_namespace: str):
     assert answer(api_server, application(kube_namespace) | {"status": {"state": "RUNNING"}}) == ""
-    assert "status" not in stored(api_server, kube_namespace)
+    unseen = stored(api_server, kube_namespace)
+    assert unseen["status"] == {"observedGeneration": -1}
+    assert kstatus(unseen) == "InProgress"
 
 
 STATUS: Document = {

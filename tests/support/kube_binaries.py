@@ -73,7 +73,8 @@ KUBERNETES = GoModule(
 )
 HELM = GoModule(_TOOLS / "helm", {"helm": "helm.sh/helm/v3/cmd/helm"})
 COREDNS = GoModule(_TOOLS / "coredns", {"coredns": "github.com/coredns/coredns"})
-_MODULES = (KUBERNETES, HELM, COREDNS)
+KSTATUS = GoModule(_TOOLS / "kstatus", {"kstatus": "."})
+_MODULES = (KUBERNETES, HELM, COREDNS, KSTATUS)
 
 PACKAGES = {
     "etcd": "etcd-server",

@@ -1563,6 +1563,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "spark.executor.instances is missing",
         'spark.executor.instances: "2"',
     ),
+    "image-with-a-broken-digest": (
+        application(image="registry.example/streams@sha256:c0ffee"),
+        "spec.image",
+        "found 'registry.example/streams@sha256:c0ffee', which is no image",
+        "NAME@sha256: with 64 hexadecimal digits",
+    ),
+    "image-with-a-space": (application(image="streams :1"), "spec.image", "is no image", "NAME:TAG"),
     "executors-of-another-image": (
         application(
             spark={

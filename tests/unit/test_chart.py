@@ -6,7 +6,9 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 import yaml
+from chart_values import PAGE, page, values
 
 from streams_operator.names import FINALIZER, GROUP, PLURAL
 from streams_operator.operator_settings import PREFIX, read_settings
@@ -67,3 +69,36 @@ def test_the_uninstall_job_knows_the_resource_and_its_finalizer():
     script = (CHART / "files" / "release_finalizers.py").read_text()
     assert f'GROUP, VERSION, PLURAL = "{GROUP}", "{VERSION}", "{PLURAL}"' in script
     assert f'FINALIZER = "{FINALIZER}"' in script
+
+
+def test_the_script_of_helm_test_knows_the_resource():
+    script = (CHART / "files" / "test_release.py").read_text()
+    assert f'GROUP, VERSION, PLURAL = "{GROUP}", "{VERSION}", "{PLURAL}"' in script
+
+
+def test_the_page_of_values_is_what_values_and_schema_say():
+    remedy = "python tests/support/chart_values.py > charts/streams-operator/VALUES.md"
+    assert PAGE.read_text(encoding="utf-8") == page(), remedy
+
+
+def test_every_value_is_on_the_page_of_values_with_its_default():
+    def check(found: dict[str, object], path: str) -> None:
+        for name, value in found.items():
+            here = f"{path}{name}"
+            if here in shown:
+                assert yaml.safe_load(shown[here]) == value, here
+            else:
+                assert isinstance(value, dict), f"{here} is not on the page"
+                check(value, f"{here}.")
+
+    rows = re.findall(r"^\| `(\S+)` \| .*? \| (?:`(.*?)`)? \| \S", PAGE.read_text(), re.MULTILINE)
+    shown = {name: default for name, default in rows if default}
+    check(yaml.safe_load((CHART / "values.yaml").read_text()), "")
+
+
+def test_a_value_without_a_description_is_refused_by_its_name():
+    schema = {"properties": {"log": {"type": "object", "properties": {"level": {"enum": ["INFO", "DEBUG"]}}}}}
+    with pytest.raises(ValueError, match=r"without a comment .* log\.level"):
+        values("# What it writes.\nlog:\n  level: INFO\n", schema)
+    (_, level) = values("log:\n  # Of what | is written.\n  # Two lines.\n  level: INFO\n", schema)
+    assert level.row == "| `log.level` | `INFO`, `DEBUG` | `INFO` | Of what \\| is written. Two lines. |"

@@ -6,160 +6,55 @@ operator/CONDITIONS.md has the table; this test makes it from the plan. After a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import argo_lua
 import pytest
-from operator_cases import CRASH, ERROR, PENDING, condition, digest_of, observed, remembered, status_of
-from operator_world import START, ready_topics, running
+from kstatus_oracle import kstatus
+from operator_cases import condition
+from operator_situations import SITUATIONS, as_served
 
-from streams_operator.model import AwaitedImage, Observed, PodState, TopicsState
-from streams_operator.names import ANNOTATION_HOLD
-from streams_runtime.errors import Mistake
+from streams_operator.model import Observed
 
 PAGE = Path(__file__).parents[2] / "operator" / "CONDITIONS.md"
-NOW = digest_of()
-OLD = "0123456789"
-PULLING = {**PENDING, "reason": "ImagePullBackOff", "message": "no such image"}
-RESTORING: dict[str, Any] = {"state": "REBALANCING", "ready": False, "restored": False, "records_left": 7}
-STUCK: dict[str, Any] = {"deleting": True, "ready": False, "gone_by": START - 3600, "node": "n7"}
-BACK = {"rollback": "automatic"}
-PAUSED = {"paused": True}
-MANUAL = {"internalTopics": {"setup": "manual"}}
-ABSENT = TopicsState(START, False, missing=("t",), tasks=4)
-LOST = TopicsState(START, False, ("a",), ("t",), 4)
-AWAY = TopicsState(START, False, failure=("BrokerNotAvailable", "no broker answers at kafka:9092"))
-LATE = 3600.0
-
-
-def two(**second: Any) -> list[PodState]:
-    return [running(0, NOW), running(1, NOW, **second)]
-
-
-def paused() -> Observed:
-    pods = [running(ordinal, NOW, paused=True, pause_signaled=True) for ordinal in range(2)]
-    return observed(PAUSED, pods, status=remembered(*pods, spec=PAUSED))
-
-
-def held(spec: Mapping[str, Any] | None, pods: Sequence[PodState]) -> Observed:
-    """With the annotation that keeps the operator from changing anything."""
-    return observed(spec, pods, metadata={"annotations": {ANNOTATION_HOLD: "true"}})
-
-
-def by_hand() -> list[PodState]:
-    return [running(ordinal, digest_of(MANUAL)) for ordinal in range(2)]
-
-
-def after(pods: Sequence[PodState], seconds: float = LATE, **more: Any) -> Observed:
-    """The same pods, so long after the operator has first seen them so."""
-    spec = more.pop("spec", None)
-    topics = more.pop("topics", None) or ready_topics()
-    return observed(spec, pods, topics, remembered(*pods, spec=spec, topics=topics), now=START + seconds, **more)
-
-
-def rolled_back() -> Observed:
-    """The version OLD was given up for this one."""
-    record = {"version": OLD, "to": NOW, "generation": 1, "restartNonce": 0, "message": "orders-1: no such image"}
-    status = {**remembered(*two(), spec=BACK), "rolledBack": record}
-    return observed(BACK, two(), status=status, rolled_back=True)
-
-
-def waiting(stopped: bool) -> Observed:
-    """With the image that was the default before."""
-    return observed(pods=two(), status=remembered(*two()), awaited=AwaitedImage("runtime:2", 10, stopped))
-
-
-def invalid(pods: Sequence[PodState]) -> Observed:
-    found = observed(pods=pods, status=remembered(*pods))
-    mistake = Mistake("spec.topology.steps[0].where", "unknown column 'x'", "name one of: user, amount")
-    return Observed(found.resource, None, (mistake,), found.now, tuple(pods), defaults=found.defaults)
-
-
-SITUATIONS: Sequence[tuple[str, Callable[[], Observed]]] = (
-    ("new, nobody has looked at the brokers", lambda: observed(topics=None)),
-    ("new, internal topics are being made", lambda: observed(topics=ABSENT)),
-    ("new, manual set-up, no init() yet", lambda: observed(MANUAL, topics=ABSENT)),
-    ("the same for longer than `progressDeadline`", lambda: after([], spec=MANUAL, topics=ABSENT)),
-    ("new, no broker answers", lambda: observed(topics=AWAY)),
-    ("the same for longer than `progressDeadline`", lambda: after([], topics=AWAY)),
-    ("pods are being made", observed),
-    ("pods start", lambda: observed(pods=two(**PENDING))),
-    ("an image can't be pulled", lambda: observed(pods=two(**PULLING))),
-    ("the same for longer than `progressDeadline`", lambda: after(two(**PULLING))),
-    ("a version was given up: `rollback: automatic`", rolled_back),
-    ("a pod restores", lambda: observed(pods=two(**RESTORING))),
-    ("all run", lambda: observed(pods=two(), status=remembered(*two()))),
-    ("a pod says RUNNING and is not ready", lambda: observed(pods=two(ready=False))),
-    ("a pod on a lost node does not answer", lambda: observed(pods=two(silent=True))),
-    ("a deleted pod stays on a lost node", lambda: observed(pods=two(**STUCK))),
-    ("a pod has crashed and rests", lambda: observed(pods=two(**CRASH))),
-    ("a pod has ended in ERROR", lambda: observed(pods=two(**ERROR))),
-    ("a new version rolls out", lambda: observed(pods=[running(0, OLD), running(1, NOW, **RESTORING)])),
-    ("a new default image goes to others first", lambda: waiting(stopped=False)),
-    ("another application is Degraded with it", lambda: waiting(stopped=True)),
-    ("scaling down", lambda: observed({"replicas": 1}, two(), status=remembered(*two()))),
-    ("no replicas", lambda: observed({"replicas": 0})),
-    ("suspending", lambda: observed({"suspend": True}, two(), status=remembered(*two()))),
-    ("suspended", lambda: observed({"suspend": True})),
-    ("pausing", lambda: observed(PAUSED, [running(0, NOW, paused=True), running(1, NOW)])),
-    ("paused", paused),
-    ("going on after a pause", lambda: observed(pods=paused().pods, status=status_of(paused()))),
-    ("gone on after a pause", lambda: observed(pods=two(), status=status_of(paused()))),
-    ("`streamsoperator.io/pause-reconciliation`", lambda: held(None, two())),
-    ("the same, a new version waits", lambda: held(None, [running(0, OLD), running(1, OLD)])),
-    ("the same, and no pod yet", lambda: held(None, [])),
-    ("the same, suspended", lambda: held({"suspend": True}, [])),
-    ("the spec is invalid, pods run on", lambda: invalid(two())),
-    ("manual set-up, a topic was lost, pods run on", lambda: observed(MANUAL, by_hand(), LOST, remembered(*by_hand()))),
-    ("being deleted", lambda: observed(pods=two(), metadata={"deletionTimestamp": "2027-01-15T08:00:00Z"})),
-)
 CONDITIONS = ("Ready", "InternalTopicsReady", "Progressing", "Degraded", "Suspended", "Paused")
-
-
-def health(status: Mapping[str, Any]) -> str:
-    """As Argo CD would say it: one word for a resource whose observedGeneration is its generation."""
-    held = {each["type"]: each for each in status["conditions"]}
-    if held["Suspended"]["status"] == "True" or held["Ready"]["reason"] == "NoReplicas":
-        return "Suspended"
-    if held["Degraded"]["status"] == "True":
-        return "Degraded"
-    on_hold = held["Progressing"]["reason"] == "ReconciliationPaused"
-    if on_hold or held.get("Paused", {}).get("status") == "True":
-        return "Suspended"
-    if held["Progressing"]["status"] == "True":
-        return "Progressing"
-    return "Healthy" if held["Ready"]["status"] == "True" else "none"
+FOR_KSTATUS = {"Reconciling", "Stalled"}
 
 
 def page() -> str:
     """The whole page."""
     rows = []
     for situation, make in SITUATIONS:
-        status = status_of(make())
+        resource = as_served(make())
+        status = resource["status"]
         said = [_cell(status, name) for name in CONDITIONS]
-        rows.append(f"| {' | '.join([situation, status['state'], *said, health(status)])} |")
-    head = ["| situation | state |", *(f" {name} |" for name in CONDITIONS), " Argo CD |"]
-    return f"{_INTRODUCTION}\n{''.join(head)}\n{'|---' * (3 + len(CONDITIONS))}|\n" + "\n".join(rows) + "\n"
+        tools = [argo_lua.health(resource)[0], kstatus(resource)]
+        rows.append(f"| {' | '.join([situation, status['state'], *said, *tools])} |")
+    head = ["| situation | state |", *(f" {name} |" for name in CONDITIONS), " Argo CD | kstatus |"]
+    return f"{_INTRODUCTION}\n{''.join(head)}\n{'|---' * (4 + len(CONDITIONS))}|\n" + "\n".join(rows) + "\n"
 
 
 _INTRODUCTION = """# What the conditions say
 
-`kubectl wait --for=condition=Ready streamsapp/NAME` returns when every instance serves. The conditions are about
-`status.observedGeneration`; where that is less than `metadata.generation` the operator has not seen the change.
+`kubectl wait --for=condition=Ready streamsapp/NAME` returns when every instance that the spec asks for serves; of an
+application that is suspended, or has no replicas, that is none. The conditions are about `status.observedGeneration`;
+where that is less than `metadata.generation` the operator has not seen the change.
 
 | condition | `True` means |
 |---|---|
-| `Ready` | every instance is RUNNING and restored, and its pod is ready and answers |
+| `Ready` | every instance that the spec asks for is RUNNING and restored, and its pod is ready and answers |
 | `InternalTopicsReady` | all internal topics are there and fit |
 | `Progressing` | the operator is at something that needs nobody |
 | `Degraded` | something has failed, or takes longer than `spec.progressDeadline`: the message says what to do |
 | `Suspended` | all pods are closed because `spec.suspend` says so |
 | `Paused` | no instance processes records because `spec.paused` says so; not there where it never did |
+| `Reconciling` | the same as `Progressing`, for tools that read kstatus; there only while it is `True` |
+| `Stalled` | the same as `Degraded`, while nothing is in progress; there only while it is `True` |
 
-For Argo CD: Suspended where `Suspended` is `True` or `Ready` has the reason `NoReplicas`, else Degraded where
-`Degraded` is, else Suspended where `Paused` is or `Progressing` has the reason `ReconciliationPaused`, else Progressing
-where `Progressing` is, else Healthy.
+The column Argo CD is what [its health script](argocd/health.lua) says, the column kstatus what Flux and Helm wait by
+([Argo CD and Flux](guide/gitops.md)).
 
 `tests/unit/test_operator_conditions_table.py` makes this table from the operator's own decisions.
 """
@@ -176,12 +71,18 @@ def test_the_page_is_what_the_plan_says() -> None:
 
 @pytest.mark.parametrize(("situation", "make"), SITUATIONS, ids=[situation for situation, _ in SITUATIONS])
 def test_a_situation_has_one_reading(situation: str, make: Callable[[], Observed]) -> None:
-    status = status_of(make())
-    assert health(status) != "none", situation
-    if condition(status, "Ready")["status"] == "True":
+    resource = as_served(make())
+    status = resource["status"]
+    types = [each["type"] for each in status["conditions"]]
+    ready = condition(status, "Ready")
+    if ready["status"] == "True" and ready["reason"] in ("Suspended", "NoReplicas"):
+        assert status["replicas"] == status["readyReplicas"] == 0
+    elif ready["status"] == "True":
         assert status["state"] == "RUNNING"
         assert status["readyReplicas"] >= int(status["ready"].partition("/")[2])
-    assert {each["type"] for each in status["conditions"]} in (set(CONDITIONS), set(CONDITIONS) - {"Paused"})
+    assert len(types) == len(set(types))
+    assert set(types) - {"Paused", *FOR_KSTATUS} == set(CONDITIONS) - {"Paused"}
+    assert len(FOR_KSTATUS & set(types)) <= 1, "at most one of them, or their order decides"
     for held in status["conditions"]:
         assert held["reason"]
         assert held["message"]

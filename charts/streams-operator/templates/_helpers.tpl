@@ -37,11 +37,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "streams-operator.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ include "streams-operator.reference" (list .Values.image .Chart.AppVersion) }}
 {{- end }}
 
 {{- define "streams-operator.runtime-image" -}}
-{{ .Values.runtime.image.repository }}:{{ .Values.runtime.image.tag | default .Chart.AppVersion }}
+{{ include "streams-operator.reference" (list .Values.runtime.image .Chart.AppVersion) }}
+{{- end }}
+
+{{/* An image by its digest, else by its tag, else by the version given. */}}
+{{- define "streams-operator.reference" -}}
+{{- $image := first . -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ $image.tag | default (last .) }}
+{{- end -}}
 {{- end }}
 
 {{/* What the Pod Security Standard `restricted` asks of a pod, and of its container. */}}

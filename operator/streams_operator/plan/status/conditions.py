@@ -17,6 +17,7 @@ from streams_operator.plan.pods.rolling import arrived
 from streams_operator.plan.pods.standing import Standing, available
 from streams_operator.plan.status.application_state import state
 from streams_operator.plan.status.holdup import holdup
+from streams_operator.plan.status.kstatus import Said, abnormal
 from streams_operator.plan.status.message_texts import CONDITION_LENGTH, clipped, listed
 from streams_operator.plan.status.times import text_not_before, text_of
 from streams_operator.plan.version.rollback import ROLLBACK_REFUSED, ROLLED_BACK, given_up, refusal, rolled_back_message
@@ -45,6 +46,11 @@ class Condition:
     reason: str
     message: str
 
+    @property
+    def said(self) -> Said:
+        """All but the type."""
+        return (self.status, self.reason, self.message)
+
 
 def conditions(decision: Decision) -> list[ConditionStatus]:
     """As they stand in status; the time of a transition is the previous one's unless `status` is another."""
@@ -72,24 +78,27 @@ def _all(decision: Decision) -> Iterator[Condition]:
     yield ready(decision)
     if decision.topics.condition is not None:
         yield Condition("InternalTopicsReady", *decision.topics.condition)
-    yield progressing(decision)
-    yield degraded(decision)
+    working, failed = progressing(decision), degraded(decision)
+    yield working
+    yield failed
     yield suspended(decision)
     if (condition := paused(decision)) is not None:
         yield condition
+    if (found := abnormal(decision, working.said, failed.said, IMAGE_AWAITED)) is not None:
+        yield Condition(*found)
 
 
 def ready(decision: Decision) -> Condition:
-    """Whether every instance does its part."""
+    """Whether every instance that the resource asks for does its part. Where it asks for none that is so."""
     context, now = decision.context, state(decision)
     if decision.phase is Phase.INVALID:
         return Condition("Ready", "False", "InvalidSpec", "\n".join(map(str, context.mistakes)))
     if decision.phase is Phase.DELETE:
         return Condition("Ready", "False", "Deleting", decision.note)
     if decision.phase is Phase.SUSPEND or now == "SUSPENDED":
-        return Condition("Ready", "False", "Suspended", "spec.suspend is true")
+        return Condition("Ready", str(now == "SUSPENDED"), "Suspended", "spec.suspend is true")
     if context.replicas == 0:
-        return Condition("Ready", "False", "NoReplicas", "spec.replicas is 0")
+        return Condition("Ready", str(not context.own), "NoReplicas", "spec.replicas is 0")
     if now == "WAITING":
         on_hold = (ON_HOLD, f"no pod is made while {names.ANNOTATION_HOLD} is true")
         for_topics = ("WaitingForTopics", "no pod is made before the internal topics are ready")

@@ -13,7 +13,7 @@ from streams_operator.model import InitResult, Json
 from streams_operator.plan.status.times import seconds_of
 from streams_runtime.api.status.condition_status import ConditionStatus
 from streams_runtime.api.status.instance_status import InstanceStatus
-from streams_runtime.api.status.resource_status import ApplicationStatus
+from streams_runtime.api.status.resource_status import UNSEEN, ApplicationStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,8 @@ class Past:
     def of(cls, resource: Json) -> Past:
         """The status of a resource; an empty one when it has none yet. Raises nothing."""
         document = resource.get("status")
+        if isinstance(document, Mapping) and document.get("observedGeneration") == UNSEEN:
+            document = None
         status = ApplicationStatus.read(document)
         return cls(
             document=document if isinstance(document, Mapping) else {},

@@ -11,6 +11,7 @@ from streams_runtime.api.crd.crd_rules import RESOURCE_RULES
 from streams_runtime.api.crd.crd_schema import structural
 from streams_runtime.api.crd.crd_status import status_schema
 from streams_runtime.api.spec.resource import GROUP, KIND, VERSION, ApplicationSpec
+from streams_runtime.api.status.resource_status import UNSEEN
 
 PLURAL = "streamsapplications"
 _HEADER = "# Generated from the models by `python -m streams_runtime.api.crd.definition`; change those instead.\n"
@@ -81,7 +82,8 @@ def _resource() -> dict[str, Any]:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": structural(ApplicationSpec),
-            "status": status_schema(),
+            # A resource that the operator has not seen yet would otherwise pass for one that is done (kstatus).
+            "status": status_schema() | {"default": {"observedGeneration": UNSEEN}},
         },
         "x-kubernetes-validations": [rule.schema() for rule in RESOURCE_RULES],
     }

@@ -12,6 +12,7 @@ from streams_runtime.api.spec.limits import LONGEST_FIELD, MOST_ENTRIES
 from streams_runtime.api.spec.spec_values import (
     COUNT_OR_PERCENT_PATTERN,
     DURATION_PATTERN,
+    IMAGE_PATTERN,
     LABEL_VALUE_PATTERN,
     OBJECT_NAME_PATTERN,
     QUANTITY_PATTERN,
@@ -43,6 +44,7 @@ NAMED_TYPES: Final = (
         "count or percentage", COUNT_OR_PERCENT_PATTERN, "A number of pods, such as `1`, or a part of all: `25%`."
     ),
     NamedType("object name", OBJECT_NAME_PATTERN, "The name of a Kubernetes object."),
+    NamedType("image", IMAGE_PATTERN, "An image by a tag, `NAME:TAG`, or by its digest, `NAME@sha256:…`."),
     NamedType("label value", LABEL_VALUE_PATTERN, "The value of a Kubernetes label. A number or boolean needs quotes."),
     NamedType("topic name", f"^{TOPIC_PATTERN}$", "The name of a Kafka topic."),
     NamedType(

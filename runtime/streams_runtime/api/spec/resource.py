@@ -13,7 +13,7 @@ from streams_runtime.api.spec.network_spec import NetworkPolicySpec
 from streams_runtime.api.spec.pod_spec import CodeSpec, StateSpec
 from streams_runtime.api.spec.queries_spec import QueriesSpec
 from streams_runtime.api.spec.spec_model import Model
-from streams_runtime.api.spec.spec_values import Property, format_duration
+from streams_runtime.api.spec.spec_values import Image, Property, format_duration
 from streams_runtime.api.spec.template_spec import TemplateSpec
 from streams_runtime.api.steps.topology_spec import TopologySpec
 
@@ -71,7 +71,7 @@ class ApplicationSpec(Model):
         default=None,
         description="Consumer group and prefix of the internal topics; immutable. Absent: metadata.name.",
     )
-    image: str | None = Field(default=None, min_length=1, description="Image of the pods. Absent: the chart's.")
+    image: Image | None = Field(default=None, description="Image of the pods. Absent: the chart's.")
     suspend: bool = Field(default=False, description="true: every pod closes in order and goes away; state stays.")
     paused: bool = Field(
         default=False,

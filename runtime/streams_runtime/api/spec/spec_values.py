@@ -20,6 +20,8 @@ _QUANTITY = re.compile(QUANTITY_PATTERN)
 COUNT_OR_PERCENT_PATTERN = r"^([0-9]|[1-9][0-9]|100)%$"
 _COUNT_OR_PERCENT = re.compile(COUNT_OR_PERCENT_PATTERN)
 OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
+IMAGE_PATTERN = r"^[^\s@]+(@(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?$"
+_IMAGE = re.compile(IMAGE_PATTERN)
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
 _LABEL_VALUE = re.compile(LABEL_VALUE_PATTERN)
 _OBJECT_NAME = re.compile(OBJECT_NAME_PATTERN)
@@ -92,6 +94,13 @@ def _object_name(value: Any) -> str:
     raise refusal(f"found {value!r}, which is no name of a Kubernetes object", remedy)
 
 
+def _image(value: Any) -> str:
+    if isinstance(value, str) and _IMAGE.fullmatch(value):
+        return value
+    remedy = "write NAME:TAG, or NAME@sha256: with 64 hexadecimal digits"
+    raise refusal(f"found {value!r}, which is no image", remedy)
+
+
 def _label_value(value: Any) -> str:
     if isinstance(value, str) and _LABEL_VALUE.fullmatch(value):
         return value
@@ -136,6 +145,9 @@ ObjectName = Annotated[
     str, BeforeValidator(_object_name), WithJsonSchema({"type": "string", "pattern": OBJECT_NAME_PATTERN})
 ]
 """The name of a Kubernetes object."""
+
+Image = Annotated[str, BeforeValidator(_image), WithJsonSchema({"type": "string", "pattern": IMAGE_PATTERN})]
+"""An image as the kubelet pulls it, by a tag or a digest."""
 
 LabelValue = Annotated[
     str, BeforeValidator(_label_value), WithJsonSchema({"type": "string", "pattern": LABEL_VALUE_PATTERN})

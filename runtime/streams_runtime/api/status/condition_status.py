@@ -12,7 +12,10 @@ class ConditionStatus(StatusModel):
 
     model_config = ConfigDict(json_schema_extra={})
 
-    type: str = Field(default="", description="Ready, InternalTopicsReady, Progressing, Degraded or Suspended.")
+    type: str = Field(
+        default="",
+        description="Ready, InternalTopicsReady, Progressing, Degraded, Suspended, Paused, Reconciling or Stalled.",
+    )
     status: str = Field(
         default="", description="Whether it holds.", json_schema_extra={"enum": ["True", "False", "Unknown"]}
     )

@@ -8,6 +8,9 @@ from streams_runtime.api.status.condition_status import ConditionStatus
 from streams_runtime.api.status.instance_status import InstanceStatus
 from streams_runtime.api.status.status_model import StatusModel
 
+UNSEEN = -1
+"""observedGeneration in the status that the API server gives a resource without one: no generation is -1."""
+
 
 class InitStatus(StatusModel):
     """The last explicit init() that was carried out."""

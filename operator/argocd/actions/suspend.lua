@@ -1,0 +1,3 @@
+-- All pods close; state and topics are kept.
+obj.spec.suspend = true
+return obj
