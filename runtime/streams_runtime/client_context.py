@@ -10,6 +10,8 @@ from typing import Protocol
 from streams_runtime.api import StreamsApplication
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.client.client_properties import client_properties, java_properties
+from streams_runtime.metrics.metric_definition import Level
+from streams_runtime.metrics.store_recorder import StoreRecorders
 from streams_runtime.pipeline.pushdown.foreseen import is_added_up
 from streams_runtime.pipeline.spark.executor_pods import OwnPod
 from streams_runtime.processing.batch_size import AGGREGATED_KEYS
@@ -76,7 +78,14 @@ class ClientContext:
         self.exactly_once = once = processing.exactly_once
         self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
         self.admin = Admin(self.client_properties)
-        self.directory = StateDirectory(settings.state_dir, application.application_id, settings.instance)
+        self.level = Level(processing.metrics_recording_level)
+        """What is measured, and shown."""
+        self.directory = StateDirectory(
+            settings.state_dir,
+            application.application_id,
+            settings.instance,
+            measured=StoreRecorders(self.level),
+        )
         self.poll_seconds = processing.poll_duration.total_seconds()
         self.limits = self._intake_limits()
         self.progress = ProgressListener(restore_listener)

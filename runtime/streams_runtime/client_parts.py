@@ -8,6 +8,7 @@ from collections.abc import Callable
 from streams_runtime.client_context import ClientContext
 from streams_runtime.kafka.consumer.group_consumer import Membership
 from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle, Works
+from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.state.task_folders import StateCleaner
@@ -79,7 +80,7 @@ class ClientParts:
         if not self._context.topology.global_tables:
             return None
         name = f"{self._instance}-GlobalStreamThread"
-        counters = self.counters.setdefault(_OF_GLOBAL_THREAD, Counters())
+        counters = self._counters_of(_OF_GLOBAL_THREAD)
         thread = GlobalStreamThread(name, self._context, lifecycle.uncaught_in_global_thread, counters)
         thread.machine.add_listener(lambda new, _old: lifecycle.global_thread_moved(name, new))
         return thread
@@ -90,10 +91,15 @@ class ClientParts:
         name = f"{self._instance}-StreamThread-{number}"
         client_id = f"{self._instance}|{self._address}|{number}"
         membership = Membership(self._context.application.application_id, f"{self._instance}-{number}", client_id)
-        counters = self.counters.setdefault(number, Counters())
+        counters = self._counters_of(number)
         thread = StreamThread(name, self._context, membership, lifecycle.uncaught, counters)
         thread.machine.add_listener(lambda new, _old: lifecycle.thread_moved(thread, new))
         return thread
+
+    def _counters_of(self, number: int) -> Counters:
+        if number not in self.counters:
+            self.counters[number] = Counters(recorder=ThreadRecorder(self._context.level))
+        return self.counters[number]
 
     def _hurry(self) -> None:
         for thread in self._lifecycle.threads if self._lifecycle is not None else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol
@@ -15,6 +15,8 @@ from streams_runtime.client_context import ClientContext
 from streams_runtime.errors import StreamsRebalancingException, message_of
 from streams_runtime.kafka.admin.recent_answer import RecentAnswer
 from streams_runtime.kafka.types import GroupMember, TopicPartition
+from streams_runtime.measuring import dropped_rows, measurements
+from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.processing.peek_log import rows_of
@@ -221,9 +223,16 @@ class ClientInspection:
                 "updated_records": context.standby_progress.updates.total,
                 "quarantined_stores": context.directory.quarantined,
             },
+            "dropped": dropped_rows(client.counters),
             "peeks": rows_of(each.peeks for each in client.counters),
             "error": None if error is None else {"class": type(error).__name__, "message": message_of(error)},
         }
+
+    def measure(self) -> Measurements:
+        """What was measured, for `/metrics`."""
+        stores = [store for task in (*self._tasks(), *self._standbys()) for store in task.stores.values()]
+        stores += self._context.global_stores.values()
+        return measurements(self._context, self._client.threads, self._client.counters, stores)
 
     def _is_global(self, store: str) -> bool:
         return self._topology.store(store)[1].global_
@@ -302,8 +311,5 @@ def _is_running(task: Task) -> bool:
 
 
 def _summed(counters: Sequence[Counters]) -> dict[str, int]:
-    return {
-        field.name: sum(asdict(each)[field.name] for each in counters)
-        for field in fields(Counters)
-        if field.name != "peeks"
-    }
+    numbers = [field.name for field in fields(Counters) if field.name not in ("peeks", "recorder")]
+    return {name: sum(getattr(each, name) for each in counters) for name in numbers}

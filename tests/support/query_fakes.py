@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.query.stores.views import Entry, Owner, StoreCodec, ViewClosed
@@ -126,11 +127,15 @@ class FakeClient:
     def stuck_threads(self, turn_seconds: float | None = None) -> tuple[Stuck, ...]:
         return tuple(each for each in self.stuck if turn_seconds is None or each.seconds > turn_seconds)
 
+    def measure(self) -> Measurements:
+        return Measurements()
+
     def describe(self) -> dict[str, Any]:
         return {
             "application_id": "flights",
             "instance": "flights-0",
             "state": self.state.value,
+            "paused": False,
             "url": self.url,
             "pid": 7,
             "threads": [{"name": "t1", "state": "RUNNING"}, {"name": "t2", "state": "DEAD"}],

@@ -17,6 +17,7 @@ from typing import Any
 from state_kit import memory_folder
 
 from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.query.stores.local_partitions import view_of
 from streams_runtime.query.stores.views import AnyView, Owner, StoreCodec
@@ -243,6 +244,9 @@ class QueryStage:
     def stuck_threads(self, turn_seconds: float | None = None) -> Collection[Stuck]:
         del turn_seconds
         return self.stuck
+
+    def measure(self) -> Measurements:
+        return Measurements()
 
     def describe(self) -> Mapping[str, Any]:
         return {

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from streams_runtime.errors import BrokerNotAvailableException, UnknownStateStoreException
 from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.metrics.instance_metrics import create_registry
 from streams_runtime.query.server.http_app import create_app
-from streams_runtime.query.server.instance_metrics import create_registry
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.query.stores.views import Owner
 from streams_runtime.query.wire import record_lines as records

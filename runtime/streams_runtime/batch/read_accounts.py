@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from streams_runtime.metrics.sampled import NOTHING, Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +22,13 @@ class BrokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How many records a batch had, how many of them can't be read, and the first of those."""
+    """How many records a batch had, how many of them can't be read, the first of those, and the others' times (ms)."""
 
     records: int
     broken: int
     first: BrokenRecord | None
+    times: Spread = field(default=NOTHING, compare=False)
 
-    def with_more(self, records: int) -> Account:
+    def with_more(self, records: int, times: Spread) -> Account:
         """The account of as many more records, none of which is broken."""
-        return Account(self.records + records, self.broken, self.first)
+        return Account(self.records + records, self.broken, self.first, self.times + times)

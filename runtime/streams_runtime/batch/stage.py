@@ -129,12 +129,13 @@ class StageOutput:
 
     `arrived` are the records of sources of raw ones, by their names: bytes of key and value, time (ms), and PLACE.
     `begun_with` is what the stage begins with; None where it begins with the batch. `inputs` are those of the stages
-    behind it, as far as it gives their rows: several may be for one node, and are put together. `late`: by aggregate,
-    how often a record was too late for a window by those before it in the batch.
+    behind it, as far as it gives their rows: several may be for one node, and are put together. `dropped`: how many
+    records nodes did not take, by node and reason. `late`: by aggregate, how often a record was too late for a window
+    by those before it in the batch.
     """
 
     accounts: dict[str, Account] = field(default_factory=dict)
-    dropped: int = 0
+    dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
     emissions: list[Emission] = field(default_factory=list)
     store_batches: list[StoreBatch] = field(default_factory=list)

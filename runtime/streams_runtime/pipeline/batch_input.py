@@ -44,6 +44,11 @@ class BatchInput:
         return self.records is None or self.records.num_rows > 0
 
     @property
+    def length(self) -> int:
+        """How many records were fetched, or how many offsets Spark is to read."""
+        return self.size if self.records is None else int(self.records.num_rows)
+
+    @property
     def size(self) -> int:
         """How many offsets the batch covers; compaction may have left fewer records."""
         return sum(each.end - each.start for each in self.ranges)

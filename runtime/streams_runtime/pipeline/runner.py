@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import ORDER_TIME, OUT_KEY, OUT_TIME, OUT_VALUE
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.encode import encoded, headers_of
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.peeks import Seen
@@ -128,8 +129,8 @@ class SubTopologyRunner:
         result = StageOutput() if sparks is None else StageOutput(sparks.accounts, sparks.dropped, sparks.late)
         for each, answer in zip(over, answers, strict=True):
             account = result.accounts.get(each.source.name, Account(0, 0, None))
-            result.accounts[each.source.name] = account.with_more(answer.records)
-            result.dropped += answer.dropped
+            result.accounts[each.source.name] = account.with_more(answer.records, answer.times)
+            result.dropped[each.node.name, DropReason.NULL_KEY] += answer.dropped
             result.late[each.node.name] += answer.late
             if not each.put(result, answer, sparks, read):
                 return None

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.metrics.sampled import NOTHING, spread_of
+from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.pipeline.batch_spark_side import BatchSparkSide
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.processing.late_log import LateLog
+from streams_runtime.processing.node_names import NodeNames
 from streams_runtime.processing.peek_log import PeekLog, Totals, added_up
 from streams_runtime.processing.unreadable_records import ErrorPolicy, dead_letters
 from streams_runtime.processors.contract import Applied, ApplyContext
@@ -41,6 +45,8 @@ class Counters:
     dead_letters: int = 0
     peeks: Totals = field(default_factory=dict)
     """Replaced as a whole, never changed: others read it meanwhile."""
+    recorder: ThreadRecorder = field(default_factory=ThreadRecorder)
+    """The rates and latencies beside them, and which steps have dropped the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,8 @@ class _Work:
     """
 
     runner: SubTopologyRunner
+    names: NodeNames
+    recorder: ThreadRecorder
     producer: BatchProducer
     outcome: Outcome
     context: ApplyContext
@@ -83,6 +91,8 @@ class _Work:
         """Send records to their topic."""
         records = (emission.keys, emission.values, emission.timestamps, emission.partition)
         self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
+        topic, sink = emission.topic, self.names.sinks.get(emission.topic)
+        self.recorder.sent(topic, sink, emission.keys, emission.values, emission.timestamps)
 
     def hold(self, store: AnyStore, updates: Updates) -> None:
         """Send what a store will have to its changelog, and keep it until the commit."""
@@ -114,6 +124,7 @@ class BatchProcessor:
         self._counters = counters
         self._peek_log = PeekLog()
         self._late_log = LateLog()
+        self._names: dict[int, NodeNames] = {}
 
     def compute(self, sub: SubTopology, batch: BatchInput) -> StageOutput:
         """Spark's part of a batch of one sub-topology: needs no store and changes nothing. May run on any thread."""
@@ -144,7 +155,11 @@ class BatchProcessor:
             result.arrived,
             {(each.partition.topic, each.partition.partition): each.end for each in batch.ranges},
         )
-        work = _Work(runner, producer, outcome, context, changes)
+        names = self._names.get(sub.id)
+        if names is None:
+            names = self._names[sub.id] = NodeNames.of(sub)
+        work = _Work(runner, names, self._counters.recorder, producer, outcome, context, changes)
+        self._note_read(work, result)
         letters = dead_letters(self._policy, self._compiler, runner, batch, result)
         for letter in letters:
             work.send(letter)
@@ -155,6 +170,7 @@ class BatchProcessor:
                 self._take(work, apply_of(each)(each, context), each.name, context)
             elif each in work.waiting:
                 begun = work.waiting.pop(each)
+                work.recorder.entered(each, len(begun.rows))
                 self._take(work, apply_of(begun.node)(begun, context), each, context, begun)
         self._counters.records_processed += result.records
         self._counters.deserialization_errors += result.broken
@@ -170,8 +186,8 @@ class BatchProcessor:
             self._take(work, apply_of(rows.node)(rows, context), rows.node.name, context)
         for begun in stage.inputs:
             work.wait(begun)
-        self._counters.records_dropped += stage.dropped
-        self._counters.late_records += stage.late.total()
+        self._drop(work, stage.dropped)
+        self._late(work, stage.late)
         self._counters.peeks = added_up(self._counters.peeks, stage.peeks)
         self._peek_log.take(stage.peeks)
 
@@ -188,10 +204,30 @@ class BatchProcessor:
             work.changes[name] = applied.changes
         for each in applied.inputs:
             work.wait(each)
-        self._counters.records_dropped += applied.dropped
-        self._counters.late_records += applied.late
+        self._drop(work, {(name, reason): records for reason, records in applied.dropped.items()})
+        self._late(work, {name: applied.late}, applied.late_reason)
+        if name in work.names.ends:
+            times = sum((spread_of(updates.timestamps) for _, updates in applied.updates), NOTHING)
+            if times.count:
+                work.recorder.aged(name, times)
         self._late_log.take(name, context.late[name] + applied.late, applied.late_outcome)
         if begun is not None and applied.rows is not None and len(applied.rows):
             self._take_stage(work, work.runner.run_after(StageInput(begun.node, applied.rows)))
         if applied.table_rows is not None and len(applied.table_rows):
             self._take_stage(work, work.runner.run_table(name, applied.table_rows))
+
+    def _note_read(self, work: _Work, result: StageOutput) -> None:
+        """What the sources have read."""
+        for source, account in result.accounts.items():
+            work.recorder.read(source, work.names.topics[source], account.records, account.times)
+            work.recorder.drop(work.names.steps[source], DropReason.UNREADABLE, account.broken)
+
+    def _drop(self, work: _Work, dropped: Mapping[tuple[str, str], int]) -> None:
+        self._counters.records_dropped += sum(dropped.values())
+        for (node, reason), records in dropped.items():
+            work.recorder.drop(work.names.steps[node], reason, records)
+
+    def _late(self, work: _Work, late: Mapping[str, int], reason: DropReason = DropReason.LATE) -> None:
+        self._counters.late_records += sum(late.values())
+        for node, times in late.items():
+            work.recorder.drop(work.names.steps[node], reason, times)

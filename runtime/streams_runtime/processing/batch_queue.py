@@ -128,12 +128,13 @@ class Batches:
 
     def _complete(self, part: _Part) -> None:
         """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores."""
-        started = time.monotonic()
+        started, recorder = self.clock(), self.counters.recorder
         try:
             self._wait_for_spark([part])
             result = part.result.result()
-            computed = time.monotonic()
-            outcome = self._committed_in_time(part, result)
+            computed = self.clock()
+            recorder.stage("spark", computed - started)
+            outcome = self._committed_in_time(part, result, computed - started)
         except Exception as error:
             if is_spark_failure(error):
                 raise translated(error, part.batch.ranges) from error
@@ -142,25 +143,28 @@ class Batches:
             self.give_up()  # the partitions may have gone to others, who read the batch again
             return
         ends: Mapping[TopicPartition, int] = {}
-        committed = time.monotonic()
+        committed = self.clock()
         try:
             ends = self._changelog_ends(outcome)
         finally:
+            asked = self.clock()
+            recorder.stage("changelog-ends", asked - committed)
             self._store(outcome, ends)
+        recorder.stage("store", self.clock() - asked)
         self.counters.batches += 1
         _LOGGER.debug(
             "batch of %d records: %.2f s waiting for Spark, %.2f s until committed, %.2f s storing",
             outcome.records,
             computed - started,
             committed - computed,
-            time.monotonic() - committed,
+            self.clock() - committed,
         )
 
-    def _committed_in_time(self, part: _Part, result: StageOutput) -> Outcome | None:
+    def _committed_in_time(self, part: _Part, result: StageOutput, waited: float) -> Outcome | None:
         """As `_committed`; the time that it takes says how large the next batches may be."""
         began, allowed = self.clock(), self.commits.seconds
         try:
-            outcome = self._committed(part, result)
+            outcome = self._committed(part, result, waited)
         except (TaskMigratedException, BrokerNotAvailableException) as error:
             took = self.clock() - began
             if took >= allowed and not isinstance(error, SchemaRegistryNotAvailableException):
@@ -182,8 +186,9 @@ class Batches:
             self.intake.size.limit,
         )
 
-    def _committed(self, part: _Part, result: StageOutput) -> Outcome | None:
-        """Produce and commit; None when it was not committed, and is to be read again."""
+    def _committed(self, part: _Part, result: StageOutput, waited: float) -> Outcome | None:
+        """Produce and commit; None when it was not committed, and is to be read again. `waited`: seconds for Spark."""
+        began, recorder = self.clock(), self.counters.recorder
         self.commits.begin()
         try:
             # After a crash this tells which records may have been processed without being committed.
@@ -191,7 +196,15 @@ class Batches:
             _LOGGER.debug("producing", extra={"ranges": ranges})
             tasks = self.tasks.running(part.sub.id)
             outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.commits.producer)
-            return outcome if self.commits.commit(outcome.offsets, self.tasks.topic_ids) else None
+            applied = self.clock()
+            recorder.stage("process", applied - began)
+            recorder.processed(part.sub.id, waited + applied - began, outcome.records)
+            held = self.commits.commit(outcome.offsets, self.tasks.topic_ids)
+            took = self.clock() - applied
+            recorder.stage("commit", took)
+            if held:
+                recorder.committed(part.sub.id, took)
+            return outcome if held else None
         except BaseException:
             self.commits.abort()
             raise
@@ -202,14 +215,16 @@ class Batches:
         A store whose changelog has no end in `ends` (it was deleted, or could not be asked for) keeps the offset that
         it has: restored from there it comes to the same.
         """
-        failures = []
+        failures, recorder, clock = [], self.counters.recorder, time.perf_counter
         try:
             for held in outcome.held:
                 self.stopping.is_set()  # a sign of life
                 if held.store.is_open:
                     try:
                         offset = ends.get(held.store.changelog) if held.offset is None else held.offset
+                        began = clock()
                         held.store.write(held.updates, offset)
+                        recorder.stored(held.store.name, len(held.updates), clock() - began)
                     except StreamsException as error:
                         failures.append(error)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.runner import SubTopologyRunner
@@ -26,7 +27,8 @@ def open_global_store(sub: SubTopology, directory: StateDirectory) -> GlobalStor
     """
     (spec,) = sub.stores
     folder = directory.global_store_folder(spec.name)
-    return open_sound(folder, directory, lambda: GlobalStore(spec.name, spec.changelog_topic, folder))
+    measured = directory.measured.of(spec.name)
+    return open_sound(folder, directory, lambda: GlobalStore(spec.name, spec.changelog_topic, folder, measured))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +67,10 @@ class GlobalUpdate:
                 times += updates.timestamps
         self.store.write_through(Updates(keys, values, times), positions)
         self.counters.deserialization_errors += result.broken
-        self.counters.records_dropped += result.dropped
+        self.counters.records_dropped += result.dropped.total()
+        recorder = self.counters.recorder
+        for source, account in result.accounts.items():
+            recorder.read(source, self.store.changelog.topic, account.records, account.times)
+            recorder.drop(source, DropReason.UNREADABLE, account.broken)
+        for (node, reason), records in result.dropped.items():
+            recorder.drop(node, reason, records)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.encode import Bytes
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.stage import Emission, StageInput, StoreBatch, TableRows
@@ -40,8 +41,9 @@ class Applied:
     `updates` are what stores will hold, which goes to their changelogs too; `source_updates` the same of stores whose
     changelog is the topic that they are read from, with the offset that comes next there. `changes` are those of the
     table that the node keeps, in the order of records. The stage behind the node goes on with `rows`, or with
-    `table_rows` behind an aggregate; `inputs` are what other stages begin with. `late`: how often a record came too
-    late, and what became of these records (`late_outcome`).
+    `table_rows` behind an aggregate; `inputs` are what other stages begin with. `dropped`: how many
+    records the node left out, by the reason. `late`: how often a record came too late, what became of these records
+    (`late_outcome`), and the reason that they count under.
     """
 
     emissions: list[Emission] = field(default_factory=list)
@@ -51,9 +53,10 @@ class Applied:
     rows: pa.Table | None = None
     table_rows: TableRows | None = None
     inputs: list[StageInput] = field(default_factory=list)
-    dropped: int = 0
+    dropped: Mapping[DropReason, int] = field(default_factory=dict)
     late: int = 0
     late_outcome: str = ""
+    late_reason: DropReason = DropReason.LATE
 
 
 class SparkSide(Protocol):

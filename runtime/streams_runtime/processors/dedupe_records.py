@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from streams_runtime.batch.columns import ID, OUT_TIME
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.encode import encoded
 from streams_runtime.batch.record_order import ordinals
 from streams_runtime.batch.stage import StageInput
@@ -49,9 +50,10 @@ def apply(given: StageInput, context: ApplyContext) -> Applied:
     return Applied(
         updates=found.updates,
         rows=found.passed,
-        dropped=found.duplicates,
+        dropped={DropReason.DUPLICATE: found.duplicates},
         late=found.late,
         late_outcome=NOT_REMEMBERED,
+        late_reason=DropReason.NOT_KEPT,
     )
 
 

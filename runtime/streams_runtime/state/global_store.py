@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.rocksdb_adapter import RocksDB
 from streams_runtime.state.store import KeyValueStore, Updates
 
@@ -50,12 +51,12 @@ class GlobalStore(KeyValueStore):
     takes_files = False
     _database: _Database
 
-    def __init__(self, name: str, topic: str, folder: Path) -> None:
+    def __init__(self, name: str, topic: str, folder: Path, measured: StoreRecorder | None = None) -> None:
         """Raises ProcessorStateException: the folder can't be used."""
-        super().__init__(name, TopicPartition(topic, 0), folder)
+        super().__init__(name, TopicPartition(topic, 0), folder, measured)
 
     def _open(self) -> None:
-        self._database = _Database(self.folder)
+        self._database = _Database(self.folder, measured=self._measured)
 
     def offsets(self) -> dict[int, int]:
         """The offset that comes next of each partition that is known: all records before it are in the store."""

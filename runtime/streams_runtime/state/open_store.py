@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.state.window_store import DedupeStore, JoinStore, SessionStore, WindowStore
 from streams_runtime.topology.store_specs import StoreSpec
@@ -26,8 +27,8 @@ def key_value_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore:
     return cast(KeyValueStore, stores[name])
 
 
-def open_store(spec: StoreSpec, partition: int, folder: Path) -> AnyStore:
-    """Open, or make, one partition of the store in `folder`.
+def open_store(spec: StoreSpec, partition: int, folder: Path, measured: StoreRecorder | None = None) -> AnyStore:
+    """Open, or make, one partition of the store in `folder`; `measured`: what measures its reads.
 
     Raises:
         ProcessorStateException: the folder can't be used.
@@ -35,5 +36,6 @@ def open_store(spec: StoreSpec, partition: int, folder: Path) -> AnyStore:
     changelog = TopicPartition(spec.changelog_topic, partition)
     windowing = spec.windowing
     if windowing is None:
-        return KeyValueStore(spec.name, changelog, folder)
-    return _SEGMENTED[spec.kind](spec.name, changelog, folder, windowing.retention, windowing.segment_interval)
+        return KeyValueStore(spec.name, changelog, folder, measured)
+    kind, retention = _SEGMENTED[spec.kind], windowing.retention
+    return kind(spec.name, changelog, folder, retention, windowing.segment_interval, measured)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from streams_runtime.errors import LockException, ProcessorStateException
+from streams_runtime.metrics.store_recorder import StoreRecorders
 from streams_runtime.state.database.damaged_files import DAMAGED
 from streams_runtime.state.task_folders import TaskFolders
 from streams_runtime.topology.plan import TaskId
@@ -39,13 +40,17 @@ class StateDirectory:
         application_id: str,
         owner: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        measured: StoreRecorders | None = None,
     ) -> None:
+        """`owner` names the process for the lock's file; `measured` measures the stores that are opened here."""
         self._root = base / application_id
         self._owner = owner
         self._now = now
         self._lock_fd: int | None = None
         self.tasks = TaskFolders(self._root)
         """Which tasks' folders are in use; whoever opens a task's stores says so there."""
+        self.measured = StoreRecorders() if measured is None else measured
+        """What measures the stores that are opened here."""
         self.quarantined = 0
         """How many damaged stores were set aside since this object was made."""
 

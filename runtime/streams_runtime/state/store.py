@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.open_database import Database
 from streams_runtime.state.database.rocksdb_adapter import RocksDB
 
@@ -73,10 +74,14 @@ class LocalStore(ABC):
     """Whether `ingest` is for this kind; the others are restored record by record."""
     _database: Database
 
-    def __init__(self, name: str, changelog: TopicPartition, folder: Path) -> None:
+    def __init__(
+        self, name: str, changelog: TopicPartition, folder: Path, measured: StoreRecorder | None = None
+    ) -> None:
+        """Open the store in `folder`, or make it; `measured`: what measures its reads."""
         self.name = name
         self.changelog = changelog
         self.folder = folder
+        self._measured = measured
         self._open()
 
     @property
@@ -120,6 +125,14 @@ class LocalStore(ABC):
     def approximate_num_entries(self) -> int:
         """RocksDB's estimate of the number of keys."""
 
+    def properties(self) -> dict[str, int]:
+        """RocksDB's properties, by their names without `rocksdb.` (KIP-607)."""
+        return self._database.properties()
+
+    def statistics(self) -> Mapping[str, int]:
+        """RocksDB's statistics since the opening (KIP-471); empty where they are not kept."""
+        return self._database.statistics()
+
     @abstractmethod
     def is_empty(self) -> bool:
         """Whether no key is stored."""
@@ -155,7 +168,7 @@ class KeyValueStore(LocalStore):
     _database: RocksDB
 
     def _open(self) -> None:
-        self._database = RocksDB(self.folder)
+        self._database = RocksDB(self.folder, measured=self._measured)
 
     def get(self, key: bytes) -> bytes | None:
         stored = self._database.get([key])[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from streams_runtime.errors import NotSupportedException, ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.open_database import Pair
 from streams_runtime.state.database.segments import NO_TIME, Change, SegmentedDatabase
 from streams_runtime.state.store import LocalStore, Updates, unstamp
@@ -37,14 +38,20 @@ class SegmentedStore(LocalStore):
     _database: SegmentedDatabase
 
     def __init__(
-        self, name: str, changelog: TopicPartition, folder: Path, retention: int, segment_interval: int
+        self,
+        name: str,
+        changelog: TopicPartition,
+        folder: Path,
+        retention: int,
+        segment_interval: int,
+        measured: StoreRecorder | None = None,
     ) -> None:
         """Times in ms. What another kind of store wrote, or one with other segments, is thrown away and restored."""
         self.retention = retention
         self.segment_interval = segment_interval
         self.expired_records = 0
         """How many records were dropped because they had expired before they were written, since the opening."""
-        super().__init__(name, changelog, folder)
+        super().__init__(name, changelog, folder, measured)
 
     @property
     def stream_time(self) -> int:
@@ -145,7 +152,7 @@ class SegmentedStore(LocalStore):
 
     def _open(self) -> None:
         layout = f"{self._kind}, segments of {self.segment_interval} ms"
-        self._database = SegmentedDatabase(self.folder, layout)
+        self._database = SegmentedDatabase(self.folder, layout, self._measured)
         found = self._database.layout()
         if found != layout:
             _LOGGER.warning(

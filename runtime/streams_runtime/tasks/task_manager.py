@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Protocol
 
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.restore.state_updater import StateUpdater
 from streams_runtime.state.state_directory import StateDirectory
@@ -41,8 +42,13 @@ class TaskManager:
         updater: StateUpdater,
         offsets: CommittedOffsets,
         standbys: Standbys | None = None,
+        recorder: ThreadRecorder | None = None,
     ) -> None:
-        """`standbys` are the client's, which has none of a task while it is open here; None: it keeps none at all."""
+        """`standbys` are the client's, which has none of a task while it is open here; None: it keeps none at all.
+
+        `recorder`: what counts the tasks that are opened and closed.
+        """
+        self._recorder = recorder or ThreadRecorder()
         self._topology = topology
         self._directory = directory
         self._updater = updater
@@ -100,6 +106,7 @@ class TaskManager:
             task = Task(task_id, self._topology.subtopologies[task_id.subtopology], complete[task_id])
             opened |= dict.fromkeys(task.open(self._directory), task)
             self._tasks = {**self._tasks, task_id: task}
+            self._recorder.tasks_created.record(1, self._recorder.clock())
         self._updater.add(opened)
 
     def _free(self, tasks: Collection[TaskId]) -> list[TaskId]:
@@ -192,6 +199,8 @@ class TaskManager:
     def _close(self, tasks: Collection[Task], leaving: bool = True) -> frozenset[TopicPartition]:
         self._updater.remove({each for task in tasks for each in task.changelogs})
         self._tasks = {task_id: task for task_id, task in self._tasks.items() if task not in tasks}
+        for _ in tasks:
+            self._recorder.tasks_closed.record(1, self._recorder.clock())
         with ExitStack() as closing:
             if self._standbys is not None and leaving:
                 closing.callback(self._standbys.let_go, [task.id for task in tasks])

@@ -213,7 +213,10 @@ class Participation:
             self._keep_up_with_assignment(intake)
             self._stopping.wait(_LOOK)
             return
+        recorder = self._parts.counters.recorder
+        began = recorder.clock()
         batch = intake.next()
+        recorder.polled(recorder.clock() - began, 0 if batch is None else batch.length)
         self._keep_up_with_assignment(intake)
         batches.work_on(batch)
         self._parts.purge.behind(intake.positions)

@@ -107,6 +107,7 @@ class StreamThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        self.counters.recorder.begin()
         try:
             with ExitStack() as resources:
                 try:
@@ -125,6 +126,7 @@ class StreamThread:
         if self._parts.stopping.is_set():
             _LOGGER.warning("%s left a batch unfinished while closing, to be read again: %s", self.name, error)
         else:
+            self.counters.recorder.failures += 1
             self._on_exception(self, error)
 
     def _work(self, resources: ExitStack) -> None:

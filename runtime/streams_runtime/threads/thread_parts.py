@@ -33,7 +33,9 @@ class ThreadParts:
         self.machine = StateMachine(THREAD, f"thread {name}")
         self.stopping = StopSign()
         self.updater = context.make_updater(f"{name}-StateUpdater")
-        self.tasks = TaskManager(context.topology, context.directory, self.updater, context.admin, context.standbys)
+        self.tasks = TaskManager(
+            context.topology, context.directory, self.updater, context.admin, context.standbys, counters.recorder
+        )
         self.topics = ThreadTopics(context)
         self.spark_start = SparkStart(context, self.updater)
         self.purge = Purge(context.admin, context.topology.repartition_topics)

@@ -182,6 +182,13 @@ class ProcessingSpec(Model):
         " then the instance.",
     )
 
+    metrics_recording_level: Literal["INFO", "DEBUG"] = Field(
+        default="INFO",
+        description="Kafka Streams' metrics.recording.level: which metrics are recorded and shown. INFO: what an alert"
+        " or a dashboard needs, at almost no cost. DEBUG: also single steps, reads of stores and RocksDB's statistics,"
+        " which cost some processor time. TRACE is not there.",
+    )
+
     @property
     def exactly_once(self) -> bool:
         """Whether records are processed in transactions."""

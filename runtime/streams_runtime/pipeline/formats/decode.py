@@ -23,6 +23,7 @@ from streams_runtime.batch.columns import NULL_VALUE, RECORD, VALUE
 from streams_runtime.batch.read_accounts import Account, BrokenRecord
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
+from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.formats.json_read import JsonReader, json_reader
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
 from streams_runtime.pipeline.formats.spark_formats import content, is_broken, is_null, parsed
@@ -223,7 +224,10 @@ def counted(decoded: DataFrame, observation: Observation) -> DataFrame:
 def _account() -> Column:
     """One JSON text: an observation carries no struct back to Python, and each of its fields costs calls."""
     first = f"min(case when {_BROKEN} then struct({', '.join(_POSITION)}) end)"
-    return F.expr(f"to_json(struct(count(1) records, count_if({_BROKEN}) broken, {first} first))").alias(_ACCOUNT)
+    time = f"case when not {_BROKEN} then unix_millis(_timestamp) end"
+    times = f"sum(cast({time} as double)) total, min({time}) low, max({time}) high"
+    fields = f"count(1) records, count_if({_BROKEN}) broken, {first} first, {times}"
+    return F.expr(f"to_json(struct({fields}))").alias(_ACCOUNT)
 
 
 def account_of(observation: Observation) -> Account:
@@ -234,4 +238,6 @@ def account_of(observation: Observation) -> Account:
         key, value = (None if each is None else b64decode(each) for each in map(first.get, (_RAW_KEY, _RAW_VALUE)))
         where = first["_topic"], first["_partition"], first["_offset"]
         record = BrokenRecord(*where, key, value, first.get(_UNFIT_TIME))
-    return Account(found["records"], found["broken"], record)
+    readable = found["records"] - found["broken"]
+    times = Spread(readable, found["total"], found["low"], found["high"]) if readable else NOTHING
+    return Account(found["records"], found["broken"], record, times)

@@ -11,7 +11,6 @@ from streams_runtime.batch.stage import StageInput, StageOutput
 from streams_runtime.pipeline.formats.spark_formats import format_of
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind, SparkKind
 from streams_runtime.pipeline.known import Known
-from streams_runtime.pipeline.spark.observed import observed
 from streams_runtime.pipeline.spark.refused_expressions import refusing
 from streams_runtime.pipeline.stage_frames import Frames, StageFrames
 from streams_runtime.pipeline.steps.stream_join_frames import (
@@ -22,7 +21,7 @@ from streams_runtime.pipeline.steps.stream_join_frames import (
     side_format,
 )
 from streams_runtime.pipeline.steps.table_join_frames import check_join, check_lookup, joined, with_lookup
-from streams_runtime.pipeline.steps.usable_rows import taken
+from streams_runtime.pipeline.steps.usable_rows import left_out, taken
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.stream_join_node import Side, StreamJoinNode
@@ -49,7 +48,7 @@ class JoinKind(SparkKind[JoinNode]):
         dropped = Observation()
         usable = taken(node, rows.drop(RECORD), dropped)
         result.inputs.append(StageInput(node, usable.toArrow()))
-        result.dropped += observed(dropped, "dropped")
+        result.dropped += left_out(node, dropped)
 
     def behind(self, node: JoinNode, rows: pa.Table, known: Known) -> DataFrame:
         """The join's result over records with what the table holds beside them (MATCH)."""

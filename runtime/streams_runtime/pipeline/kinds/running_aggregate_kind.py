@@ -16,7 +16,7 @@ from streams_runtime.pipeline.spark.observed import observed
 from streams_runtime.pipeline.steps.aggregate_columns import check_aggregates, sums_of_doubles
 from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
 from streams_runtime.pipeline.steps.reduce_lambda import bind_reductions
-from streams_runtime.pipeline.steps.usable_rows import taken
+from streams_runtime.pipeline.steps.usable_rows import left_out, taken
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.aggregates.user_class import user_class_mistakes
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
@@ -53,7 +53,7 @@ class AggregateKind(LeavingKind[AggregateNode]):
         usable = taken(node, rows, dropped)
         state = known.aggregates[node.name]
         table = partial_aggregates(known.traits, state, node, usable, late).toArrow()
-        result.dropped += observed(dropped, "dropped")
+        result.dropped += left_out(node, dropped)
         result.late[node.name] += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
         names = [column.name for column in state.columns]
         if node.name in known.traits.per_update:

@@ -14,8 +14,7 @@ from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.frames import value_columns
-from streams_runtime.pipeline.spark.observed import observed
-from streams_runtime.pipeline.steps.usable_rows import taken
+from streams_runtime.pipeline.steps.usable_rows import left_out, taken
 from streams_runtime.pipeline.steps.written_rows import sink_format, written
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format, RepartitionSinkNode, SinkNode
 
@@ -57,7 +56,7 @@ class RepartitionSinkKind(LeavingKind[RepartitionSinkNode]):
         dropped = Observation()
         usable = taken(node, rows, dropped)
         result.emissions.append(collecting.emission_of(node, usable))
-        result.dropped += observed(dropped, "dropped")
+        result.dropped += left_out(node, dropped)
 
 
 def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:

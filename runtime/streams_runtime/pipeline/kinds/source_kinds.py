@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from streams_runtime.batch.columns import ORDINAL, OUT_KEY, OUT_TIME, OUT_VALUE, RECORD, VALUE, further
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.stage import StageOutput, store_batch_of
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.formats.spark_formats import ddl_of
@@ -55,7 +56,7 @@ class TableSourceKind(SparkKind[TableSourceNode]):
             *beside,
         ).toArrow()
         result.store_batches.append(store_batch_of(node, table, [OUT_VALUE, *beside]))
-        result.dropped += table[OUT_KEY].null_count
+        result.dropped[node.name, DropReason.NULL_KEY] += table[OUT_KEY].null_count
 
 
 class RepartitionSourceKind(SparkKind[RepartitionSourceNode]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from streams_runtime.batch.columns import OUT_KEY, OUT_TIME
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.stage import StageOutput, store_batch_of
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, SparkKind
 from streams_runtime.pipeline.known import Known
@@ -42,7 +43,7 @@ class ToTableKind(SparkKind[ToTableNode]):
     def collect(self, node: ToTableNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """A batch for the store: keys and values as bytes, with their places."""
         table = kept_rows(rows, collecting.headers)
-        result.dropped += table[OUT_KEY].null_count
+        result.dropped[node.name, DropReason.NULL_KEY] += table[OUT_KEY].null_count
         names = [name for name in table.column_names if name not in ("_partition", OUT_KEY, OUT_TIME)]
         result.store_batches.append(store_batch_of(node, table, names))
 

@@ -13,6 +13,7 @@ from pyarrow import acero
 from streams_runtime.batch.columns import NULL_VALUE, OUT_KEY, OUT_RECORDS, OUT_TIME, OUT_WINDOW
 from streams_runtime.batch.stream_times import StreamTimes
 from streams_runtime.batch.vectors import integers
+from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.formats.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.scan_plan import LISTED, Aggregate, Plan
 from streams_runtime.pipeline.pushdown.scanned_records import PARTITION, Answer, Column, Formats, Left, formats_of
@@ -83,6 +84,7 @@ class Gathering:
     _dropped: int = 0
     _late: int = 0
     _done: bool = True
+    _times: Spread = NOTHING
     _stream_times: StreamTimes = field(default_factory=StreamTimes)
     """How far each partition has come (ms) by the records that its windows have met."""
 
@@ -96,6 +98,7 @@ class Gathering:
             self._left.take(column, pc.invert(whole))
             rows = rows.filter(whole)
         self._records += here
+        self._times += read.spread(whole)
         self._keep(rows)
 
     def answer(self) -> Answer:
@@ -108,6 +111,7 @@ class Gathering:
             self._dropped,
             self._done and not self._left.too_many,
             self._late,
+            self._times,
         )
 
     def _keep(self, rows: pa.Table) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from streams_runtime.kafka.consumer.range_reader import shared_reader
+from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.kafka_scan import Ranges, forget_archives, uncollected
 from streams_runtime.pipeline.pushdown.partial_columns import Stage
 from streams_runtime.pipeline.pushdown.scanned_records import Answer
 from streams_runtime.pipeline.pushdown.single_rows import RowStage, TableStage
 
-_ANSWER = "made binary, left binary, records bigint, dropped bigint, done boolean, late bigint"
+_ANSWER = "made binary, left binary, records bigint, dropped bigint, done boolean, late bigint, times string"
 _SCHEMA = pa.schema(
     [
         ("made", pa.binary()),
@@ -23,6 +26,7 @@ _SCHEMA = pa.schema(
         ("dropped", pa.int64()),
         ("done", pa.bool_()),
         ("late", pa.int64()),
+        ("times", pa.string()),  # a Spread as JSON
     ]
 )
 
@@ -64,6 +68,7 @@ def answered_by_workers(
         sum(row["dropped"] for row in rows),
         all(row["done"] for row in rows),
         sum(row["late"] for row in rows),
+        sum((Spread(*json.loads(row["times"])) for row in rows), NOTHING),
     )
 
 
@@ -87,7 +92,7 @@ def _task(
                     for records in shared_reader(properties).read(topic, parts[number]):
                         merges_stages.take(records.column)
                     answer = merges_stages.answer()
-                counts = (answer.records, answer.dropped, answer.done, answer.late)
+                counts = (answer.records, answer.dropped, answer.done, answer.late, json.dumps(astuple(answer.times)))
                 columns = (_closed(answer.made), _closed(answer.left), *counts)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([value], field.type) for value, field in zip(columns, _SCHEMA, strict=True)],

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from streams_runtime.batch.columns import ORDER_TIME
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME, RAW_SCHEMA
+from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.formats.json_read import JsonReader
 
 Column = Callable[[str], pa.Array]
@@ -72,6 +73,10 @@ class Read:
         """Which records have a key that was read and a value that was."""
         return self.fitting(self.values_read)
 
+    def spread(self, some: pa.BooleanArray) -> Spread:
+        """Of the times (ms) of some of the records."""
+        return _spread(self.times if some.true_count == len(some) else self.times.filter(some))
+
     def fitting(self, some: pa.BooleanArray) -> pa.BooleanArray:
         """Those of `some` whose keys and times are what they should be."""
         return some if self.fit is None else pc.and_(some, self.fit)
@@ -124,8 +129,9 @@ class Left:
 class Answer:
     """What became of records: what their stage makes of them, and records that are left to Spark.
 
-    `records` were read here, `dropped` of them have no key, `late` of them came after their window. Not `done`: a sum
-    may have left its range, or too many records are for Spark to read, and so all of them are left to it.
+    `records` were read here, `times` (ms) are theirs, `dropped` of them have no key, `late` of them came after their
+    window. Not `done`: a sum may have left its range, or too many records are for Spark to read, and so all of them are
+    left to it.
     """
 
     made: pa.Table
@@ -134,6 +140,16 @@ class Answer:
     dropped: int = 0
     done: bool = True
     late: int = 0
+    times: Spread = NOTHING
+
+
+def _spread(times: pa.Array) -> Spread:
+    if not len(times):
+        return NOTHING
+    microseconds = times.cast(pa.int64())
+    ends = pc.min_max(microseconds)
+    total = pc.sum(microseconds.cast(pa.float64())).as_py()  # of integers it may leave their range
+    return Spread(len(times), total / 1000, ends["min"].as_py() / 1000, ends["max"].as_py() / 1000)
 
 
 def _keys(data: pa.Array, key_format: str) -> tuple[pa.Array, pa.BooleanArray | None]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from streams_runtime.batch.columns import NULL_VALUE, ORDER_TIME, ORDINAL, OUT_KEY, OUT_TIME, OUT_VALUE
 from streams_runtime.batch.stream_times import StreamTimes
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
+from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.formats.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.scan_plan import RowPlan
 from streams_runtime.pipeline.pushdown.scanned_records import (
@@ -84,7 +85,7 @@ class RowStage(_InOrder):
         keyless = rows[OUT_KEY].null_count if self.needs_keys else 0
         if keyless:
             rows = rows.filter(pc.is_valid(rows[OUT_KEY]))
-        return Made(rows.cast(self.schema), whole, keyless, order_times)
+        return Made(rows.cast(self.schema), whole, keyless, order_times, read.spread(whole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class TableStage(_InOrder):
         beside += [] if order_times is None else [order_times]
         all_ = pa.table([column("partition"), read.raw_keys, times, read.values, *beside], schema=self.schema)
         rows = _those(all_, whole)
-        return Made(rows, whole, rows[OUT_KEY].null_count, order_times)
+        return Made(rows, whole, rows[OUT_KEY].null_count, order_times, read.spread(whole))
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -123,12 +124,15 @@ class TableStage(_InOrder):
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was made of some records, of which of them, how many lacked a needed key, and the order times of all."""
+    """What was made of some records, of which of them, how many lacked a needed key, the order times of all, and the
+    times of those of which something was made.
+    """
 
     rows: pa.Table
     here: pa.BooleanArray
     dropped: int
     order_times: pa.Array | None
+    times: Spread
 
 
 @dataclass(slots=True)
@@ -141,6 +145,7 @@ class Gathering:
     _before: StreamTimes = field(default_factory=StreamTimes)
     _records: int = 0
     _dropped: int = 0
+    _times: Spread = NOTHING
 
     def take(self, column: Column) -> None:
         """Take in some records. `column` is asked for the columns that are needed."""
@@ -150,12 +155,14 @@ class Gathering:
             self._left.take(column, pc.invert(made.here), made.order_times)
         self._records += here
         self._dropped += made.dropped
+        self._times += made.times
         self._rows.append(made.rows)
 
     def answer(self) -> Answer:
         """What has become of all of them."""
         rows = pa.concat_tables([self.stage.schema.empty_table(), *self._rows])
-        return Answer(rows, self._left.table, self._records, self._dropped, not self._left.too_many)
+        done = not self._left.too_many
+        return Answer(rows, self._left.table, self._records, self._dropped, done, times=self._times)
 
 
 def row_stage_of(

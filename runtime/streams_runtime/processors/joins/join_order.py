@@ -78,6 +78,8 @@ class PartitionJoin:
     alone: Alone | None
     results: deque[Result] = field(default_factory=deque)
     dropped: int = 0
+    keyless: int = 0
+    """How many of those that were dropped have no key."""
 
     def take(self, row: int, side: Side, key: bytes | None, time: int, value: bytes | None) -> None:
         """The next record: one of `side`, without a value where that is None."""
@@ -89,6 +91,7 @@ class PartitionJoin:
             return
         if key is None or value is None:
             self.dropped += 1
+            self.keyless += key is None
             return
         if alone is not None and time == alone.stream_time:
             for (then, whose, old_key), old in alone.closed(node):

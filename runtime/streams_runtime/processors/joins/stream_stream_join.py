@@ -25,6 +25,7 @@ from streams_runtime.batch.columns import (
     RIGHT,
     SIDE,
 )
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.encode import Bytes, encoded
 from streams_runtime.batch.record_order import fork_paths_of, ordinals
 from streams_runtime.batch.stage import StageInput
@@ -63,11 +64,15 @@ class Record:
 
 @dataclass(slots=True)
 class JoinedStreams:
-    """What a batch comes to: the results, what the stores will hold, and how many records were dropped or late."""
+    """What a batch comes to: the results, what the stores will hold, and how many records were dropped or late.
+
+    `keyless`: how many of those that were dropped have no key.
+    """
 
     results: pa.Table
     updates: list[tuple[AnyStore, Updates]] = field(default_factory=list)
     dropped: int = 0
+    keyless: int = 0
     late: int = 0
 
 
@@ -77,9 +82,10 @@ def apply(given: StageInput, context: ApplyContext) -> Applied:
     return Applied(
         updates=joined.updates,
         rows=joined.results,
-        dropped=joined.dropped,
+        dropped={DropReason.NULL_KEY: joined.keyless, DropReason.NULL_VALUE: joined.dropped - joined.keyless},
         late=joined.late,
         late_outcome=NOT_KEPT,
+        late_reason=DropReason.NOT_KEPT,
     )
 
 
@@ -105,6 +111,7 @@ def join_streams(join: StageInput, stores: Mapping[int, Mapping[str, AnyStore]],
         partitions += [partition] * len(joining.results)
         joined.updates += held.updates(joining)
         joined.dropped += joining.dropped
+        joined.keyless += joining.keyless
         joined.late += sum(kept.late for kept in joining.sides.values())
     joined.results = _table(join.rows, results, partitions, keys)
     return joined

@@ -13,9 +13,9 @@ import structlog
 import uvicorn
 
 from streams_runtime.errors import EnvironmentException, IllegalStateException
+from streams_runtime.query.metrics.instance_metrics import create_registry
 from streams_runtime.query.server.access import OPEN, QueryGuard
 from streams_runtime.query.server.http_app import create_app
-from streams_runtime.query.server.instance_metrics import create_registry
 from streams_runtime.query.server.tls import Certificate
 from streams_runtime.query.stores.views import Queryable
 
@@ -40,7 +40,7 @@ class QueryServer:
         self._port = port
         self._grace = grace
         self._tls = guard.tls
-        self._app = create_app(queryable, create_registry(queryable.describe), guard.gate)
+        self._app = create_app(queryable, create_registry(queryable.describe, queryable.measure), guard.gate)
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from streams_runtime.errors import StreamsException
+from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.states import ClientState
 
@@ -174,3 +175,6 @@ class Queryable(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """What `/state` answers: client, threads, tasks, restoration, lag, counters, error."""
+
+    def measure(self) -> Measurements:
+        """What was measured, for `/metrics`."""

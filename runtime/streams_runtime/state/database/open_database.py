@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar, cast
@@ -17,7 +18,9 @@ from typing import TypeVar, cast
 from rocksdict import BlockBasedOptions, Cache, DbClosedError, Options, Rdict, WriteBatch
 
 from streams_runtime.errors import ProcessorStateException, TaskCorruptedException
+from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.damaged_files import DAMAGED, is_damage
+from streams_runtime.state.database.rocksdb_figures import properties_of, statistics_of
 
 _LOGGER = logging.getLogger("streams_runtime.state")
 Pair = tuple[bytes, bytes]
@@ -46,8 +49,10 @@ class Database:
     What its families hold is for a subclass to say.
     """
 
-    def __init__(self, folder: Path, families: Iterable[str] = ()) -> None:
+    def __init__(self, folder: Path, families: Iterable[str] = (), measured: StoreRecorder | None = None) -> None:
         """Open, or make, the database in `folder` with these families beside the data's own and the offsets'.
+
+        With `measured` RocksDB keeps statistics, and reads are timed.
 
         Raises:
             ProcessorStateException: the folder can't be used (space, rights, damage, in use).
@@ -56,10 +61,14 @@ class Database:
         self._idle = threading.Condition()
         self._readers = 0
         self._closed = False
+        self._measured = measured
+        self._options = database_options()
+        if measured is not None:
+            self._options.enable_statistics()
         try:
             self._db = Rdict(
                 str(folder),
-                options=database_options(),
+                options=self._options,
                 column_families={name: database_options() for name in (DATA, OFFSETS, *families)},
             )
             self._offsets = self._db.get_column_family(OFFSETS)
@@ -101,6 +110,18 @@ class Database:
 
         self._write(write)
 
+    def properties(self) -> dict[str, int]:
+        """RocksDB's properties, by their names without `rocksdb.`; those of the families with data added up."""
+        return self._read(lambda: properties_of(self._db, self._data_families()))
+
+    def statistics(self) -> Mapping[str, int]:
+        """RocksDB's statistics since the opening; empty where they are not kept."""
+        return {} if self._measured is None else self._read(lambda: statistics_of(self._options.get_statistics()))
+
+    def _data_families(self) -> Iterable[Rdict]:
+        """The families that hold what was stored."""
+        return (self._db,)
+
     def close(self) -> None:
         """Wait for running reads, flush and close; the folder can be opened again at once. May be called twice."""
         with self._idle:
@@ -108,6 +129,8 @@ class Database:
                 return
             self._closed = True
             self._idle.wait_for(lambda: not self._readers)
+        if self._measured is not None:
+            self._measured.closed(statistics_of(self._options.get_statistics()))
         del self._offsets_handle
         try:
             try:
@@ -193,6 +216,16 @@ class Database:
                 self._readers -= 1
                 self._idle.notify_all()
 
+    def _read_keys(self, keys: int, operation: Callable[[], T]) -> T:
+        """Read so many keys at once."""
+        measured = self._measured
+        if measured is None:
+            return self._read(operation)
+        began = time.perf_counter()
+        found = self._read(operation)
+        measured.got(keys, time.perf_counter() - began)
+        return found
+
     def _write(self, operation: Callable[[], None]) -> None:
         if self._closed:
             raise StoreClosed
@@ -217,6 +250,12 @@ def _check_end(family: Rdict, position: bytes | None, reverse: bool) -> None:
         walk.status()
     finally:
         del walk
+
+
+def block_cache_figures() -> dict[str, int]:
+    """Bytes of the cache that all stores of the process share: its capacity, what is in it, what is in use."""
+    usage, pinned = _block_cache.get_usage(), _block_cache.get_pinned_usage()
+    return {"block-cache-capacity": _BLOCK_CACHE_BYTES, "block-cache-usage": usage, "block-cache-pinned-usage": pinned}
 
 
 def database_options() -> Options:

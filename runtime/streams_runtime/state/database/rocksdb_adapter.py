@@ -27,7 +27,7 @@ class RocksDB(Database):
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Values of `keys`, in their order; None where there is none. Sorted keys are read faster."""
-        return self._read(lambda: self._values(keys))
+        return self._read_keys(len(keys), lambda: self._values(keys))
 
     def at_hand(self, key: bytes) -> tuple[bool, bytes | None]:
         """Whether it is known without reading from a disk what the key has, and what that is; None: nothing."""

@@ -7,7 +7,7 @@ opening.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import cast
 from rocksdict import ColumnFamily, Rdict, WriteBatch
 
 from streams_runtime.errors import ProcessorStateException
+from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.open_database import DATA, OFFSETS, Database, Pair, database_options, failed
 
 NO_TIME = -1
@@ -37,7 +38,7 @@ class _Segment:
 class SegmentedDatabase(Database):
     """Pairs in segments that are numbered by time; beside the changelog offset it keeps the stream time."""
 
-    def __init__(self, folder: Path, layout: str) -> None:
+    def __init__(self, folder: Path, layout: str, measured: StoreRecorder | None = None) -> None:
         """Open, or make, the database in `folder`; `layout` says what its owner writes there, and in which segments.
 
         Raises:
@@ -46,7 +47,7 @@ class SegmentedDatabase(Database):
         # Replaced as a whole, never changed: other threads read it.
         self._segments: Mapping[int, _Segment] = {}
         names = _existing(folder)
-        super().__init__(folder, names)
+        super().__init__(folder, names, measured)
         try:
             for name in names:
                 self._adopt(int(name.removeprefix(_PREFIX)), self._db.get_column_family(name))
@@ -82,7 +83,10 @@ class SegmentedDatabase(Database):
             found = self._segments.get(segment)
             return [None] * len(keys) if found is None else cast("list[bytes | None]", found.family.get(list(keys)))
 
-        return self._read(read)
+        return self._read_keys(len(keys), read)
+
+    def _data_families(self) -> Iterable[Rdict]:
+        return [each.family for each in self._segments.values()]
 
     def scan(self, segment: int, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> Iterator[Pair]:
         """Pairs of one segment with start <= key <= end in byte order, or in reverse.
