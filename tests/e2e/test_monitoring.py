@@ -1,4 +1,4 @@
-"""A real Prometheus over the operator and an application: every dashboard has data, and alerts fire by their reasons."""
+"""A real Prometheus over the operator and an application: dashboards have data, and alerts fire by their reasons."""
 
 from __future__ import annotations
 

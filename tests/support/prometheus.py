@@ -1,4 +1,4 @@
-"""A real Prometheus over an operator and instances of a cluster, with the chart's rules; and the dashboards' queries."""
+"""A real Prometheus over the operator and instances, with the chart's rules; the queries of its dashboards."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -12,34 +12,25 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from streams_runtime.api.spec.kafka_spec import SchemaRegistrySpec
 from streams_runtime.cli.broker_option import LOCAL_BROKER, bootstrap_option, wait_for_broker
 from streams_runtime.cli.output_format import Output, reported_errors
+from streams_runtime.cli.records.value_readers import RecordFormat, reader_of
 from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.consumer.range_reader import RangeReader
+from streams_runtime.kafka.schema_registry import SchemaRegistry
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.wire.json_values import to_plain
 from streams_runtime.query.wire.moments import parse_time
 from streams_runtime.query.wire.windowed_keys import first_ms, moment
-from streams_runtime.state.serdes import Serde, SerdeException, key_serde, value_serde
-from streams_runtime.topology.nodes.source_and_sink_nodes import Format
+from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
 
 _LOOK = 0.3  # seconds between two looks for more under --follow
 _COLUMNS = ("partition", "offset", "timestamp", "key", "headers", "value")
 _MS_BYTES = 8
-
-
-class PlainFormat(StrEnum):
-    """The formats that need no schema."""
-
-    STRING = "string"
-    JSON = "json"
-    LONG = "long"
-    INT = "int"
-    DOUBLE = "double"
-    BYTES = "bytes"
 
 
 class KeyWindows(StrEnum):
@@ -51,8 +42,8 @@ class KeyWindows(StrEnum):
 
 def consume(
     topic: Annotated[str, typer.Argument(help="The topic.")],
-    key_format: Annotated[PlainFormat, typer.Option(help="The format of keys.")] = PlainFormat.STRING,
-    value_format: Annotated[PlainFormat, typer.Option(help="The format of values.")] = PlainFormat.JSON,
+    key_format: Annotated[RecordFormat, typer.Option(help="The format of keys.")] = RecordFormat.STRING,
+    value_format: Annotated[RecordFormat, typer.Option(help="The format of values.")] = RecordFormat.JSON,
     key_windows: Annotated[
         KeyWindows | None, typer.Option(help="Keys are windowed, as sinks of windows and of sessions write them.")
     ] = None,
@@ -62,6 +53,18 @@ def consume(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     bootstrap_servers: Annotated[str, bootstrap_option()] = LOCAL_BROKER,
+    schema_registry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", envvar="STREAMSAPP_SCHEMA_REGISTRY_URL", help="Knows schemas of avro and protobuf."
+        ),
+    ] = None,
+    schema_registry_user_info: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER:PASSWORD", envvar="STREAMSAPP_SCHEMA_REGISTRY_USER_INFO", help="The registry's login."
+        ),
+    ] = None,
 ) -> None:
     """Print the records of a topic, each as a JSON object on a line of its own.
 
@@ -71,7 +74,8 @@ def consume(
     """
     with reported_errors(Output.TEXT):
         properties = {**client_properties(bootstrap_servers, {}), "isolation.level": "read_committed"}
-        lines = RecordLines(key_format, value_format, key_windows)
+        registry = None if schema_registry is None else _registry(schema_registry, schema_registry_user_info)
+        lines = RecordLines(key_format, value_format, key_windows, registry)
         admin, reader = Admin(properties), RangeReader(properties)
         try:
             wait_for_broker(admin)
@@ -140,9 +144,19 @@ def _print(log: Log, reader: RangeReader, lines: RecordLines, follow: bool) -> N
 class RecordLines:
     """Records as lines of JSON. Counts keys and values that are not of their formats."""
 
-    def __init__(self, keys: PlainFormat, values: PlainFormat, key_windows: KeyWindows | None = None) -> None:
+    def __init__(
+        self,
+        keys: RecordFormat,
+        values: RecordFormat,
+        key_windows: KeyWindows | None = None,
+        registry: SchemaRegistry | None = None,
+    ) -> None:
+        """Raises ConfigException: a format needs a registry."""
         self._formats = {"key": keys, "value": values}
-        self._readers = {"key": _reader(key_serde, keys), "value": _reader(value_serde, values)}
+        self._readers = {
+            "key": reader_of(keys, key_serde, registry),
+            "value": reader_of(values, value_serde, registry),
+        }
         self._key_windows = key_windows
         self._unfit = {"key": 0, "value": 0}
 
@@ -178,19 +192,13 @@ class RecordLines:
             return {f"{name}_base64": to_plain(data)}
 
 
+def _registry(url: str, user_info: str | None) -> SchemaRegistry:
+    config = {} if user_info is None else {"basic.auth.user.info": user_info}
+    return SchemaRegistry(SchemaRegistrySpec(url=url, config=config))
+
+
 def _milliseconds(text: str | None) -> int | None:
     return None if text is None else first_ms("--from-time", parse_time("--from-time", text))
-
-
-def _reader(serde: Callable[[Format], Serde], named: PlainFormat) -> Callable[[bytes], Any]:
-    of_format = serde(Format(named))
-
-    def read(data: bytes) -> Any:
-        value = of_format.decode(data)
-        # A document goes on as it was written: numbers keep all of their digits.
-        return orjson.Fragment(data) if named is PlainFormat.JSON and b"\n" not in data else to_plain(value)
-
-    return read
 
 
 def _split(key: bytes, windows: KeyWindows) -> tuple[bytes, dict[str, Any] | None]:
