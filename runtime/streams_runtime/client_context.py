@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
@@ -12,6 +13,7 @@ from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.client.client_properties import client_properties, java_properties
 from streams_runtime.metrics.metric_definition import Level
 from streams_runtime.metrics.store_recorder import StoreRecorders
+from streams_runtime.metrics.tracing import tracing_of
 from streams_runtime.pipeline.pushdown.foreseen import is_added_up
 from streams_runtime.pipeline.spark.executor_pods import OwnPod
 from streams_runtime.processing.batch_size import AGGREGATED_KEYS
@@ -80,6 +82,8 @@ class ClientContext:
         self.admin = Admin(self.client_properties)
         self.level = Level(processing.metrics_recording_level)
         """What is measured, and shown."""
+        self.tracing = tracing_of(os.environ, application.application_id, settings.instance)
+        """None where nothing asks for traces."""
         self.directory = StateDirectory(
             settings.state_dir,
             application.application_id,

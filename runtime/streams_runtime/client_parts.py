@@ -98,7 +98,9 @@ class ClientParts:
 
     def _counters_of(self, number: int) -> Counters:
         if number not in self.counters:
-            self.counters[number] = Counters(recorder=ThreadRecorder(self._context.level))
+            tracing = self._context.tracing
+            trace = None if tracing is None else tracing.batches(f"{self._instance}-StreamThread-{number}")
+            self.counters[number] = Counters(recorder=ThreadRecorder(self._context.level, trace=trace))
         return self.counters[number]
 
     def _hurry(self) -> None:
@@ -114,6 +116,7 @@ class ClientParts:
     def _free(self) -> None:
         context = self._context
         stop_standbys = () if context.standbys is None else (context.standbys.stop,)
+        end_traces = () if context.tracing is None else (context.tracing.close,)
         stop_global = () if self._global_thread is None else (self._global_thread.close,)
         for free in (
             self._leave_group,
@@ -124,6 +127,7 @@ class ClientParts:
             context.directory.release,
             context.admin.close,
             self._server.stop,
+            *end_traces,
         ):
             try:
                 free()

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from streams_runtime.metrics.metric_definition import Level
 from streams_runtime.metrics.sampled import Sampled, Spread, spread_of
+from streams_runtime.metrics.tracing import BatchTrace
 
 STAGES = ("spark", "process", "commit", "changelog-ends", "store")
 """Parts of a batch's time: the wait for what Spark makes of it; stores read, and output handed to the producer; output
@@ -26,11 +27,16 @@ class ThreadRecorder:
         level: Level = Level.INFO,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        trace: BatchTrace | None = None,
     ) -> None:
-        """`clock` is the one of what is read; `wall` gives seconds since 1970, which records' ages are told by."""
+        """`clock` is the one of what is read; `wall` gives seconds since 1970, which records' ages are told by.
+
+        `trace` hears of stages and batches as well.
+        """
         self.debug = level is Level.DEBUG
         self.clock = clock
         self._wall = wall
+        self._trace = trace
         self.started_at: float | None = None
         """When the thread began, in seconds since 1970."""
         self.failures = 0
@@ -73,6 +79,13 @@ class ThreadRecorder:
         self.stages[stage].record(seconds, self.clock())
         if stage in ("commit", "changelog-ends"):
             self.blocked += seconds
+        if self._trace is not None:
+            self._trace.stage(stage, seconds)
+
+    def ended(self, error: BaseException | None = None) -> None:
+        """A batch is stored; or it failed with `error`, and will be read again."""
+        if self._trace is not None:
+            self._trace.end(error)
 
     def processed(self, subtopology: int, seconds: float, records: int) -> None:
         """A batch was processed: Spark's side and the stores', until its output was handed over."""
@@ -81,6 +94,8 @@ class ThreadRecorder:
         self.process_records.record(records, now)
         _of(self.task_process, subtopology).record(seconds, now)
         _of(self.task_records, subtopology).record(records, now)
+        if self._trace is not None:
+            self._trace.processed(subtopology, records)
 
     def committed(self, subtopology: int, seconds: float) -> None:
         """A batch is committed; it took so long from the end of its processing."""

@@ -128,6 +128,14 @@ class Batches:
 
     def _complete(self, part: _Part) -> None:
         """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores."""
+        try:
+            self._complete_stages(part)
+        except BaseException as error:
+            self.counters.recorder.ended(error)
+            raise
+        self.counters.recorder.ended()
+
+    def _complete_stages(self, part: _Part) -> None:
         started, recorder = self.clock(), self.counters.recorder
         try:
             self._wait_for_spark([part])

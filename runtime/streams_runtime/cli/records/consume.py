@@ -14,6 +14,7 @@ import typer
 
 from streams_runtime.api.spec.kafka_spec import SchemaRegistrySpec
 from streams_runtime.cli.broker_option import LOCAL_BROKER, bootstrap_option, wait_for_broker
+from streams_runtime.cli.option_groups import with_option_groups
 from streams_runtime.cli.output_format import Output, reported_errors
 from streams_runtime.cli.records.value_readers import RecordFormat, reader_of
 from streams_runtime.errors import StreamsException
@@ -40,8 +41,36 @@ class KeyWindows(StrEnum):
     SESSION = "session"
 
 
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The options that name a schema registry."""
+
+    schema_registry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", envvar="STREAMSAPP_SCHEMA_REGISTRY_URL", help="It knows the schemas of avro and protobuf."
+        ),
+    ] = None
+    schema_registry_user_info: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER:PASSWORD", envvar="STREAMSAPP_SCHEMA_REGISTRY_USER_INFO", help="The registry's login."
+        ),
+    ] = None
+
+    def client(self) -> SchemaRegistry | None:
+        """Its client; None where none is named. Raises ConfigException: an option can't be used."""
+        if self.schema_registry is None:
+            return None
+        login = self.schema_registry_user_info
+        config = {} if login is None else {"basic.auth.user.info": login}
+        return SchemaRegistry(SchemaRegistrySpec(url=self.schema_registry, config=config))
+
+
+@with_option_groups
 def consume(
     topic: Annotated[str, typer.Argument(help="The topic.")],
+    registry: Registry,
     key_format: Annotated[RecordFormat, typer.Option(help="The format of keys.")] = RecordFormat.STRING,
     value_format: Annotated[RecordFormat, typer.Option(help="The format of values.")] = RecordFormat.JSON,
     key_windows: Annotated[
@@ -53,18 +82,6 @@ def consume(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     bootstrap_servers: Annotated[str, bootstrap_option()] = LOCAL_BROKER,
-    schema_registry: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", envvar="STREAMSAPP_SCHEMA_REGISTRY_URL", help="Knows schemas of avro and protobuf."
-        ),
-    ] = None,
-    schema_registry_user_info: Annotated[
-        str | None,
-        typer.Option(
-            metavar="USER:PASSWORD", envvar="STREAMSAPP_SCHEMA_REGISTRY_USER_INFO", help="The registry's login."
-        ),
-    ] = None,
 ) -> None:
     """Print the records of a topic, each as a JSON object on a line of its own.
 
@@ -74,8 +91,7 @@ def consume(
     """
     with reported_errors(Output.TEXT):
         properties = {**client_properties(bootstrap_servers, {}), "isolation.level": "read_committed"}
-        registry = None if schema_registry is None else _registry(schema_registry, schema_registry_user_info)
-        lines = RecordLines(key_format, value_format, key_windows, registry)
+        lines = RecordLines(key_format, value_format, key_windows, registry.client())
         admin, reader = Admin(properties), RangeReader(properties)
         try:
             wait_for_broker(admin)
@@ -190,11 +206,6 @@ class RecordLines:
         except SerdeException:
             self._unfit[name] += 1
             return {f"{name}_base64": to_plain(data)}
-
-
-def _registry(url: str, user_info: str | None) -> SchemaRegistry:
-    config = {} if user_info is None else {"basic.auth.user.info": user_info}
-    return SchemaRegistry(SchemaRegistrySpec(url=url, config=config))
 
 
 def _milliseconds(text: str | None) -> int | None:
