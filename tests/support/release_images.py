@@ -39,7 +39,7 @@ def labels(environment: Mapping[str, str]) -> tuple[dict[str, str], int]:
         raise EnvironmentException(
             f"SOURCE_DATE_EPOCH is {at!r}; give seconds since 1970, or build in a clone with commits"
         )
-    changed = "-modified" if _git("status", "--porcelain", "--untracked-files=no") else ""
+    changed = "-modified" if _git("status", "--porcelain") else ""
     revision = _git("rev-parse", "HEAD")
     given = {
         "VERSION": project_version(),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import argo_lua
 import pytest
 from kstatus_oracle import kstatus
 from operator_cases import ERROR, condition, digest_of, observed, remembered, status_of
 from operator_situations import SITUATIONS, as_served
 from operator_world import START, World, ready_topics, resource, running
 
+from streams_operator.model import PodState
 from streams_operator.plan import plan
 from streams_operator.plan.status.times import text_of
 from streams_runtime.api.crd.definition import definition
@@ -66,6 +68,14 @@ def test_on_the_way_to_a_change_no_status_says_that_it_is_done(change: dict[str,
     pods = [running(0, digest_of()), running(1, digest_of())]
     found = observed(change, pods, status=remembered(*pods))
     assert kstatus(as_served(found)) == "InProgress"
+
+
+def test_a_suspended_application_is_done_even_when_somebody_has_to_look_at_it():
+    foreign = PodState("stray", "s", None, "Running", START)
+    found = as_served(observed({"suspend": True}, [foreign]))
+    assert condition(found["status"], "Degraded")["reason"] == "ForeignPods"
+    assert kstatus(found) == "Current"
+    assert argo_lua.health(found)[0] == "Suspended"
 
 
 def test_a_failure_of_topics_is_failed_only_when_the_deadline_is_over():
