@@ -18,7 +18,12 @@ pytestmark = pytest.mark.e2e
 LOOKS = """
 import importlib.metadata, json, pathlib, re, subprocess
 def short(name): return re.sub(r"[-_.]+", "-", name).lower()
-python = sorted({f"{short(each.name)}=={each.version}" for each in importlib.metadata.distributions()})
+# Those that a distribution brings inside of it, as setuptools does, are in the image too.
+folders = sorted({str(path.parent) for top in ("opt", "usr") for path in pathlib.Path("/", top).rglob("*.dist-info")})
+found = importlib.metadata.distributions(path=folders)
+python = sorted({f"{short(each.name)}=={each.version}" for each in found})
+imported = {f"{short(each.name)}=={each.version}" for each in importlib.metadata.distributions()}
+assert imported and imported <= set(python), imported
 query = ["dpkg-query", "--show", "--showformat=${Package}==${Version} ${db:Status-Status}\\\\n"]
 printed = subprocess.run(query, capture_output=True, text=True, check=True).stdout
 debian = sorted({line.split()[0] for line in printed.splitlines() if line.endswith(" installed")})
