@@ -64,6 +64,16 @@ COPY --from=project /opt/streams /opt/streams
 USER 10001:10001
 WORKDIR /tmp
 ENTRYPOINT ["python", "-m", "streams_operator"]
+# What the image says of itself (OCI's annotations); `make images` gives what a file can't know. Last, so that nothing is built anew.
+ARG VERSION=0.2.0 REVISION= CREATED= SOURCE= BASE_NAME= BASE_DIGEST=
+LABEL org.opencontainers.image.title="streams-operator" \
+      org.opencontainers.image.description="The operator of StreamsApplications: Kafka-Streams-style applications as a Kubernetes resource" \
+      org.opencontainers.image.version=$VERSION \
+      org.opencontainers.image.revision=$REVISION \
+      org.opencontainers.image.created=$CREATED \
+      org.opencontainers.image.source=$SOURCE \
+      org.opencontainers.image.base.name=$BASE_NAME \
+      org.opencontainers.image.base.digest=$BASE_DIGEST
 
 
 FROM base AS runtime
@@ -88,3 +98,13 @@ RUN umask 022 && python -m streams_runtime.jvm.machine_setup && python -m stream
 USER 10001:10001
 WORKDIR /tmp
 CMD ["python", "-m", "streams_runtime.cli.process.pod"]
+# What the image says of itself (OCI's annotations); `make images` gives what a file can't know. Last, so that nothing is built anew.
+ARG VERSION=0.2.0 REVISION= CREATED= SOURCE= BASE_NAME= BASE_DIGEST=
+LABEL org.opencontainers.image.title="streams-runtime" \
+      org.opencontainers.image.description="One instance of a StreamsApplication: a streams client whose pipeline runs on Spark" \
+      org.opencontainers.image.version=$VERSION \
+      org.opencontainers.image.revision=$REVISION \
+      org.opencontainers.image.created=$CREATED \
+      org.opencontainers.image.source=$SOURCE \
+      org.opencontainers.image.base.name=$BASE_NAME \
+      org.opencontainers.image.base.digest=$BASE_DIGEST

@@ -24,7 +24,7 @@ WORKERS ?= 3
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts test-quick lint format bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-idle coverage again mutations soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts test-quick lint format images test-kstatus bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-idle coverage again mutations soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -34,6 +34,7 @@ help:
 	@echo "make test-quick   before each commit: lint, unit and parts, and one test each of Spark and a broker"
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-nodes   three nodes: drained, cut off and lost, with applications on them (root, Linux; a quarter of an hour)"
+	@echo "make test-kstatus the rules of kstatus as tests restate them, beside kstatus itself (Go; a minute the first time)"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
 	@echo "make coverage     lines and branches that the tests pass through, processes and workers of Spark included; TEST= some of them"
@@ -47,6 +48,7 @@ help:
 	@echo "make bench-operator  the operator with many applications: APPLICATIONS= (1000) IDLE= CHANGES= SHARDS= CHART=file.svg"
 	@echo "make bench-tenants   what a team's change waits for while other teams misbehave: CHANGES="
 	@echo "make profile      where an instance's time goes: WORKLOAD=catch-up (or restore); a flame graph, Spark's stage times"
+	@echo "make images       both images as OCI archives in dist/images, with labels and bills of materials (root, Linux; no Docker)"
 	@echo "make install      set-up only: .venv, Java, jars"
 	@echo "make crd          write the resource's definition and its reference from the models of api/"
 	@echo "make lock         pin the dependencies of pyproject.toml anew"
@@ -108,6 +110,9 @@ test-e2e: install
 
 test-nodes: install
 	@$(PYTHON) -m pytest -s tests/nodes/long_nodes.py
+
+test-kstatus: $(PROJECT_STAMP)
+	@$(PYTHON) -m pytest tests/cluster/long_kstatus.py
 
 test-idle: install
 	@STREAMSAPP_TEST_IDLE=1 $(PYTHON) -m pytest tests/cluster/test_operator_idle.py
@@ -176,6 +181,10 @@ bench-tenants: install
 WORKLOAD := catch-up
 profile: install
 	@$(PYTHON) tests/benchmarks/profiled.py $(WORKLOAD)
+
+# SOURCE= where the sources are, PULL=1 from the official base image, TARGETS= some of: operator runtime.
+images: jvm
+	@PYTHONPATH=tests/support $(PYTHON) tests/support/release_images.py
 
 crd: $(PROJECT_STAMP)
 	@$(PYTHON) -m streams_runtime.api.crd.definition > crds/streamsapplications.yaml.new

@@ -38,7 +38,8 @@ class GoModule:
     @property
     def key(self) -> str:
         """Changes with whatever the build depends on, but not with the compiler."""
-        content = b"".join((self.folder / name).read_bytes() for name in ("go.mod", "go.sum"))
+        own = sorted(each.name for each in self.folder.glob("main.go"))
+        content = b"".join((self.folder / name).read_bytes() for name in ("go.mod", "go.sum", *own))
         return hashlib.sha256(content + repr((sorted(self.packages.items()), self.linking)).encode()).hexdigest()[:16]
 
     @property

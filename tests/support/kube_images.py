@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,6 +28,9 @@ _PAUSE_SOURCE = PROJECT / "tests" / "e2e" / "pause.c"
 _FILES = ("Dockerfile", ".dockerignore", ".requirements.lock", "pyproject.toml", ".ci/requirements_of.py")
 _SOURCES = ("operator", "runtime")
 _TIMEOUT = 1800.0
+_STAND_IN = "localhost/debian-stand-in:bookworm"
+"""What an image says that its base is, where that is not the official one."""
+_OCI = "org.opencontainers.image"
 _MOST_LAYERS = 400
 # What the real base image has and a build needs.
 _BASE_PACKAGES = "python3,python3-venv,ca-certificates"
@@ -48,7 +51,7 @@ def image_archive(target: str) -> Path:
         if not archive.is_file():
             with _store() as store:
                 _make_base(store)
-                _build(store, target)
+                _build(store, target, image_name(target))
                 _export(store, image_name(target), archive)
     return archive
 
@@ -67,6 +70,28 @@ def pause_archive() -> Path:
                 _run([*store, "commit", "--rm", container, PAUSE_IMAGE])
                 _export(store, PAUSE_IMAGE, archive)
     return archive
+
+
+def oci_archive(target: str, image: str, archive: Path, labels: Mapping[str, str], pull: bool, made_at: int) -> None:
+    """Build a target under a name, and write it as an OCI archive: what a registry takes.
+
+    `labels` are arguments of the Dockerfile. `pull`: from the official base image, which has to be reachable; else from
+    the stand-in that tests use. `made_at`: seconds since 1970, the time of the image and of its files.
+    Raises EnvironmentException with the last lines of the step that failed.
+    """
+    with only_one(_folder() / "build"), _store() as store:
+        if pull:
+            _run([*store, "pull", "--quiet", BASE_IMAGE])
+        else:
+            _make_base(store)
+        base = _run([*store, "inspect", "--type=image", "--format={{.FromImageDigest}}", BASE_IMAGE]).strip()
+        given = {**labels, "BASE_DIGEST": base, "BASE_NAME": BASE_IMAGE if pull else _STAND_IN}
+        arguments = [f"--build-arg={name}={value}" for name, value in given.items()]
+        annotations = [f"--annotation={_OCI}.{name.lower().replace('_', '.')}={value}" for name, value in given.items()]
+        _build(store, target, image, [*arguments, *annotations, f"--timestamp={made_at}"])
+        archive.unlink(missing_ok=True)
+        _run([*store, "push", "--quiet", image, f"oci-archive:{archive}"])
+        _run([*store, "rmi", image])
 
 
 def _folder() -> Path:
@@ -127,7 +152,7 @@ def _make_base(store: Sequence[str | Path]) -> None:
         _run([*store, "commit", "--rm", container, BASE_IMAGE])
 
 
-def _build(store: Sequence[str | Path], target: str) -> None:
+def _build(store: Sequence[str | Path], target: str, image: str, options: Sequence[str] = ()) -> None:
     with temporary_folder("image") as context:
         for name in (*_FILES, "README.md"):
             (context / name).parent.mkdir(exist_ok=True)
@@ -138,7 +163,7 @@ def _build(store: Sequence[str | Path], target: str) -> None:
         for jars in (spark_jars(), broker_jars()):
             shutil.copytree(jars[0].parent, context / "jars" / jars[0].parent.name, copy_function=_link)
         command = [*store, "bud", "--isolation=chroot", "--layers", "--pull-never", f"--target={target}"]
-        command += ["--build-arg=WHEELHOUSE=wheelhouse", "--build-arg=JARS=jars", f"--tag={image_name(target)}"]
+        command += ["--build-arg=WHEELHOUSE=wheelhouse", "--build-arg=JARS=jars", f"--tag={image}", *options]
         _run([*command, context])
 
 

@@ -72,7 +72,7 @@ def test_the_uninstall_job_knows_the_resource_and_its_finalizer():
 
 
 def test_the_script_of_helm_test_knows_the_resource():
-    script = (CHART / "files" / "test_release.py").read_text()
+    script = (CHART / "files" / "check_release.py").read_text()
     assert f'GROUP, VERSION, PLURAL = "{GROUP}", "{VERSION}", "{PLURAL}"' in script
 
 

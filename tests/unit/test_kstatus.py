@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import argo_lua
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kstatus_oracle import kstatus
 from operator_cases import ERROR, condition, digest_of, observed, remembered, status_of
 from operator_situations import SITUATIONS, as_served
 from operator_world import START, World, ready_topics, resource, running
 
+from streams_operator.model import PodState
 from streams_operator.plan import plan
 from streams_operator.plan.status.times import text_of
 from streams_runtime.api.crd.definition import definition
@@ -66,6 +70,62 @@ def test_on_the_way_to_a_change_no_status_says_that_it_is_done(change: dict[str,
     pods = [running(0, digest_of()), running(1, digest_of())]
     found = observed(change, pods, status=remembered(*pods))
     assert kstatus(as_served(found)) == "InProgress"
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"replicas": 3},
+    {"replicas": 1},
+    {"replicas": 0},
+    {"replicas": 2},
+    {"suspend": True},
+    {"suspend": False},
+    {"paused": True},
+    {"paused": False},
+    {"image": "runtime:2"},
+    {"restartNonce": 1},
+]
+
+
+def wanted_is_there(world: World) -> bool:
+    """Whether the pods of the simulated cluster are those that the resource asks for."""
+    spec = world.spec
+    wanted = 0 if spec.get("suspend") else spec["replicas"]
+    pods = [pod for pod in world.pods.values() if not pod.deleting]
+    fits = [
+        pod.state == "RUNNING"
+        and pod.ready
+        and pod.digest == world.digest
+        and pod.nonce >= world.nonce
+        and pod.paused == bool(spec.get("paused"))
+        for pod in pods
+    ]
+    return len(pods) == len(world.pods) == wanted and all(fits)
+
+
+@given(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=5), st.lists(st.integers(1, 6), min_size=5, max_size=5))
+def test_whenever_tools_go_on_what_was_asked_for_is_there(changes: list[dict[str, Any]], rounds: list[int]):
+    """Changes come while others are under way; after each round the status is read as a tool reads it."""
+    world = World()
+    for change, count in zip(changes, rounds, strict=False):
+        world.change(**change)
+        assert kstatus(world.resource or {}) in ("InProgress", "Current")
+        for _ in range(count):
+            world.reconcile()
+            if kstatus(world.resource or {}) == "Current":
+                assert wanted_is_there(world)
+            world.pods_go_on()
+            world.now += 1.0
+    world.settle()
+    assert kstatus(world.resource or {}) == "Current"
+    assert wanted_is_there(world)
+
+
+def test_a_suspended_application_is_done_even_when_somebody_has_to_look_at_it():
+    foreign = PodState("stray", "s", None, "Running", START)
+    found = as_served(observed({"suspend": True}, [foreign]))
+    assert condition(found["status"], "Degraded")["reason"] == "ForeignPods"
+    assert kstatus(found) == "Current"
+    assert argo_lua.health(found)[0] == "Suspended"
 
 
 def test_a_failure_of_topics_is_failed_only_when_the_deadline_is_over():

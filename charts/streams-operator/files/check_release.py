@@ -1,6 +1,6 @@
 """What `helm test` looks at: operators that answer and act, and an API server that takes StreamsApplications.
 
-Arguments: the namespaces in which one is tried; nothing is created. Ends with 1 and one line for each thing that is wrong.
+Arguments: the namespaces in which one is tried; nothing is created. Ends with 1, and a line for each wrong thing.
 """
 
 import os
