@@ -92,6 +92,8 @@ PACKAGES = {
     "unshare": "util-linux",
     "gcc": "gcc",
     "openssl": "openssl",
+    "chromium": "chromium",
+    "chromedriver": "chromium-driver",
 }
 """Debian's package of each program that is not built here."""
 
