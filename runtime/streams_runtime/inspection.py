@@ -7,22 +7,26 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.client_context import ClientContext
-from streams_runtime.errors import StreamsRebalancingException, message_of
+from streams_runtime.errors import StreamsRebalancingException
 from streams_runtime.kafka.admin.recent_answer import RecentAnswer
 from streams_runtime.kafka.types import GroupMember, TopicPartition
+from streams_runtime.lifecycle.recent_problems import RecentProblems
+from streams_runtime.lifecycle.remedies import error_row
 from streams_runtime.measuring import dropped_rows, measurements
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.processing.peek_log import rows_of
+from streams_runtime.query.client.sibling_names import every_name
+from streams_runtime.query.page.topology_document import topology_document
 from streams_runtime.query.server.liveness import Pulse, Stuck, stuck_threads
 from streams_runtime.query.stores.local_partitions import view_of
-from streams_runtime.query.stores.views import AnyView, Owner, StoreCodec
+from streams_runtime.query.stores.views import AnyView, KnownInstance, Owner, StoreCodec
 from streams_runtime.restore.restore_progress import in_all
 from streams_runtime.settings import Peers, no_peers
 from streams_runtime.state.serdes import key_serde, value_serde
@@ -77,6 +81,7 @@ class ClientInspection:
         self._ends = RecentAnswer[dict[TopicPartition, int]](self._ask_for_ends, {})
         self._codecs: dict[str, tuple[Compiler | None, StoreCodec]] = {}
         self._members = RecentAnswer[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
+        self._problems = RecentProblems(context.settings.instance)
 
     @property
     def state(self) -> ClientState:
@@ -175,6 +180,17 @@ class ClientInspection:
                 owners |= dict.fromkeys(partitions, Owner(instance, url))
         return owners
 
+    def instances(self) -> Sequence[KnownInstance]:
+        """This instance, those of the group, and those that spec.replicas asks for, by name; with vouched addresses."""
+        grouped = {each.client_id.partition("|")[0] for each in self._members.value()}
+        names = every_name(self._client.instance, self._context.application.spec.replicas, grouped)
+        return [KnownInstance(name, self._url_of(name), name in grouped) for name in names]
+
+    @cached_property
+    def topology_document(self) -> Mapping[str, Any]:
+        """Steps, stores and topics, and where the page draws them."""
+        return topology_document(self._topology)
+
     def _url_of(self, instance: str) -> str | None:
         return self.url if instance == self._client.instance else self._peers(instance)
 
@@ -225,7 +241,8 @@ class ClientInspection:
             },
             "dropped": dropped_rows(client.counters),
             "peeks": rows_of(each.peeks for each in client.counters),
-            "error": None if error is None else {"class": type(error).__name__, "message": message_of(error)},
+            "problems": self._problems.rows(),
+            "error": None if error is None else error_row(error),
         }
 
     def measure(self) -> Measurements:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import PROGRAMS, Page, chromium
 from clients import DEADLINE, client, last_values, make_topics, read, run_until_done, send, until_done
+from kube_binaries import lacking
 from totals_application import USERS, totals
 from waiting import eventually
 
@@ -79,6 +81,24 @@ def test_a_paused_client_processes_nothing_and_answers_and_goes_on_when_it_is_re
     assert last_values(bootstrap, f"{namespace}-totals") == {user: {"total": 2} for user in USERS}
 
 
+def the_page_shows_it(paused: StreamsClient, folder: Path) -> None:
+    """State, lag, topology, restoration and a key's value of a real client, in a real browser."""
+    if reason := lacking(*PROGRAMS):
+        pytest.skip(reason)
+    with chromium() as driver:
+        page = Page(driver, folder)
+        page.open(paused.url)
+        page.wait(lambda: page.text("#state") == "● RUNNING, paused", "the state")
+        page.wait(lambda: f"of {len(USERS)} in all" in page.text("#lag-finding"), "the lag")
+        assert "Nothing restores. 2 store partitions took" in page.text("#restoration-finding")
+        assert page.text(".card.step").count("totals") > 1
+        page.fill("#query-fields input[name=key]", USERS[3])
+        page.click("#query button[type=submit]")
+        page.wait(lambda: page.text("#query-answer pre") == '{"total":1}', "the value")
+        page.screenshot("real-client")
+        assert page.complaints() == []
+
+
 def test_a_client_that_is_paused_before_its_start_restores_and_runs_and_processes_nothing(
     broker: Any, namespace: str, tmp_path: Path
 ) -> None:
@@ -95,6 +115,7 @@ def test_a_client_that_is_paused_before_its_start_restores_and_runs_and_processe
         turns(second)
         assert contents(second) == dict.fromkeys(USERS, 1)
         assert second.describe()["counters"]["records_processed"] == 0  # type: ignore[index]
+        the_page_shows_it(second, tmp_path)
         second.resume()
         until_done(second, [f"{namespace}-orders"])
         assert contents(second) == dict.fromkeys(USERS, 2)

@@ -198,16 +198,32 @@ def results_are(admin: Admin, namespace: str, count: int) -> None:
     assert last_values(admin, f"{namespace}-letters") == totals(count, lambda user: user[0])
 
 
+def write_browser(folder: Path, opened: Path) -> Path:
+    """A program that takes an address as a browser does, and notes how the page and its topology are answered."""
+    file = folder / "browser.py"
+    file.write_text(
+        "import sys, urllib.request as r\n"
+        "page, topology = (r.urlopen(sys.argv[1] + path) for path in ('', 'topology'))\n"
+        f"open({str(opened)!r}, 'w').write(f'{{sys.argv[1]}}\\n{{page.status}} {{page.headers[\"Content-Type\"]}}"
+        " {topology.status}\\n')\n"
+    )
+    return file
+
+
 def test_a_run_until_caught_up_ends_with_all_processed_and_nothing_left(broker, namespace, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     admin = make_topics(broker.bootstrap_servers, namespace)
     produce(broker.bootstrap_servers, namespace, 0, 5000)
     file = application(tmp_path, namespace)
-    with running(file, "--bootstrap-servers", broker.bootstrap_servers, "--until-caught-up") as run:
+    opened = tmp_path / "opened"
+    monkeypatch.setenv("BROWSER", f"{sys.executable} {write_browser(tmp_path, opened)} %s")
+    with running(file, "--bootstrap-servers", broker.bootstrap_servers, "--until-caught-up", "--open") as run:
         assert run.end() == 0
     results_are(admin, namespace, 5000)
-    assert run.said() == ["caught-up", "stopping", "ended", "exit"]
+    assert run.said() == ["page", "caught-up", "stopping", "ended", "exit"]
+    assert run.of("page")["opened"] is True
+    assert opened.read_text().splitlines() == [run.of("page")["url"], "200 text/html; charset=utf-8 200"]
     last = next(event for event in reversed(run.events) if "application" in event)
     assert {row["topic"]: row["lag"] for row in last["topics"]} == {
         f"{namespace}-orders": 0,

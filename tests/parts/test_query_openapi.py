@@ -77,6 +77,8 @@ def operations(document: dict[str, Any]) -> dict[str, Any]:
         for parameter in path["get"].get("parameters", ()):
             if parameter["name"] == "store":
                 parameter["schema"]["enum"] = [*STORES, "nothing"]
+            if parameter["name"] == "instance":
+                parameter["schema"]["enum"] = ["app-0", "app-1", "nobody"]
             if parameter["name"] == "address":
                 parameter["schema"]["enum"] = ["127.0.0.1:1", "nobody:1"]
     schema = schemathesis.openapi.from_dict(tailored)
@@ -89,6 +91,7 @@ PATHS = (
     *(f"/stores/{{store}}/{way}" for way in ("window/{key}", "windows/keys/{key}", "windows/range", "windows/all")),
     *(f"/stores/{{store}}/{way}" for way in ("session/{key}", "sessions/keys/{key}", "sessions/range")),
     "/relay/{address}/stores/{store}/{rest}",
+    *("/topology", "/instances", "/instances/{instance}/state"),
 )
 
 

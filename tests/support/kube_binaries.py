@@ -96,6 +96,8 @@ PACKAGES = {
     "openssl": "openssl",
     "prometheus": "prometheus",
     "promtool": "prometheus",
+    "chromium": "chromium",
+    "chromedriver": "chromium-driver",
 }
 """Debian's package of each program that is not built here."""
 

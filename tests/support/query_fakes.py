@@ -10,7 +10,7 @@ from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.query.server.query_server import QueryServer
-from streams_runtime.query.stores.views import Entry, Owner, StoreCodec, ViewClosed
+from streams_runtime.query.stores.views import Entry, KnownInstance, Owner, StoreCodec, ViewClosed
 from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.states import ClientState
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
@@ -94,6 +94,11 @@ class FakeClient:
     known_owners: dict[int, Owner] = field(default_factory=dict)
     owners_error: Exception | None = None
     stuck: tuple[Stuck, ...] = ()
+    known: list[KnownInstance] = field(default_factory=list)
+    topology_document: dict[str, Any] = field(default_factory=dict)
+
+    def instances(self) -> list[KnownInstance]:
+        return self.known or [KnownInstance("flights-0", self.url, True)]
 
     def store_names(self) -> set[str]:
         return {"counts"}

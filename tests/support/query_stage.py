@@ -20,7 +20,7 @@ from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.query.stores.local_partitions import view_of
-from streams_runtime.query.stores.views import AnyView, Owner, StoreCodec
+from streams_runtime.query.stores.views import AnyView, KnownInstance, Owner, StoreCodec
 from streams_runtime.query.wire.windowed_keys import Window, Windowed
 from streams_runtime.state.open_store import AnyStore, open_store
 from streams_runtime.state.serdes import key_serde, value_serde
@@ -240,6 +240,14 @@ class QueryStage:
 
     def owners(self, _: str) -> Mapping[int, Owner]:
         return self.known_owners
+
+    def instances(self) -> list[KnownInstance]:
+        known = {owner.instance: KnownInstance(owner.instance, owner.url, True) for owner in self.known_owners.values()}
+        return list(({"app-0": KnownInstance("app-0", self.url, True)} | known).values())
+
+    @property
+    def topology_document(self) -> Mapping[str, Any]:
+        return {"subtopologies": []}
 
     def stuck_threads(self, turn_seconds: float | None = None) -> Collection[Stuck]:
         del turn_seconds

@@ -48,6 +48,9 @@ BrokerPort = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of 
 UntilCaughtUp = Annotated[
     bool, typer.Option("--until-caught-up", help="End when all that waits in the sources now is processed.")
 ]
+OpenPage = Annotated[
+    bool, typer.Option("--open", help="Show the first instance's page in a browser, once that instance answers.")
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep the folder of a run without --state-dir.")]
 Shown = Annotated[
     Output, typer.Option(help="text: a live table, or lines where it is no terminal. json: one object a line.")
@@ -64,6 +67,7 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     broker_port: BrokerPort = None,
     queries_token_file: QueriesTokenFile = None,
     until_caught_up: UntilCaughtUp = False,
+    open_page: OpenPage = False,
     keep: Keep = False,
     output: Shown = Output.TEXT,
     log_level: LogLevel = "INFO",
@@ -100,7 +104,8 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command line
             reporter.report(RunEvent("note", text))
         count = instances or application.spec.replicas
         token = None if queries_token_file is None else queries_token_file.absolute()
-        plan = Plan(file, application, count, bootstrap_servers, until_caught_up, log_level, token, port, broker_port)
+        ports = (port, broker_port)
+        plan = Plan(file, application, count, bootstrap_servers, until_caught_up, log_level, token, *ports, open_page)
         raise typer.Exit(_exit(reporter, _run(plan, state_dir, keep, signals, reporter)))
 
 

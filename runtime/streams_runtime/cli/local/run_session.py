@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streams_runtime.api import StreamsApplication
+from streams_runtime.cli.local.open_page import PageOpener
 from streams_runtime.cli.local.outcome import exit_code_of
 from streams_runtime.cli.local.progress.group_lag import GroupProgress, GroupWatch
 from streams_runtime.cli.local.progress.run_account import RunAccount
@@ -37,6 +38,7 @@ class Plan:
     """What is to be run. `bootstrap_servers` None: on an embedded broker, at `broker_port`.
 
     `port` is where the first instance answers queries, and the others behind it. Ports that are None are free ones.
+    `open_page`: show the first instance's page in a browser.
     """
 
     file: Path
@@ -48,6 +50,7 @@ class Plan:
     queries_token: Path | None = None
     port: int | None = None
     broker_port: int | None = None
+    open_page: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,11 +149,14 @@ class Session:
         account = RunAccount(plan.application.name, self._topology, first, time.time())
         watch.start()
         self._supervisor.start()
+        opener = PageOpener(report) if plan.open_page else None
         reported = False
         while True:
             self._supervisor.tick()
-            progress = watch.latest or first
-            self._reporter.show(account.overview(self._supervisor.snapshots(), progress, time.time()))
+            progress, snapshots = watch.latest or first, self._supervisor.snapshots()
+            self._reporter.show(account.overview(snapshots, progress, time.time()))
+            if opener is not None:
+                opener.tick(snapshots)
             if account.caught_up and not reported:
                 reported = True
                 report(RunEvent("caught-up", "caught up: the backlog of the start is processed and committed"))

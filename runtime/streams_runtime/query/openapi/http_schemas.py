@@ -99,5 +99,20 @@ class Owners(Document):
     owners: list[Owner] = Field(description="A partition that is missing here is on no instance at the moment.")
 
 
-MODELS: tuple[type[Document], ...] = (Problem, Record, WindowedRecord, LastLine, Count, Stores, Owners)
+class Instance(Document):
+    """An instance of the application."""
+
+    instance: str = Field(description="Its name.")
+    url: str | None = Field(description="Where it answers; null: nobody vouches for an address.")
+    own: bool = Field(description="Whether it is the one that answers here.")
+    inGroup: bool = Field(description="Whether Kafka counts it in, as far as this one knows.")  # noqa: N815
+
+
+class Instances(Document):
+    """Those that spec.replicas asks for, and those of the group."""
+
+    instances: list[Instance] = Field(description="By name.")
+
+
+MODELS: tuple[type[Document], ...] = (Problem, Record, WindowedRecord, LastLine, Count, Stores, Owners, Instances)
 """All that are referred to by name."""

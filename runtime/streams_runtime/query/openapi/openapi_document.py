@@ -39,6 +39,16 @@ def _gate_problems() -> Responses:
     return {status: answer for status, answer in _problems().items() if status in (401, 403, 503)}
 
 
+class _Overview:
+    """`OVERVIEW[Model]`: the responses of an endpoint that reads no store. None: the document has no model."""
+
+    def __getitem__(self, model: type[BaseModel] | None) -> Responses:
+        if model is None:
+            return _gate_problems()
+        content = {"application/json": {"schema": {"$ref": _REF + model.__name__}}}
+        return {200: {"description": model.__doc__ or "", "content": content}, **_gate_problems()}
+
+
 class _Answers:
     """`ANSWERS[Model]`: the responses of an endpoint that answers with a Model or a problem."""
 
@@ -59,6 +69,11 @@ class _Answers:
 ANSWERS: Final = _Answers("application/json", several=False)
 RELAYED: Final[Responses] = {200: {"description": "What the other instance answered."}, **_problems()}
 GATED: Final[Responses] = _gate_problems()
+OVERVIEW: Final = _Overview()
+RELAYED_STATE: Final[Responses] = {
+    200: {"description": "Client, threads, tasks, restoration, lag, counters, error, problems."},
+    **{status: answer for status, answer in _problems().items() if status in (401, 403, 501, 502, 503)},
+}
 LINES: Final = _Answers(record_lines.MEDIA_TYPE, several=True)
 
 

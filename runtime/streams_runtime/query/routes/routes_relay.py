@@ -61,19 +61,27 @@ def relay_routes(queryable: Queryable) -> APIRouter:
                 f"no instance at {address} has a partition of store {store!r} by what the group knows; look for its"
                 " owners again"
             )
-        if not url.startswith(_PLAIN):
-            raise NotSupportedException(
-                f"queries are not relayed to instances with TLS, such as {url}, yet; ask that instance itself"
-            )
         query = urlencode(request.query_params.multi_items())
-        target = url + path + (f"?{query}" if query else "")
-        return await while_connected(request, lambda: _fetch(target, request))
+        rest_of_url = path + (f"?{query}" if query else "")
+        return await while_connected(request, lambda: relayed_answer(url, rest_of_url, request))
 
     return router
 
 
-async def _fetch(url: str, request: Request) -> Response:
-    """The other instance's answer, passed on while it comes in; one that breaks off breaks off here too."""
+async def relayed_answer(origin: str, rest: str, request: Request) -> Response:
+    """What the instance at `origin` answers to `rest`, path and query, asked with the caller's token.
+
+    It is passed on while it comes in; one that breaks off breaks off here too.
+
+    Raises:
+        NotSupportedException: the instance answers by TLS; ask it directly.
+        InstanceNotReachableException: it does not answer.
+    """
+    if not origin.startswith(_PLAIN):
+        raise NotSupportedException(
+            f"queries are not relayed to instances with TLS, such as {origin}, yet; ask that instance itself"
+        )
+    url = origin + rest
     async with AsyncExitStack() as opened:
         # No certificates are read: it is HTTP. No proxy: instances are near.
         client = httpx.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False, timeout=_TIMEOUT)

@@ -16,6 +16,8 @@ from streams_runtime.query.openapi.docs_page import docs_page
 from streams_runtime.query.openapi.openapi_document import openapi_of
 from streams_runtime.query.routes.routes_key_value import key_value_routes
 from streams_runtime.query.routes.routes_operations import operation_routes
+from streams_runtime.query.routes.routes_overview import overview_routes
+from streams_runtime.query.routes.routes_page import page_routes
 from streams_runtime.query.routes.routes_relay import relay_routes
 from streams_runtime.query.routes.routes_stores import store_routes
 from streams_runtime.query.routes.routes_windows import session_routes, window_routes
@@ -25,15 +27,16 @@ from streams_runtime.query.server.opened_stores import WALKS
 from streams_runtime.query.server.point_reads import PointReads
 from streams_runtime.query.server.problem_handlers import answer_with_problems
 from streams_runtime.query.server.url_parameters import check_parameters
-from streams_runtime.query.stores.views import Queryable
+from streams_runtime.query.stores.views import Inspectable
 
 _BEARER = HTTPBearer(auto_error=False, description="As spec.queries.access of the resource says.")
 
 
-def create_app(queryable: Queryable, registry: CollectorRegistry, gate: Gate | None = None) -> ASGIApp:
+def create_app(queryable: Inspectable, registry: CollectorRegistry, gate: Gate | None = None) -> ASGIApp:
     """The application that answers for `queryable`; `registry` is what `/metrics` shows.
 
-    `gate` stands before stores, state and metrics; probes, figures and the description of the endpoints are open.
+    `gate` stands before stores, state, topology and metrics; probes, figures, the description of the endpoints and the
+    files of the page are open.
     Stores are read in worker threads, but for single keys (point_reads.py). Health, readiness, state and metrics never
     wait for them, and no key waits for walks over stores.
     """
@@ -46,6 +49,8 @@ def create_app(queryable: Queryable, registry: CollectorRegistry, gate: Gate | N
     for router in (store_routes(queryable), *(routes(queryable, walks) for routes in stores)):
         app.include_router(router, dependencies=[*guard, Depends(check_parameters)])
     app.include_router(relay_routes(queryable), dependencies=guard)
+    app.include_router(overview_routes(queryable), dependencies=guard)
+    app.include_router(page_routes())
     _describe(app)
     return PointReads(app, queryable, gate)
 

@@ -17,7 +17,7 @@ from streams_runtime.query.metrics.instance_metrics import create_registry
 from streams_runtime.query.server.access import OPEN, QueryGuard
 from streams_runtime.query.server.http_app import create_app
 from streams_runtime.query.server.tls import Certificate
-from streams_runtime.query.stores.views import Queryable
+from streams_runtime.query.stores.views import Inspectable
 
 START_SECONDS: Final = 10.0
 GRACE_SECONDS: Final = 3  # for running answers at a stop; longer ones are cut off
@@ -34,7 +34,7 @@ class QueryServer:
     """
 
     def __init__(
-        self, queryable: Queryable, host: str, port: int, grace: int = GRACE_SECONDS, guard: QueryGuard = OPEN
+        self, queryable: Inspectable, host: str, port: int, grace: int = GRACE_SECONDS, guard: QueryGuard = OPEN
     ) -> None:
         self._host = host
         self._port = port

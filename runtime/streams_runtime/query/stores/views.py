@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
@@ -129,6 +129,15 @@ class Owner:
     url: str
 
 
+@dataclass(frozen=True, slots=True)
+class KnownInstance:
+    """An instance of the application. `url` None: nobody vouches for an address; `in_group`: Kafka counts it in."""
+
+    instance: str
+    url: str | None
+    in_group: bool
+
+
 class Queryable(Protocol):
     """A streams client as queries see it. Every method may be called from any thread, in every state.
 
@@ -178,3 +187,14 @@ class Queryable(Protocol):
 
     def measure(self) -> Measurements:
         """What was measured, for `/metrics`."""
+
+
+class Inspectable(Queryable, Protocol):
+    """A streams client as its HTTP server sees it: what it can be asked of the application as a whole too."""
+
+    def instances(self) -> Sequence[KnownInstance]:
+        """All instances of the application, this one included. May ask the broker; remembers it for a while."""
+
+    @property
+    def topology_document(self) -> Mapping[str, Any]:
+        """What `/topology` answers: steps, stores and topics, and where the page draws them."""
