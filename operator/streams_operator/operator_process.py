@@ -110,8 +110,9 @@ class _Parts:
         self.cache = Cache(api, self._news)
         self.events = EventRecorder(api, identity.split("_", maxsplit=1)[0])
         self.accounts = Accounts(self._requeue)
-        self.brokers = Brokers(self._on_broker_result)
-        self.metrics = Metrics(lambda: self.queue.length, lambda: lease.held)
+        self.metrics = Metrics(lambda: self.queue.length, lambda: lease.held, lambda: self.queue.oldest)
+        api.requested = self.metrics.request
+        self.brokers = Brokers(self._on_broker_result, measured=self.metrics.broker_work)
         self.readings = Readings(document=document)
         self.rollouts = Rollouts(
             settings.defaults.image, settings.rollout_at_a_time, lambda: self.watched.count, self._requeue
@@ -119,7 +120,7 @@ class _Parts:
         self.metrics.show_rollouts(lambda: self.rollouts.waiting, lambda: self.rollouts.stopped)
         observer = Observer(api, self.cache, self.brokers, self.accounts, self.readings, Inputs(api))
         self.reconciler = Reconciler(observer, self.rollouts, self.events, self.metrics, settings.defaults)
-        self.queue = WorkQueue(self.reconciler.round, counted=self.metrics.round)
+        self.queue = WorkQueue(self.reconciler.round, counted=self.metrics.round, waited=self.metrics.waited)
         self.watches = Watches(settings.namespaces, self._threadsafe_on_change(asyncio.get_running_loop()))
         self.reflectors = Reflectors(api, settings.namespaces, self._on_change, self.cache)
         self.watched = Watched(api, settings.namespaces, self._missed, self._watch_anew, shard=settings.shard)

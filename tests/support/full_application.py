@@ -29,6 +29,7 @@ spec:
     commitInterval: 1m30s
     pollDuration: 250ms
     maxBatchRecords: 1000
+    metricsRecordingLevel: DEBUG
     onDeserializationError: {deadLetter: {topic: broken}}
   code: {configMap: orders-code-1}
   state: {storage: {size: 10Gi, storageClassName: fast}, cleanupDelay: 1h}

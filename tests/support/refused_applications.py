@@ -1479,6 +1479,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "found 1m",
         "give 1ms to 10s",
     ),
+    "level": (
+        application(processing={"metricsRecordingLevel": "TRACE"}),
+        "spec.processing.metricsRecordingLevel",
+        "found 'TRACE'",
+        "give 'INFO' or 'DEBUG'",
+    ),
     "threads": (
         application(processing={"streamThreads": 0}),
         "spec.processing.streamThreads",

@@ -22,6 +22,7 @@ def test_everything_that_the_resource_may_say_is_read() -> None:
     assert app.application_id == "orders_v2"
     assert app.spec.processing.commit_interval == timedelta(seconds=90)
     assert app.spec.processing.poll_duration == timedelta(milliseconds=250)
+    assert app.spec.processing.metrics_recording_level == "DEBUG"
     assert app.spec.processing.on_deserialization_error.action == "deadLetter"
     assert app.spec.processing.on_deserialization_error.dead_letter is not None
     assert app.spec.processing.on_deserialization_error.dead_letter.topic == "broken"
@@ -47,6 +48,7 @@ def test_what_is_not_said_has_its_default() -> None:
     assert spec.processing.commit_interval == timedelta(milliseconds=100)
     assert spec.processing.poll_duration == timedelta(milliseconds=100), "Kafka Streams' poll.ms"
     assert spec.processing.max_batch_records is None
+    assert spec.processing.metrics_recording_level == "INFO"
     assert spec.processing.on_deserialization_error.action == "fail"
     assert spec.processing.on_uncaught_exception == "shutdownClient"
     assert spec.spark.master == "local[*]"

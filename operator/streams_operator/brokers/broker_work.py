@@ -94,13 +94,17 @@ class Brokers:
         open: Open | None = None,
         clock: Callable[[], float] = time.time,
         overdue: float = _OVERDUE,
+        measured: Callable[[str, bool, float], None] = lambda *_: None,
     ) -> None:
-        """`on_result`: called with each result, also with a failure. `open` absent: real brokers."""
+        """`on_result`: called with each result, also with a failure. `open` absent: real brokers. `measured`: called
+        with the kind of work, whether it has failed, and its seconds.
+        """
         self._on_result = on_result
         self._admins = KeptAdmins()
         self._open = open or opened_with(self._admins)
         self._clock = clock
         self._overdue = overdue
+        self._measured = measured
         self._applications: dict[Key, _Application] = {}
         self._slots = BrokerSlots()
 
@@ -162,7 +166,9 @@ class Brokers:
     ) -> None:
         try:
             async with self._slots.slot(key.namespace, cluster_of(key.namespace, application, secret)):
+                began = time.monotonic()
                 outcome = await self._in_thread(key, work, application, secret)
+                self._measured(work.kind, outcome.failure is not None, time.monotonic() - began)
             self._take(known, application, work, outcome)
         finally:
             known.task, known.current = None, None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
@@ -40,6 +41,10 @@ _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+Requested = Callable[[str, str, int | None, float], None]
+"""Hears of each request: its verb, the resource's plural, the answer's status (None: there was none), its seconds."""
 
 
 class ApiError(Exception):
@@ -103,6 +108,7 @@ class Api:
         """`allowed`: whether this process may write; asked right before each write but those of `election`."""
         self._client = client
         self._allowed = allowed
+        self.requested: Requested = lambda *_: None
 
     async def close(self) -> None:
         """End the connections."""
@@ -233,15 +239,19 @@ class Api:
         accept: str = "application/json",
         content: str = "application/json",
     ) -> Json:
-        asked = f"{method} {path}"
+        asked, began = f"{method} {path}", time.monotonic()
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
+        status: int | None = None
         try:
             async with asyncio.timeout(_TIMEOUT):
                 response = await self._send(method, path, query, body, accept, content, timeout)
                 data = await response.read()
+                status = response.status
         except (aiohttp.ClientError, TimeoutError, ssl.SSLError, OSError) as error:
             reason = str(error) or type(error).__name__
             raise TryLater(f"{asked}: no answer from the API server ({reason})") from error
+        finally:
+            self.requested(method, resource_of(path), status, time.monotonic() - began)
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise _error(asked, response.status, response.getheader("Retry-After"), data)
         try:
@@ -266,6 +276,14 @@ class Api:
         if query:
             url += f"?{urlencode(query)}"
         return await self._client.call_api(method, url, headers, body, _request_timeout=timeout)
+
+
+def resource_of(path: str) -> str:
+    """The plural in a path of the API server, such as `pods`; no name of a namespace or an object is taken for it."""
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    rest = rest[2:] if len(rest) > 2 and rest[0] == "namespaces" else rest
+    return rest[0] if rest else "other"
 
 
 def _error(asked: str, status: int, retry_after: str | None, data: bytes) -> ApiError:

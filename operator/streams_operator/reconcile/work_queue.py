@@ -44,6 +44,7 @@ class _Item:
     due: float | None = None
     timer: asyncio.TimerHandle | None = None
     waiting: bool = False
+    due_since: float = 0.0  # while it waits, by the loop's clock
     running: bool = False
     not_before: float = 0.0
     failures: int = 0
@@ -89,13 +90,17 @@ class WorkQueue:
         debounce: float = DEBOUNCE,
         chance: Callable[[], float] = random.random,
         counted: Callable[[Key, str, float], None] = lambda *_: None,
+        waited: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`chance`: numbers from 0 to 1; `counted`: called after each round with its result and its seconds."""
+        """`chance`: numbers from 0 to 1; `counted`: called after each round with its result and its seconds; `waited`:
+        before each with the seconds for which its resource was due.
+        """
         self._act = act
         self._parallel = parallel
         self._debounce = debounce
         self._chance = chance
         self._counted = counted
+        self._waited = waited
         self._items: dict[Key, _Item] = {}
         self._ready = FairQueue()
         self._running: dict[Key, float] = {}  # since when, by the loop's clock
@@ -126,6 +131,12 @@ class WorkQueue:
     def length(self) -> int:
         """Resources that are due and wait for a free worker."""
         return len(self._ready)
+
+    @property
+    def oldest(self) -> float:
+        """For how many seconds the resource that has waited longest has been due; 0 while none waits."""
+        now = asyncio.get_running_loop().time()
+        return max((now - each.due_since for each in self._items.values() if each.waiting), default=0.0)
 
     @property
     def alive(self) -> bool:
@@ -160,6 +171,7 @@ class WorkQueue:
 
     def _is_due(self, key: Key, item: _Item) -> None:
         item.due, item.timer, item.waiting = None, None, True
+        item.due_since = asyncio.get_running_loop().time()
         self._ready.put(key)
 
     async def _worker(self) -> None:
@@ -172,6 +184,7 @@ class WorkQueue:
     async def _round(self, key: Key, item: _Item) -> None:
         loop = asyncio.get_running_loop()
         begun = self._running[key] = loop.time()
+        self._waited(begun - item.due_since)
         item.waiting, item.running = False, True
         result, again = "done", None
         try:

@@ -14,7 +14,8 @@ def add_restoration(families: Families, description: Mapping[str, Any]) -> None:
     """All of them, from the document of `/state`."""
     rows = [((row["store"], row["partition"]), row) for row in description["restoration"]]
     families.add(defined.REMAINING, [(labels, row["remaining"]) for labels, row in rows])
-    families.add(defined.ETA, [(labels, row["eta_seconds"]) for labels, row in rows])  # None: nothing has come yet
+    going = [(labels, row) for labels, row in rows if row["remaining"]]
+    families.add(defined.ETA, [(labels, row["eta_seconds"]) for labels, row in going])  # None: nothing has come yet
     families.add(
         defined.STANDBY_LAG,
         [
