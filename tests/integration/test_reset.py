@@ -1,4 +1,4 @@
-"""A reset on a real broker: what it would do, each of its steps more than once, and what the application makes of it."""
+"""A reset on a real broker: what it would do, its steps more than once, and what the application makes of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from clients import DEADLINE, client, delete_records, last_values, make_topics, run_until_done, send
+from confluent_kafka import Consumer
 from topic_apps import TopicApp
 from waiting import eventually
 
@@ -62,7 +64,7 @@ def committed(app: TopicApp, admin: Admin) -> dict[int, int]:
 
 def counts(app: TopicApp, admin: Admin, each: int) -> None:
     """Wait until the last count of each user is this one, and everything is committed."""
-    wanted = dict.fromkeys(USERS, {"n": each})
+    wanted = {user: {"n": each} for user in USERS}
     eventually(lambda: last_values(admin.address, app.sink, committed=True) == wanted, f"{each} of each user", DEADLINE)
     eventually(lambda: committed(app, admin) == {0: 200, 1: 200}, "all is committed", DEADLINE)
 
@@ -124,8 +126,6 @@ def test_what_the_brokers_do_not_have_is_refused_and_nothing_is_changed(
 def test_internal_topics_that_somebody_else_reads_are_not_deleted(
     app: TopicApp, admin: Admin, topics: ApplicationTopics
 ) -> None:
-    from confluent_kafka import Consumer
-
     topics.setup()
     group = f"{app.source}-audit"
     consumer = Consumer({"bootstrap.servers": admin.address, "group.id": group})
@@ -137,10 +137,8 @@ def test_internal_topics_that_somebody_else_reads_are_not_deleted(
 
     try:
         eventually(refusals, "the reader is found")
-        assert refusals() == (
-            f"the internal topic {app.changelog} is read by the group {group} too: stop whatever reads it, or keep"
-            " internal topics",
-        )
+        (refusal,) = refusals()
+        assert refusal.startswith(f"the internal topic {app.changelog} is read by the group {group} too: stop")
         assert topics.rehearse_reset(asked(internalTopics="Keep"), time.time()).refusals == ()
     finally:
         consumer.close()
@@ -151,8 +149,6 @@ def test_internal_topics_that_somebody_else_reads_are_not_deleted(
 def test_after_a_reset_the_application_processes_everything_anew_as_a_new_one_would(
     guarantee: str, app: TopicApp, admin: Admin, topics: ApplicationTopics, tmp_path: Path, namespace: str
 ) -> None:
-    import yaml
-
     text = yaml.safe_dump(app.topology_spec)
     settings = {"processing": {"guarantee": guarantee}}
     for partition in range(2):

@@ -541,7 +541,7 @@ class World:
         return bool(self.status.get("reset", {}).get("state") == "Running")
 
     def _check_reset(self, new: Json) -> None:
-        """A reset that begins notes what there was; one that ends has changed all of that, and nothing it was to keep."""
+        """A reset that begins notes what there was; one that ends has changed all of it, or kept what it has to."""
         before, now = self.status.get("reset", {}), new.get("reset", {})
         if before.get("state") == "Running" and now.get("state") != "Running":
             assert now["state"] == "Done", f"a reset that had begun ended as {now}"

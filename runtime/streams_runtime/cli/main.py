@@ -10,6 +10,7 @@ from streams_runtime.cli.consume import consume
 from streams_runtime.cli.init import init
 from streams_runtime.cli.produce import produce
 from streams_runtime.cli.query import query_command
+from streams_runtime.cli.reset.reset_command import reset
 from streams_runtime.cli.run import run
 from streams_runtime.cli.topics_command import topics
 from streams_runtime.cli.topology.topology_command import topology
@@ -28,6 +29,7 @@ app.command()(topology)
 app.command()(build)
 app.command()(init)
 app.command()(topics)
+app.command()(reset)
 app.command()(broker)
 app.command()(produce)
 app.command()(consume)

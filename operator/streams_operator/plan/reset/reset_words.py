@@ -46,11 +46,13 @@ def _partitions(moves: Sequence[OffsetMove]) -> int:
 
 def _distance(moves: Sequence[OffsetMove]) -> str:
     """How far they go, where the group has been somewhere."""
-    ways = [after - dict(move.before)[number] for move in moves for number, after in move.after if _known(move, number)]
-    back, on = -sum(way for way in ways if way < 0), sum(way for way in ways if way > 0)
+    steps = [
+        after - before[number]
+        for move in moves
+        for before in (dict(move.before),)
+        for number, after in move.after
+        if number in before
+    ]
+    back, on = -sum(each for each in steps if each < 0), sum(each for each in steps if each > 0)
     texts = [f"{back} records back"] * bool(back) + [f"{on} records on"] * bool(on)
     return f" ({', '.join(texts)})" if texts else ""
-
-
-def _known(move: OffsetMove, number: int) -> bool:
-    return number in dict(move.before)

@@ -36,7 +36,7 @@ from streams_runtime.topics.reset.reset_plan import listed as few
 
 ASK_AGAIN_AFTER = 10.0
 """Seconds until the brokers are asked again, or a step that failed is tried again."""
-_FRESH = 30.0
+_FRESH = 120.0
 """Seconds for which a reset may rest on what the brokers said."""
 _SUSPEND = "set spec.suspend to true, and give spec.reset a greater nonce"
 _CLAIM = "PersistentVolumeClaim"
@@ -104,14 +104,14 @@ def _asked(context: ReconcileContext, asked: ResetSpec, record: ResetRecord) -> 
         return _pending(record, f"waits for {listed([pod.name for pod in context.own])} to close")
     answer, work = context.observed.reset, KafkaWork("reset-check", asked.nonce, record.request, asked)
     if answer is None or not _answers(answer, "reset-check", record.request):
-        return _pending(record, "asks the brokers", work)
+        return _asking(context, record, work)
     if answer.outlook is None or (answer.outlook.members and answer.outlook.plan and not asked.dry_run):
         due = answer.at + ASK_AGAIN_AFTER
         text = _members(context, answer.outlook) if answer.outlook else answer.failure[1] if answer.failure else ""
         found = _pending(record, text, work if due <= context.now else None)
         return replace(found, requeue_at=due if due > context.now else None)
     if context.now - answer.at > _FRESH:
-        return _pending(record, "asks the brokers", work)
+        return _asking(context, record, work)
     return _decided(context, asked, record, answer.outlook)
 
 
@@ -197,6 +197,10 @@ def _running(
 def _pending(record: ResetRecord, text: str, work: KafkaWork | None = None) -> ResetVerdict:
     shown = replace(record, message=clipped(text, LENGTH)).status
     return ResetVerdict(shown, work=work, wait=Wait(record.started_at))
+
+
+def _asking(context: ReconcileContext, record: ResetRecord, work: KafkaWork) -> ResetVerdict:
+    return replace(_pending(record, "asks the brokers", work), requeue_at=context.now + ASK_AGAIN_AFTER)
 
 
 def _ended(context: ReconcileContext, record: ResetRecord, state: str, text: str) -> ResetVerdict:

@@ -23,7 +23,7 @@ Offset = Annotated[int, Field(ge=0)]
 class ResetTarget(Model):
     """`earliest`, `latest`, a time with its offset from UTC, or `{offsets: {SOURCE: {PARTITION: OFFSET}}}`."""
 
-    moment: str | None = None
+    moment: str | None = Field(default=None, description="earliest, latest, or a time; the short form.")
     offsets: dict[str, dict[str, Offset]] | None = Field(
         default=None,
         min_length=1,
