@@ -6,7 +6,7 @@ refused is refused before the first step, and an offset that a log does not have
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -97,7 +97,7 @@ def plan_reset(reset: ResetSpec, topology: Topology, survey: ResetSurvey, now: f
     The application's file says nothing wrong of it (api.checks.reset_checks). Raises nothing.
     """
     topics = reset_topics_of(reset, topology)
-    refusals = [*survey.problems, *_time_refusals(reset, now), *_readers(survey)]
+    refusals = [*survey.problems, *_unknown(reset, topics), *_time_refusals(reset, now), *_readers(survey)]
     moves = []
     for source, topic in topics.items():
         log = survey.logs.get(topic)
@@ -119,8 +119,22 @@ def reset_topics_of(reset: ResetSpec, topology: Topology) -> Mapping[str, str]:
         for node in topology.nodes
         if isinstance(node, SourceNode | TableSourceNode) and node.topic in topology.source_topics
     }
-    named = reset.to.offsets if reset.to.offsets is not None else reset.sources
+    named = _named(reset)
     return {source: topic for source, topic in read.items() if not named or source in named}
+
+
+def _named(reset: ResetSpec) -> Collection[str]:
+    """The sources that are named; empty: all are meant."""
+    return reset.to.offsets if reset.to.offsets is not None else reset.sources
+
+
+def _unknown(reset: ResetSpec, topics: Mapping[str, str]) -> Iterator[str]:
+    """A topology that is in force need not be the one of the file: a change may be refused, or rolled back."""
+    if missing := [source for source in _named(reset) if source not in topics]:
+        yield (
+            f"the topology in force has no source {listed(missing)} with offsets of a group: name others, or let the"
+            " topology that has them be deployed first"
+        )
 
 
 def counted(number: int, one: str) -> str:
