@@ -182,6 +182,21 @@ def test_its_steps_follow_each_other_and_each_is_on_record_before_it_is_done() -
     assert work(plan(observed(spec, status=status_of(last), reset=answer(spec)))) == ()
 
 
+def test_a_change_without_a_greater_nonce_does_nothing_and_is_told() -> None:
+    spec = suspended(reset(internalTopics="Keep"))
+    running = status_of(observed(spec, reset=answer(spec, outlook=ResetOutlook(ResetPlan((), MOVES)))))
+    done = status_of(observed(spec, status=running, reset=answer(spec, "reset-offsets")))
+    changed = observed(suspended(reset(1, to="latest")), status=done, reset=answer(spec))
+    assert work(plan(changed)) == ()
+    assert shown(changed)["state"] == "Done"
+    assert (
+        shown(changed)["message"] == f"{done['reset']['message']}; spec.reset has changed, and its nonce is not greater"
+    )
+    back = observed(spec, status=status_of(changed))
+    assert shown(back) == done["reset"]
+    assert plan(observed(spec, status=done)).status is None
+
+
 def test_keeping_internal_topics_sets_offsets_and_touches_nothing_else() -> None:
     spec, objects = suspended(reset(internalTopics="Keep")), dict([claim(0)])
     outlook = ResetOutlook(ResetPlan((), MOVES))

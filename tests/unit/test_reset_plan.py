@@ -23,6 +23,10 @@ READ_BY_OTHERS = (
     f"the internal topic {CHANGELOG} is read by the group audit, copy too: stop whatever reads it, or keep internal"
     " topics"
 )
+NOT_IN_FORCE = (
+    "the topology in force has no source gone with offsets of a group: name others, or let the topology that has them"
+    " be deployed first"
+)
 NO_RIGHT = (
     f"the brokers do not let this login delete {CHANGELOG}: grant it to the user of spec.kafka.config, or keep internal"
     " topics"
@@ -142,6 +146,8 @@ def test_only_the_named_sources_and_partitions_are_set() -> None:
             survey(logs={"people": logs()["people"]}),
             ("the source sales reads the topic orders, which is not there: create it",),
         ),
+        (asked(sources=["sales", "gone"]), survey(), (NOT_IN_FORCE,)),
+        (asked({"offsets": {"gone": {"0": 1}}}), survey(), (NOT_IN_FORCE,)),
         (asked(), survey(problems=("sink topics are missing: totals",)), ("sink topics are missing: totals",)),
         (
             asked(),
@@ -154,7 +160,16 @@ def test_only_the_named_sources_and_partitions_are_set() -> None:
             (NO_RIGHT,),
         ),
     ],
-    ids=["offsets", "future", "no topic", "problems", "readers", "rights"],
+    ids=[
+        "offsets",
+        "future",
+        "no topic",
+        "another topology",
+        "another topology by offset",
+        "problems",
+        "readers",
+        "rights",
+    ],
 )
 def test_everything_that_speaks_against_it_is_said_at_once(
     reset: ResetSpec, found: ResetSurvey, refusals: tuple[str, ...]

@@ -78,7 +78,7 @@ def reset(context: ReconcileContext) -> ResetVerdict:
     if asked is None and record is not None and record.state == PENDING:
         return _ended(context, record, REFUSED, "nothing was changed, as spec.reset was taken out before it began")
     if asked is None or not _news(asked, record):
-        return ResetVerdict(shown)
+        return ResetVerdict(_with_change(asked, record) or shown)
     request = request_of(asked)
     same = record is not None and record.state == PENDING and record.request == request
     since = record.started_at if record is not None and same else context.now
@@ -93,6 +93,14 @@ def _news(asked: ResetSpec, record: ResetRecord | None) -> bool:
     if record.state == DONE:
         return asked.nonce > record.nonce
     return asked.nonce >= record.nonce and request_of(asked) != record.request
+
+
+def _with_change(asked: ResetSpec | None, record: ResetRecord | None) -> ResetStatus | None:
+    """Of a reset that is done, whether its spec is another one now, which does nothing without a greater nonce."""
+    if record is None or record.state != DONE or asked is None or asked.nonce != record.nonce:
+        return None
+    changed = "" if request_of(asked) == record.request else "; spec.reset has changed, and its nonce is not greater"
+    return replace(record, message=f"{has(record)}{changed}").status
 
 
 def _asked(context: ReconcileContext, asked: ResetSpec, record: ResetRecord) -> ResetVerdict:

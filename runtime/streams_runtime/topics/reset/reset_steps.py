@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from streams_runtime.api.spec.reset_spec import ResetSpec
-from streams_runtime.errors import IllegalStateException
+from streams_runtime.errors import BrokerNotAvailableException, IllegalStateException
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.topics.reset.reset_plan import (
@@ -84,6 +84,12 @@ def _logs(
     if time is not None:
         at = admin.offsets_at(dict.fromkeys(partitions, -((_EPOCH - time) // _MS)))
 
+    if unseen := [str(each) for each in partitions if each not in starts or each not in ends]:
+        raise BrokerNotAvailableException(
+            f"the brokers at {admin.address} do not say where {listed(unseen)} begin and end, though they have them."
+            " Try again"
+        )
+
     def log(each: TopicPartition) -> PartitionLog:
         end = ends[each]
         found_at = at.get(each)
@@ -92,11 +98,7 @@ def _logs(
     return {
         name: TopicLog(
             it.id,
-            {
-                each.partition: log(each)
-                for each in partitions
-                if each.topic == name and each in starts and each in ends
-            },
+            {each.partition: log(each) for each in partitions if each.topic == name},
         )
         for name, it in found.items()
     }
