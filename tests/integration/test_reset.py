@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,21 @@ import pytest
 import yaml
 from clients import DEADLINE, client, delete_records, last_values, make_topics, run_until_done, send
 from confluent_kafka import Consumer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from topic_apps import TopicApp
 from waiting import eventually
 
 from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.errors import IllegalStateException
 from streams_runtime.kafka.admin.kafka_admin import Admin
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.topics.application_topics import ApplicationTopics
@@ -62,11 +72,11 @@ def committed(app: TopicApp, admin: Admin) -> dict[int, int]:
     return {partition.partition: offset for partition, offset in found.items()}
 
 
-def counts(app: TopicApp, admin: Admin, each: int) -> None:
-    """Wait until the last count of each user is this one, and everything is committed."""
-    wanted = {user: {"n": each} for user in USERS}
+def counts(app: TopicApp, admin: Admin, each: int, early: int) -> None:
+    """Wait until the last count of each user is this one, and everything is committed; `early`: that of EARLY."""
+    wanted = {user: {"n": each} for user in USERS} | ({"early": {"n": early}} if early else {})
     eventually(lambda: last_values(admin.address, app.sink, committed=True) == wanted, f"{each} of each user", DEADLINE)
-    eventually(lambda: committed(app, admin) == {0: 200, 1: 200}, "all is committed", DEADLINE)
+    eventually(lambda: committed(app, admin) == {0: 207, 1: 200}, "all is committed", DEADLINE)
 
 
 def planned(outlook: ResetOutlook) -> ResetPlan:
@@ -144,6 +154,35 @@ def test_internal_topics_that_somebody_else_reads_are_not_deleted(
         consumer.close()
 
 
+def test_internal_topics_that_this_login_may_not_delete_are_told_before_anything_is_changed(tmp_path: Path) -> None:
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with EmbeddedBroker(tmp_path, config=config) as broker, closing(Admin(properties(broker))) as admin:
+        app = TopicApp("app", broker.bootstrap_servers)
+        app.make_users_topics(admin)
+        with closing(ApplicationTopics(app.resource)) as topics:
+            topics.setup()
+            rules = [(AclOperation.ALL, AclPermissionType.ALLOW), (AclOperation.DELETE, AclPermissionType.DENY)]
+            for made in (
+                AdminClient(properties(broker)).create_acls([acl(app.changelog, *rule) for rule in rules]).values()
+            ):
+                made.result()
+            eventually(lambda: topics.rehearse_reset(asked(), time.time()).refusals, "the right is missed")
+            (refusal,) = topics.rehearse_reset(asked(), time.time()).refusals
+            assert refusal.startswith(f"the brokers do not let this login delete {app.changelog}: grant it")
+            assert topics.rehearse_reset(asked(internalTopics="Keep"), time.time()).refusals == ()
+
+
+def properties(broker: EmbeddedBroker) -> dict[str, str]:
+    return {"bootstrap.servers": broker.bootstrap_servers}
+
+
+def acl(topic: str, operation: AclOperation, permission: AclPermissionType) -> AclBinding:
+    return AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:*", "*", operation, permission)
+
+
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_after_a_reset_the_application_processes_everything_anew_as_a_new_one_would(
@@ -151,6 +190,9 @@ def test_after_a_reset_the_application_processes_everything_anew_as_a_new_one_wo
 ) -> None:
     text = yaml.safe_dump(app.topology_spec)
     settings = {"processing": {"guarantee": guarantee}}
+    send(admin.address, app.source, [(None, {"user": "early", "amount": 1.0})] * 7, 0)
+    # Of an application that has never run: it begins behind what is there.
+    topics.reset_offsets(planned(topics.rehearse_reset(asked("latest"), time.time())).moves)
     for partition in range(2):
         orders(app, admin, 200, partition)
     with client(admin.address, namespace, text, tmp_path / "before", **settings) as made:
@@ -161,10 +203,10 @@ def test_after_a_reset_the_application_processes_everything_anew_as_a_new_one_wo
             topics.reset_topics()
         with pytest.raises(IllegalStateException, match=f"the group {namespace} has members"):
             topics.reset_offsets(planned(outlook).moves)
-        counts(app, admin, 20)
+        counts(app, admin, 20, early=0)
         assert made.close(DEADLINE, leave_group=True)
     eventually(lambda: not admin.group_members(namespace), "the group is empty")
-    assert committed(app, admin) == {0: 200, 1: 200}
+    assert committed(app, admin) == {0: 207, 1: 200}
     plan = planned(topics.rehearse_reset(asked(), time.time()))
     assert set(plan.topics) == set(app.internal)
     ids = admin.topic_ids(app.internal)
@@ -178,7 +220,7 @@ def test_after_a_reset_the_application_processes_everything_anew_as_a_new_one_wo
     # With the folder that has the stores of before: they are of topics that were made anew, and are given up.
     with client(admin.address, namespace, text, tmp_path / "before", **settings) as made:
         run_until_done(made, [app.source, app.repartition])
-        counts(app, admin, 20)
+        counts(app, admin, 20, early=7)
         assert made.close(DEADLINE, leave_group=True)
     eventually(lambda: not admin.group_members(namespace), "the group is empty")
     kept = planned(topics.rehearse_reset(asked(internalTopics="Keep"), time.time()))
@@ -186,4 +228,4 @@ def test_after_a_reset_the_application_processes_everything_anew_as_a_new_one_wo
     topics.reset_offsets(kept.moves)
     with client(admin.address, namespace, text, tmp_path / "another", **settings) as made:
         run_until_done(made, [app.source, app.repartition])
-        counts(app, admin, 40)
+        counts(app, admin, 40, early=14)
