@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from streams_runtime.api import Reading, StreamsApplication
+from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.api.spec.template_spec import ResourcesSpec
 from streams_runtime.errors import Mistake
+from streams_runtime.topics.reset.reset_plan import OffsetMove, ResetOutlook
 from streams_runtime.topology.changes.change import Change
 
 Json = Mapping[str, Any]
@@ -111,6 +113,20 @@ class InitResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ResetAnswer:
+    """What a step of a reset (a KafkaWork's kind) came to at the brokers; `request`: the reset's, as KafkaWork has it.
+
+    `outlook` is that of a check. `failure` is (reason, message) as in TopicsState; None: it was done.
+    """
+
+    step: str
+    request: str
+    at: float
+    outlook: ResetOutlook | None = None
+    failure: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Defaults:
     """What the chart decides for all applications."""
 
@@ -200,6 +216,7 @@ class Observed:
     inputs: Mapping[str, str] = field(default_factory=dict)  # of spec.restartOnChange: digests by `Kind/name`
     topics: TopicsState | None = None
     init: InitResult | None = None  # of a nonce that status does not have yet
+    reset: ResetAnswer | None = None  # of the last step that was asked for
     topics_deleted: bool = False  # deletionPolicy has been carried out, or has failed for good
     defaults: Defaults = field(default_factory=lambda: Defaults(""))  # its image may be an earlier one: see `awaited`
     awaited: AwaitedImage | None = None  # None: it has the default image, or one of its own
@@ -232,11 +249,16 @@ class KafkaWork:
     """What is to be done at the brokers before the next decision. It runs in a thread, with a deadline.
 
     check: read only. setup: create what is missing (automatic). init: one explicit init() for `nonce`.
-    delete: remove the internal topics.
+    delete: remove the internal topics. The steps of a reset: reset-check says what `reset` would do, and changes
+    nothing; reset-topics deletes the internal topics and makes them anew; reset-offsets carries out the `moves`.
+    `request` tells resets apart.
     """
 
-    kind: Literal["check", "setup", "init", "delete"]
+    kind: Literal["check", "setup", "init", "delete", "reset-check", "reset-topics", "reset-offsets"]
     nonce: int = 0
+    request: str = ""
+    reset: ResetSpec | None = None
+    moves: tuple[OffsetMove, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

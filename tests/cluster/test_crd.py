@@ -443,6 +443,19 @@ def test_a_nonce_that_was_done_is_not_forgotten_with_its_init(api_server: Cluste
     assert answer(api_server, manual({"nonce": 6})) == ""
 
 
+def test_the_nonce_of_a_reset_only_grows_also_where_it_was_taken_out(api_server: Cluster, kube_namespace: str):
+    def asked(reset: Document | None) -> str:
+        return answer(api_server, application(kube_namespace, {"reset": reset}))
+
+    assert asked({"nonce": 5, "to": "earliest", "dryRun": True}) == ""
+    assert asked({"nonce": 5, "to": {"offsets": {"orders": {"0": 7}}}}) == ""
+    set_status(api_server, kube_namespace, {"reset": {"nonce": 5, "state": "Done"}})
+    assert "the nonce can only grow" in asked({"nonce": 4, "to": "latest"})
+    assert asked(None) == ""
+    assert "the nonce can only grow" in asked({"nonce": 4, "to": "latest"})
+    assert asked({"nonce": 6, "to": "latest"}) == ""
+
+
 def test_the_status_can_be_written_whatever_nonce_it_tells_of(api_server: Cluster, kube_namespace: str):
     manual = {"internalTopics": {"setup": "manual", "init": {"nonce": 3}}}
     assert answer(api_server, application(kube_namespace, manual)) == ""

@@ -137,6 +137,15 @@ def live(stage: Stage, api: FaultyApi) -> None:
     words = {"state": "ERROR", "class": "LockException", "message": "in use", "shutdown": "application"}
     stage.kubelet.end("app-1", 70, words)
     eventually(lambda: api.seen("patch", "/pods/app-0$"), "the other pod is told")
+    # A reset: the volumes go, of which nothing here takes off what protects them.
+    stage.merge('{"spec": {"suspend": true, "reset": {"nonce": 1, "to": "earliest"}}}')
+    for name in stage.kinds("pvc"):
+        eventually(lambda name=name: api.seen("delete", f"/{name}$"), f"{name} is deleted", 60)
+        stage.cluster.kubectl(
+            *("patch", "pvc", name, f"--namespace={stage.namespace}", "--type=merge"),
+            '--patch={"metadata": {"finalizers": null}}',
+        )
+    eventually(lambda: stage.status()["reset"]["state"] == "Done", "the reset is done", 60)
     stage.delete("--timeout=60s")
 
 

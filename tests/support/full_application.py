@@ -12,6 +12,7 @@ spec:
   image: registry/streams:1
   suspend: true
   paused: true
+  reset: {nonce: 2, to: {offsets: {orders: {"0": 120}}}, sources: [orders], internalTopics: Keep, dryRun: true}
   kafka:
     bootstrapServers: "kafka-0:9092, kafka-1.kafka:9092,[::1]:9092"
     config: {linger.ms: 5, security.protocol: SASL_SSL, check.crcs: true}

@@ -8,9 +8,12 @@ from typing import Any
 from operator_cases import CRASH, ERROR, PENDING, digest_of, observed, remembered, status_of
 from operator_world import START, ready_topics, running
 
-from streams_operator.model import AwaitedImage, Observed, PodState, TopicsState
+from streams_operator.model import AwaitedImage, Observed, PodState, ResetAnswer, TopicsState
 from streams_operator.names import ANNOTATION_HOLD
+from streams_operator.plan.reset.reset_record import request_of
+from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.errors import Mistake
+from streams_runtime.topics.reset.reset_plan import ResetOutlook, ResetPlan
 
 NOW = digest_of()
 OLD = "0123456789"
@@ -69,6 +72,17 @@ def invalid(pods: Sequence[PodState]) -> Observed:
     return Observed(found.resource, None, (mistake,), found.now, tuple(pods), defaults=found.defaults)
 
 
+def resetting(
+    seconds: float = 1.0, suspend: bool = True, refusals: tuple[str, ...] = (), members: tuple[str, ...] = ()
+) -> Observed:
+    """The brokers have answered, and so long ago they had said the same."""
+    spec: dict[str, Any] = {"suspend": True, "reset": {"nonce": 1, "to": "earliest"}}
+    outlook = ResetOutlook(None if refusals else ResetPlan(("t",), ()), refusals, members)
+    answer = ResetAnswer("reset-check", request_of(ResetSpec.model_validate(spec["reset"])), START, outlook)
+    status = status_of(observed(spec, reset=answer))
+    return observed({**spec, "suspend": suspend}, status=status, reset=answer, now=START + seconds)
+
+
 SITUATIONS: Sequence[tuple[str, Callable[[], Observed]]] = (
     ("new, nobody has looked at the brokers", lambda: observed(topics=None)),
     ("new, internal topics are being made", lambda: observed(topics=ABSENT)),
@@ -96,6 +110,11 @@ SITUATIONS: Sequence[tuple[str, Callable[[], Observed]]] = (
     ("no replicas", lambda: observed({"replicas": 0})),
     ("suspending", lambda: observed({"suspend": True}, two(), status=remembered(*two()))),
     ("suspended", lambda: observed({"suspend": True})),
+    ("a reset waits for members of the group", lambda: resetting(members=("orders-1 at h",))),
+    ("the same for longer than `progressDeadline`", lambda: resetting(LATE, members=("orders-1 at h",))),
+    ("a reset is refused", lambda: resetting(refusals=("no such partition",))),
+    ("a reset is under way", resetting),
+    ("the same, and spec.suspend is false again", lambda: resetting(suspend=False)),
     ("pausing", lambda: observed(PAUSED, [running(0, NOW, paused=True), running(1, NOW)])),
     ("paused", paused),
     ("going on after a pause", lambda: observed(pods=paused().pods, status=status_of(paused()))),

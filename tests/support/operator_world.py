@@ -26,6 +26,7 @@ from streams_operator.model import (
     Plan,
     PodSignal,
     PodState,
+    ResetAnswer,
     TopicsState,
     VersionInForce,
 )
@@ -36,6 +37,7 @@ from streams_operator.plan.status.times import seconds_of, text_of
 from streams_runtime.api import Reading, StreamsApplication
 from streams_runtime.api.spec.spec_values import parse_duration
 from streams_runtime.errors import Mistake
+from streams_runtime.topics.reset.reset_plan import OffsetMove, ResetOutlook, ResetPlan
 
 START = 1_800_000_000.0
 NAME = "orders"
@@ -116,6 +118,12 @@ class World:
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self.brokers_up = True
         self.on_brokers: set[str] = set()
+        self.intruder = False  # somebody else's process is in the group
+        self.refusal = ""  # what the brokers have against any reset
+        self.offsets = 0  # of the group, in each partition: pods that run process ever more
+        self.resets: list[int] = []  # nonces of those that are whole
+        self._before_reset: dict[str, Any] = {}
+        self._makings = dict.fromkeys(TOPICS, 0)  # how often each internal topic was made
         self.defaults = Defaults(IMAGE)
         self.events: list[Event] = []
         self.writes = 0
@@ -156,6 +164,7 @@ class World:
             topics=self._topics,
             init=self._init,
             topics_deleted=self._topics_deleted,
+            reset=self._reset,
             defaults=self.defaults,
         )
 
@@ -335,6 +344,7 @@ class World:
             assert not any(done), f"changed while on hold: {done}"
         if todo.status is not None:
             self._act()
+            self._check_reset(todo.status)
             self.resource["status"] = copy.deepcopy(todo.status)
         if not todo.finalizer:
             self._act()
@@ -367,6 +377,7 @@ class World:
         self._topics: TopicsState | None = None
         self._init: InitResult | None = None
         self._topics_deleted = False
+        self._reset: ResetAnswer | None = None
 
     def _let_go(self) -> None:
         self.resource = None
@@ -393,6 +404,7 @@ class World:
         assert self._topics.ready, "a pod was made before its topics were ready"
         assert ("ConfigMap", names.config(NAME, made_from)) in self.objects, "its ConfigMap is not there"
         assert self.status["instances"], "a pod was made before it was on record"
+        assert not self._resetting, "a pod was made before the reset was whole"
         self._may_replace(name, made_from)
         self._in_error.pop(name, None)
         self._asked.pop(name, None)
@@ -442,6 +454,9 @@ class World:
         if kind != "Pod":
             assert self.objects[kind, name]["metadata"]["uid"] == uid
             assert not any(names.config(NAME, pod.digest) == name for pod in self.pods.values()), f"{name} is in use"
+            if kind == "PersistentVolumeClaim":
+                assert self._resetting, f"{name} was deleted without a reset"
+                assert self.status["reset"]["internalTopics"] == "Delete", f"{name} was to be kept"
             del self.objects[kind, name]
             return
         pod = self.pods[name]
@@ -449,7 +464,9 @@ class World:
         assert not pod.deleting, f"{name} was removed twice"
         assert self.resource is not None
         deleting = "deletionTimestamp" in self.resource["metadata"]
-        for_good = deleting or self.spec.get("suspend") or (pod.ordinal or 0) >= self.spec["replicas"]
+        for_good = (
+            deleting or self.spec.get("suspend") or self._resetting or (pod.ordinal or 0) >= self.spec["replicas"]
+        )
         if pod.exit_code is None:
             assert pod.leave_signaled is bool(for_good), (
                 f"{name} is removed {'for good' if for_good else 'to come back'}"
@@ -519,7 +536,57 @@ class World:
             assert all(each.deleting for each in older), f"{pod.name} was replaced before {older}"
         self._rolled.add(pod.name)
 
+    @property
+    def _resetting(self) -> bool:
+        return bool(self.status.get("reset", {}).get("state") == "Running")
+
+    def _check_reset(self, new: Json) -> None:
+        """A reset that begins notes what there was; one that ends has changed all of it, or kept what it has to."""
+        before, now = self.status.get("reset", {}), new.get("reset", {})
+        if before.get("state") == "Running" and now.get("state") != "Running":
+            assert now["state"] == "Done", f"a reset that had begun ended as {now}"
+            assert self.offsets == 0, "the offsets were not set"
+            deleted = now["internalTopics"] == "Delete"
+            assert all((self._makings[name] > self._before_reset[name]) is deleted for name in TOPICS), now
+            claims = {name for kind, name in self.objects if kind == "PersistentVolumeClaim"}
+            assert claims == (set() if deleted else self._before_reset["claims"]), f"{claims} after {now}"
+            assert now["nonce"] not in self.resets, "it was done twice"
+            self.resets.append(now["nonce"])
+        if now.get("state") == "Running" and before.get("state") != "Running":
+            assert self.spec.get("suspend"), "a reset began while the application was not suspended"
+            assert not self.refusal, "it was refused"
+            claims = {name for kind, name in self.objects if kind == "PersistentVolumeClaim"}
+            self._before_reset = {**self._makings, "claims": claims}
+
+    def _step_of_reset(self, work: KafkaWork) -> None:
+        failure, outlook = None, None
+        if not self.brokers_up:
+            failure = ("BrokerNotAvailable", "no broker answers at kafka:9092")
+        elif work.kind == "reset-check":
+            move = OffsetMove("orders", "id", ((0, self.offsets),), ((0, 0),))
+            there = tuple(sorted(self.on_brokers)) if work.reset and work.reset.internal_topics == "Delete" else ()
+            refusals = (self.refusal,) if self.refusal else ()
+            members = (f"{NAME}-9 at h",) if self.intruder else ()
+            outlook = ResetOutlook(None if refusals else ResetPlan(there, (move,)), refusals, members)
+        else:
+            assert self._resetting, "the brokers were changed before that was on record"
+            assert not any(pod.digest for pod in self.pods.values()), "a reset under pods"
+            if self.intruder:
+                failure = ("IllegalState", "the group orders has members")
+            elif work.kind == "reset-topics":
+                self._makings = {name: count + 1 for name, count in self._makings.items()}
+                self.on_brokers = set(TOPICS)
+                self._topics = ready_topics(self.now)
+            else:
+                assert [move.after for move in work.moves] == [((0, 0),)]
+                self.offsets = 0
+        self._reset = ResetAnswer(work.kind, work.request, self.now, outlook, failure)
+
     def _at_the_brokers(self, work: KafkaWork) -> None:
+        if work.kind.startswith("reset"):
+            self._step_of_reset(work)
+            return
+        assert not self._resetting, f"{work} while a reset is under way"
         if not self.brokers_up:
             seen = self._topics
             failure = ("BrokerNotAvailable", "no broker answers at kafka:9092")
@@ -592,6 +659,7 @@ class World:
                 self._end(name, "Failed", 70, state="ERROR", restartable=False, error=error)
             elif pod.state == "REBALANCING":
                 self.pods[name] = replace(pod, state="RUNNING", restored=True, ready=True)
+                self.offsets += 1
             elif pod.paused is not pod.pause_signaled:
                 self.pods[name] = replace(pod, paused=pod.pause_signaled)
         return before != self.pods

@@ -34,6 +34,13 @@ OPERATIONS = (
     "go on",
     "hold",
     "release",
+    "reset",
+    "keep",
+    "rehearse",
+    "forget reset",
+    "intrude",
+    "withdraw",
+    "refuse",
 )
 
 script = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 3)), max_size=6)
@@ -52,6 +59,10 @@ def happen(world: World, operation: str, number: int) -> None:
         "pause": {"paused": True},
         "go on": {"paused": False},
         "store": {"topology": with_store(f"totals{number}")},
+        "reset": {"suspend": True, "reset": reset_spec(world)},
+        "keep": {"suspend": True, "reset": reset_spec(world, internalTopics="Keep")},
+        "rehearse": {"reset": reset_spec(world, dryRun=True)},
+        "forget reset": {"reset": None},
         "allow": {"topologyChange": "allow" if number % 2 else None},
     }
     deeds: dict[str, Callable[[str], None]] = {
@@ -63,6 +74,9 @@ def happen(world: World, operation: str, number: int) -> None:
         "lose": world.lose,
         "hold": lambda _: world.hold(),
         "release": lambda _: world.release(),
+        "intrude": lambda _: setattr(world, "intruder", True),
+        "withdraw": lambda _: setattr(world, "intruder", False),
+        "refuse": lambda _: setattr(world, "refusal", f"no {number}" if number % 2 else ""),
         "rotate": lambda _: world.inputs.update({"Secret/kafka": str(number)}),
         "foreign": lambda _: world.add_pod(foreign()),
         "edit": lambda _: world.spoil_objects(number),
@@ -71,6 +85,12 @@ def happen(world: World, operation: str, number: int) -> None:
         world.change(**changes[operation])
     else:
         deeds[operation](name)
+
+
+def reset_spec(world: World, **more: Any) -> dict[str, Any]:
+    """A reset of the next nonce."""
+    asked, done = (world.spec.get("reset") or {}).get("nonce", 0), world.status.get("reset", {}).get("nonce", 0)
+    return {"nonce": max(asked, done) + 1, "to": "earliest", **more}
 
 
 def with_store(name: str) -> dict[str, Any]:
@@ -85,7 +105,8 @@ def foreign() -> PodState:
 
 
 def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) -> World:
-    world = World({"replicas": 3, "nodeLoss": {"forceDeleteAfter": "2m"}}, killed_after)
+    storage = {"state": {"storage": {"size": "1Gi"}}}
+    world = World({"replicas": 3, "nodeLoss": {"forceDeleteAfter": "2m"}, **storage}, killed_after)
     world.settle()
     for operation, number in steps:
         happen(world, operation, number)
@@ -94,6 +115,7 @@ def lived(steps: list[tuple[str, int]], killed_after: list[int], patient: bool) 
         else:
             world.reconcile()
     world.release()
+    world.intruder = False
     world.settle()
     return world
 
@@ -134,6 +156,42 @@ def test_a_settled_application_is_left_alone(steps: list[tuple[str, int]], kille
     for _ in range(5):
         world.reconcile()
     assert (world.writes, len(world.events)) == (written, told)
+
+
+resetting = st.sampled_from(
+    [
+        "reset",
+        "keep",
+        "rehearse",
+        "forget reset",
+        "intrude",
+        "withdraw",
+        "refuse",
+        "resume",
+        "suspend",
+        "hold",
+        "release",
+    ]
+)
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(st.lists(st.tuples(resetting, st.integers(0, 3)), max_size=6), kills, st.booleans())
+@example([("reset", 0), ("resume", 0)], [], False)
+@example([("reset", 0), ("forget reset", 0), ("resume", 0)], list(range(20, 60, 7)), False)
+@example([("reset", 0), ("intrude", 0), ("keep", 0), ("withdraw", 0)], [], False)
+def test_a_reset_that_has_begun_is_whole_before_anything_else_and_done_once(
+    steps: list[tuple[str, int]], killed_after: list[int], patient: bool
+) -> None:
+    world = lived(steps, killed_after, patient)  # the world checks what a reset may do, and when
+    state = world.status.get("reset", {}).get("state")
+    assert state in (None, "Done", "Refused", "DryRun")
+    suspended = bool(world.spec.get("suspend"))
+    assert len(world.pods) == (0 if suspended else 3)
+    last = world.spec.get("reset") or {}
+    if last and suspended and not last.get("dryRun") and not world.refusal and state != "Refused":
+        assert (state, world.status["reset"]["nonce"], world.resets[-1]) == ("Done", last["nonce"], last["nonce"])
+    assert world.brokers_up
 
 
 @settings(max_examples=examples(15), deadline=None)

@@ -110,8 +110,12 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 # The rest of an application goes with its resource, by owner references.
 - apiGroups: [""]
-  resources: [services, serviceaccounts, persistentvolumeclaims]
+  resources: [services, serviceaccounts]
   verbs: [get, list, watch, create, patch]
+# Deleted by a reset (spec.reset).
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get, list, watch, create, patch, delete]
 # Not used by the operator: it can only give to pods (their own conditions) what it holds.
 - apiGroups: [""]
   resources: [pods/status]

@@ -15,7 +15,8 @@ import orjson
 
 from streams_operator.brokers.broker_addresses import servers_from
 from streams_operator.brokers.broker_slots import BrokerSlots, cluster_of
-from streams_operator.model import InitResult, KafkaWork, Key, TopicsState
+from streams_operator.brokers.reset_work import RESET_STEPS, ResetTopics, answer_to, reset_step
+from streams_operator.model import InitResult, KafkaWork, Key, ResetAnswer, TopicsState
 from streams_runtime.api import StreamsApplication
 from streams_runtime.errors import (
     MisconfiguredInternalTopicException,
@@ -25,6 +26,7 @@ from streams_runtime.errors import (
 )
 from streams_runtime.topics.admins import Admins, KeptAdmins
 from streams_runtime.topics.application_topics import ApplicationTopics, InitOutcome, TopicsReport
+from streams_runtime.topics.reset.reset_plan import ResetOutlook
 from streams_runtime.topics.setup_policy import InitParameters
 
 _LOGGER = logging.getLogger("streams_operator.brokers.broker_work")
@@ -34,7 +36,7 @@ _UNREACHABLE = "BrokerNotAvailable"
 _OVERDUE = 90.0  # seconds after which a thread is given up: its answer, should it ever come, counts for nothing
 
 
-class Topics(Protocol):
+class Topics(ResetTopics, Protocol):
     """ApplicationTopics, as far as it is used here."""
 
     def check(self) -> TopicsReport: ...
@@ -73,6 +75,7 @@ class BrokerState:
     topics: TopicsState | None = None
     init: InitResult | None = None
     topics_deleted: bool = False
+    reset: ResetAnswer | None = None
 
 
 @dataclass(slots=True)
@@ -80,6 +83,7 @@ class _Application:
     uid: str
     state: BrokerState = field(default_factory=BrokerState)
     fingerprint: str = ""  # of what `state.topics` is about
+    reset_about: str = ""  # the same for `state.reset`
     task: asyncio.Task[None] | None = None
     current: KafkaWork | None = None
     next: tuple[KafkaWork, StreamsApplication, Mapping[str, str] | None] | None = None
@@ -113,9 +117,15 @@ class Brokers:
         known = self._applications.get(key)
         if known is None or known.uid != uid:
             return BrokerState()
-        if application is not None and known.fingerprint != fingerprint(application):
-            return replace(known.state, topics=None)
-        return known.state
+        if application is None:
+            return known.state
+        state, now = known.state, fingerprint(application)
+        if known.fingerprint != now:
+            state = replace(state, topics=None)
+        # What was done stays done; what was found may be otherwise in another topology.
+        if state.reset is not None and state.reset.step == "reset-check" and known.reset_about != now:
+            state = replace(state, reset=None)
+        return state
 
     def ask(
         self,
@@ -138,11 +148,13 @@ class Brokers:
         elif known.current != work or known.fingerprint not in ("", fingerprint(application)):
             known.next = (work, application, secret)
 
-    def refuse(self, key: Key, uid: str, application: StreamsApplication, reason: str, message: str) -> None:
-        """The brokers can't even be asked; this is what stands for their answer."""
+    def refuse(
+        self, key: Key, uid: str, application: StreamsApplication, failure: tuple[str, str], work: KafkaWork
+    ) -> None:
+        """The brokers can't even be asked for `work`; `failure` (reason, message) stands for their answer."""
         known = self._applications.setdefault(key, _Application(uid))
         known.uid = uid
-        self._note(known, application, failure=(reason, message))
+        self._take(known, application, work, _Outcome(failure=failure))
 
     def forget(self, key: Key) -> None:
         """The resource has gone; a thread that is at work for it ends on its own and counts for nothing."""
@@ -207,6 +219,11 @@ class Brokers:
             return _Outcome(failure=(_UNREACHABLE, text))
 
     def _take(self, known: _Application, application: StreamsApplication, work: KafkaWork, outcome: _Outcome) -> None:
+        if work.kind in RESET_STEPS:
+            answer = answer_to(work, self._clock(), outcome.outlook, outcome.failure, known.state.reset)
+            known.state, known.reset_about = replace(known.state, reset=answer), fingerprint(application)
+            if outcome.report is None:
+                return
         self._note(known, application, outcome.report, outcome.failure)
         if outcome.init is not None:
             known.state = replace(known.state, init=InitResult(work.nonce, *outcome.init))
@@ -262,6 +279,7 @@ class _Outcome:
     failure: tuple[str, str] | None = None
     init: tuple[str, str] | None = None  # result, message
     deleted: bool = False
+    outlook: ResetOutlook | None = None
 
 
 def _carry_out(
@@ -283,6 +301,9 @@ def _carry_out(
 
 
 def _work(topics: Topics, work: KafkaWork, application: StreamsApplication) -> _Outcome:
+    if work.kind in RESET_STEPS:
+        outlook, report = reset_step(topics, work, time.time())
+        return _Outcome(report, outlook=outlook)
     if work.kind == "setup":
         return _Outcome(topics.setup())
     if work.kind == "delete":

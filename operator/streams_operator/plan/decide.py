@@ -20,11 +20,12 @@ from streams_operator.plan.pods.progress import due_at
 from streams_operator.plan.pods.shutdown import requester, shutdown_signals, signal_text
 from streams_operator.plan.pods.standing import Standing
 from streams_operator.plan.reconcile_context import ReconcileContext
+from streams_operator.plan.reset.resetting import ResetVerdict, reset
 from streams_operator.plan.status.application_status import exact_lag, status
 from streams_operator.plan.status.events import events
 from streams_operator.plan.status.past import Wait
 from streams_operator.plan.status.times import seconds_of
-from streams_operator.plan.topics import topics
+from streams_operator.plan.topics import TopicsVerdict, topics
 from streams_operator.plan.version.rollback import given_up
 
 _RESYNC_SETTLED = 60.0  # seconds until lag is read again, and what spec.restartOnChange follows, while all is well
@@ -42,24 +43,35 @@ def plan(observed: Observed) -> Plan:
     crashes are counted there, and pods are on record there before they are made.
     """
     context = ReconcileContext.of(observed)
+    renewal = reset(context)
     if context.deleted_at is not None:
-        return _deleted(context, context.deleted_at)
+        return _deleted(context, context.deleted_at, renewal)
     if context.application is None:
         known = _recorded(context, instances(context))
-        return _plan(Decision(Phase.INVALID, context, topics(context), known, Moves(), signals=shutdown_signals(known)))
+        signals = shutdown_signals(known)
+        return _plan(Decision(Phase.INVALID, context, topics(context), known, Moves(), signals=signals, reset=renewal))
     if context.on_hold:
         verdict = replace(topics(context), work=None, requeue_at=None)
-        return _plan(Decision(Phase.HOLD, context, verdict, _recorded(context, instances(context)), Moves()))
+        found = _recorded(context, instances(context))
+        return _plan(Decision(Phase.HOLD, context, verdict, found, Moves(), reset=renewal))
     if context.suspended:
         leaving = (*closing_in_order(context, context.own, "the application is suspended"), *forced_out(context))
-        return _plan(Decision(Phase.SUSPEND, context, topics(context), instances(context), Moves(remove=leaving)))
+        verdict, steps = _beside(renewal, topics(context)), Moves(remove=leaving)
+        return _plan(Decision(Phase.SUSPEND, context, verdict, instances(context), steps, reset=renewal))
     verdict, found = topics(context), instances(context)
     steps = moves(context, found, verdict.ready)
     steps = replace(steps, remove=(*steps.remove, *forced_out(context)))
     gone = {each.pod.name for each in steps.remove}
     signals = (*shutdown_signals(found), *pause_signals(context), *staying(context, gone))
     signals = tuple(each for each in signals if each.pod not in gone)
-    return _plan(Decision(Phase.RUN, context, verdict, _recorded(context, found, steps.create), steps, signals=signals))
+    recorded = _recorded(context, found, steps.create)
+    return _plan(Decision(Phase.RUN, context, verdict, recorded, steps, signals=signals, reset=renewal))
+
+
+def _beside(renewal: ResetVerdict, verdict: TopicsVerdict) -> TopicsVerdict:
+    """An explicit init() waits for a reset that has begun, or that asks the brokers."""
+    busy = renewal.running or renewal.work is not None
+    return replace(verdict, work=None, requeue_at=None) if busy else verdict
 
 
 def _recorded(
@@ -94,18 +106,21 @@ def _plan(decision: Decision) -> Plan:
         shutdown_text = None if requesting is None else signal_text(requesting)
         apply += desired_pods(context, context.application, context.digest, steps.create, shutdown_text)
         remove += [*outlived(context), *unwanted(context, context.application)]
-    waits = (*(each.wait for each in decision.instances), decision.wait_for_topics)
+    remove += decision.reset.remove
+    waits = (*(each.wait for each in decision.instances), decision.wait_for_topics, decision.reset.wait)
     dues = [due for wait in waits if (due := due_at(context, wait)) is not None and due > context.now]
-    requeue_at = [*steps.requeue_at, *loss_times(context), *dues, decision.topics.requeue_at, _resync_at(decision)]
+    requeue_at = [*steps.requeue_at, *loss_times(context), *dues, decision.topics.requeue_at, decision.reset.requeue_at]
+    requeue_at.append(_resync_at(decision))
     if decision.phase is Phase.RUN and given_up(decision) is not None and not context.observed.rolled_back:
         requeue_at.append(context.now)  # once status says so the other version is in force
-    return _with_status(decision, apply, remove, decision.topics.work, requeue_at)
+    return _with_status(decision, apply, remove, decision.topics.work or decision.reset.work, requeue_at)
 
 
-def _deleted(context: ReconcileContext, since: float) -> Plan:
+def _deleted(context: ReconcileContext, since: float, renewal: ResetVerdict) -> Plan:
     step = deletion(context, since)
     verdict = replace(topics(context), work=None, requeue_at=None)
-    decision = Decision(Phase.DELETE, context, verdict, instances(context), Moves(remove=tuple(step.remove)), step.note)
+    moved = Moves(remove=tuple(step.remove))
+    decision = Decision(Phase.DELETE, context, verdict, instances(context), moved, step.note, reset=renewal)
     remove = [leaving.removal for leaving in step.remove]
     found = _with_status(decision, [], remove, step.work, [step.requeue_at], step.events)
     return replace(found, finalizer=not step.finished)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streams_operator.model import PodSignal
 from streams_operator.plan.pods.instances import Instance
@@ -11,6 +11,7 @@ from streams_operator.plan.pods.moves import Moves
 from streams_operator.plan.pods.progress import overdue
 from streams_operator.plan.pods.standing import Standing
 from streams_operator.plan.reconcile_context import ReconcileContext
+from streams_operator.plan.reset.resetting import ResetVerdict
 from streams_operator.plan.status.past import Wait
 from streams_operator.plan.status.times import seconds_of
 from streams_operator.plan.topics import TopicsVerdict
@@ -37,6 +38,7 @@ class Decision:
     moves: Moves
     note: str = ""
     signals: tuple[PodSignal, ...] = ()
+    reset: ResetVerdict = field(default_factory=ResetVerdict)
 
     @property
     def runs(self) -> bool:

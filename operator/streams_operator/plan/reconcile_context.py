@@ -10,6 +10,7 @@ from streams_operator import names
 from streams_operator.model import Json, Observed, PodState
 from streams_operator.plan.objects.document import digest_with, document
 from streams_operator.plan.objects.identity import Identity
+from streams_operator.plan.reset.reset_record import RUNNING, record_of
 from streams_operator.plan.status.past import Past
 from streams_operator.plan.status.times import seconds_of
 from streams_operator.plan.version.acceptance import cluster_mistakes
@@ -96,8 +97,14 @@ class ReconcileContext:
 
     @property
     def suspended(self) -> bool:
-        """Whether nothing is to run."""
-        return self.application is not None and self.application.spec.suspend
+        """Whether nothing is to run: until a reset that has begun is whole, that is so whatever the spec says."""
+        return self.application is not None and (self.application.spec.suspend or self.resetting)
+
+    @property
+    def resetting(self) -> bool:
+        """Whether a reset has begun that is not whole."""
+        record = record_of(self.past.status.reset)
+        return record is not None and record.state == RUNNING
 
     @property
     def on_hold(self) -> bool:

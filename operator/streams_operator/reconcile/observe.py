@@ -75,6 +75,7 @@ class Observer:
             inputs=inputs,
             topics=brokers.topics,
             init=brokers.init,
+            reset=brokers.reset,
             topics_deleted=brokers.topics_deleted,
             defaults=defaults,
             awaited=awaited,

@@ -109,7 +109,7 @@ class Reconciler:
         if name is not None:
             secret = kafka_secret(name, key.namespace, await self._observer.secret(key.namespace, name))
         if secret.refusal:
-            self._observer.brokers.refuse(key, uid, application, REFUSED, secret.refusal)
+            self._observer.brokers.refuse(key, uid, application, (REFUSED, secret.refusal), work)
         else:
             self._observer.brokers.ask(key, uid, application, secret.properties, work)
 
@@ -130,5 +130,5 @@ def cannot_be_undone(decided: Plan) -> bool:
     The rest may go by the watches: a status is guarded by the resource's version, parts are applied anew, and a pod is
     only created where there is none of its name, after the status that has it on record.
     """
-    at_brokers = decided.kafka is not None and decided.kafka.kind in ("init", "delete")
+    at_brokers = decided.kafka is not None and decided.kafka.kind not in ("check", "setup", "reset-check")
     return bool(decided.remove or decided.signals) or at_brokers or not decided.finalizer

@@ -10,6 +10,7 @@ from streams_runtime.cli.init import init
 from streams_runtime.cli.query import query_command
 from streams_runtime.cli.records.consume import consume
 from streams_runtime.cli.records.produce import produce
+from streams_runtime.cli.reset.reset_command import reset
 from streams_runtime.cli.run import run
 from streams_runtime.cli.status.local_status import status
 from streams_runtime.cli.topics_command import topics
@@ -30,6 +31,7 @@ app.command()(topology)
 app.command()(build)
 app.command()(init)
 app.command()(topics)
+app.command()(reset)
 app.command()(broker)
 app.command()(produce)
 app.command()(consume)

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from streams_runtime.api import StreamsApplication
+from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     ConfigException,
     InvalidApplicationException,
+    MisconfiguredInternalTopicException,
+    MissingSourceTopicException,
     Mistake,
     StreamsException,
+    TopologyException,
 )
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.client.security import config_path
 from streams_runtime.topics.admins import Admins, OfItsOwn
+from streams_runtime.topics.reset.reset_plan import OffsetMove, ResetOutlook, plan_reset
+from streams_runtime.topics.reset.reset_steps import require_no_members, set_offsets, survey
 from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters, explicit
 from streams_runtime.topics.topic_manager import InternalTopicManager, Survey
 from streams_runtime.topology.declared.build_topology import build_topology
@@ -152,6 +159,35 @@ class ApplicationTopics:
         """
         return self._bounded(self._delete)
 
+    def rehearse_reset(self, reset: ResetSpec, now: float) -> ResetOutlook:
+        """What a reset would do, or why it is refused; `now` in seconds since 1970. Changes nothing."""
+
+        def work() -> ResetOutlook:
+            exactly_once = self._application.spec.processing.exactly_once
+            found = survey(self._admin, reset, self._topology, exactly_once, self._problems())
+            return plan_reset(reset, self._topology, found, now)
+
+        return self._bounded(work)
+
+    def reset_topics(self) -> TopicsReport:
+        """Deletes the internal topics that the plan names and makes them anew, empty, however they are set up.
+
+        Raises what `setup` raises, and:
+            IllegalStateException: the group has members. Nothing was done.
+        """
+
+        def work() -> TopicsReport:
+            require_no_members(self._admin, self._topology.application_id)
+            self._delete()
+            done = self._manager.set_up(self._topology, self._application.spec)
+            return self._report(done.survey, done.created)
+
+        return self._bounded(work)
+
+    def reset_offsets(self, moves: Sequence[OffsetMove]) -> None:
+        """Sets the group's offsets, all or none. Raises IllegalStateException: the group has members."""
+        self._bounded(lambda: set_offsets(self._admin, self._topology.application_id, moves))
+
     def close(self) -> None:
         """Frees the connections. May be called twice."""
         if not self._closed:
@@ -173,6 +209,15 @@ class ApplicationTopics:
             if left:
                 time.sleep(_TICK)
         return tuple(name for name in names if name in found)
+
+    def _problems(self) -> Sequence[str]:
+        """What keeps the application from running as it is; internal topics that do not fit are emptied anyway."""
+        try:
+            with suppress(MisconfiguredInternalTopicException):
+                self._manager.look(self._topology, self._application.spec)
+        except (MissingSourceTopicException, TopologyException) as error:
+            return [str(error)]
+        return []
 
     def _bounded(self, work: Callable[[], T]) -> T:
         try:

@@ -20,6 +20,7 @@ _NOT_FOR_PODS: dict[str, Any] = {
     "replicas": True,
     "suspend": True,
     "paused": True,
+    "reset": True,
     "restart_nonce": True,
     "restart_on_change": True,
     "topology_change": True,

@@ -19,6 +19,7 @@ from streams_operator.plan.status.application_state import state
 from streams_operator.plan.status.holdup import holdup
 from streams_operator.plan.status.kstatus import Said, abnormal
 from streams_operator.plan.status.message_texts import CONDITION_LENGTH, clipped, listed
+from streams_operator.plan.status.suspending import all_closed, closed, late_resets, suspended_progress
 from streams_operator.plan.status.times import text_not_before, text_of
 from streams_operator.plan.version.rollback import ROLLBACK_REFUSED, ROLLED_BACK, given_up, refusal, rolled_back_message
 from streams_runtime.api.status.condition_status import ConditionStatus
@@ -96,7 +97,8 @@ def ready(decision: Decision) -> Condition:
     if decision.phase is Phase.DELETE:
         return Condition("Ready", "False", "Deleting", decision.note)
     if decision.phase is Phase.SUSPEND or now == "SUSPENDED":
-        return Condition("Ready", str(now == "SUSPENDED"), "Suspended", "spec.suspend is true")
+        settled = now == "SUSPENDED" and not decision.reset.under_way
+        return Condition("Ready", str(settled), *closed(decision))
     if context.replicas == 0:
         return Condition("Ready", str(not context.own), "NoReplicas", "spec.replicas is 0")
     if now == "WAITING":
@@ -115,17 +117,12 @@ def ready(decision: Decision) -> Condition:
 
 def progressing(decision: Decision) -> Condition:
     """Whether something is under way that the operator sees to."""
-    context = decision.context
     if decision.phase is Phase.DELETE:
         return Condition("Progressing", "True", "Deleting", decision.note)
     if decision.phase is Phase.INVALID:
         return Condition("Progressing", "False", "InvalidSpec", "nothing is changed until the spec is right")
     if decision.phase is Phase.SUSPEND:
-        going = bool(context.own)
-        text = (
-            f"closing {listed([pod.name for pod in context.own])}, from the last on" if going else "all pods are closed"
-        )
-        return Condition("Progressing", str(going), "Suspending" if going else "Suspended", text)
+        return Condition("Progressing", *suspended_progress(decision))
     if decision.phase is Phase.HOLD:
         return Condition("Progressing", "False", ON_HOLD, f"nothing is changed while {names.ANNOTATION_HOLD} is true")
     return _held_up(decision) or _going_on(decision)
@@ -232,6 +229,7 @@ def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
         text = f"pods with the label {names.LABEL_APPLICATION}={context.identity.name} that the operator did not make"
         yield "ForeignPods", f"{text}: {found}. Remove them, or their label"
     yield from _unlike_claims(decision)
+    yield from late_resets(decision)
 
 
 def _topics_gone(decision: Decision) -> Iterator[tuple[str, str]]:
@@ -296,7 +294,7 @@ def suspended(decision: Decision) -> Condition:
     if decision.phase is Phase.SUSPEND and decision.context.own:
         return Condition("Suspended", "False", "Suspending", "pods are closing")
     if state(decision) == "SUSPENDED":
-        return Condition("Suspended", "True", "Suspended", "all pods are closed; state and topics are kept")
+        return Condition("Suspended", "True", "Suspended", all_closed(decision))
     return Condition("Suspended", "False", "NotSuspended", "spec.suspend is false")
 
 

@@ -10,6 +10,7 @@ from streams_operator.names import ANNOTATION_SHUTDOWN
 from streams_operator.plan.decision import Decision, Phase
 from streams_operator.plan.pods.lost_nodes import STUCK_TERMINATING
 from streams_operator.plan.pods.progress import EXCEEDED
+from streams_operator.plan.reset.reset_record import REFUSED
 from streams_operator.plan.status.conditions import TOPOLOGY_REFUSED, complaints
 from streams_operator.plan.status.message_texts import EVENT_LENGTH, clipped, listed
 from streams_operator.plan.topics import SET_UP
@@ -34,6 +35,7 @@ def events(decision: Decision, status: ApplicationStatus) -> Iterator[Event]:
     yield from _state(decision, status)
     yield from _spec(decision, status)
     yield from _topics(decision, status)
+    yield from _reset(decision)
     yield from _pods(decision)
     yield from _complaints(decision)
     if decision.moves.create:
@@ -75,6 +77,15 @@ def _topics(decision: Decision, status: ApplicationStatus) -> Iterator[Event]:
         good = init.result in SET_UP
         text = f"init() of nonce {init.nonce}: {init.result}. {init.message}".rstrip(". ")
         yield _event("Normal" if good else "Warning", "InternalTopicsInit", text)
+
+
+def _reset(decision: Decision) -> Iterator[Event]:
+    """Each state that a reset comes to."""
+    before, now = decision.context.past.status.reset, decision.reset.shown
+    if now is None or (before is not None and (before.request, before.state) == (now.request, now.state)):
+        return
+    text = f"{decision.reset.title}: {now.message}"
+    yield _event("Warning" if now.state == REFUSED else "Normal", f"Reset{now.state}", text)
 
 
 def _pods(decision: Decision) -> Iterator[Event]:

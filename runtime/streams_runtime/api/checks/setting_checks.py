@@ -11,6 +11,7 @@ from streams_runtime.api.checks.function_checks import function_mistakes
 from streams_runtime.api.checks.init_checks import init_mistakes
 from streams_runtime.api.checks.network_checks import network_mistakes
 from streams_runtime.api.checks.query_checks import query_mistakes
+from streams_runtime.api.checks.reset_checks import reset_mistakes
 from streams_runtime.api.checks.spark_checks import spark_mistakes
 from streams_runtime.api.checks.template_checks import template_mistakes
 from streams_runtime.api.reading.field_paths import under
@@ -50,6 +51,8 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(disruption_mistakes(parts.disruption_budget))
     if parts.network_policy:
         checks.append(network_mistakes(parts.network_policy))
+    if parts.reset:
+        checks.append(reset_mistakes(parts.reset, [each.model for each in parts.sources if each.model]))
     if parts.topology:
         checks.append(function_mistakes(parts.topology.functions))
     if parts.processing:

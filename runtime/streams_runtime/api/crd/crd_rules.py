@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams_runtime.api.reading.legal_names import MAX_APPLICATION, MAX_PART, MAX_TOPIC, PART_PATTERN, TOPIC_PATTERN
+from streams_runtime.api.spec.reset_spec import MOMENT_PATTERN
 from streams_runtime.api.spec.spec_values import DURATION_PATTERN, QUANTITY_PATTERN
 from streams_runtime.api.steps.topology_spec import VERBS
 
@@ -46,6 +47,9 @@ _COUNTED = " + ".join(
 _ID = "(has({0}.spec.applicationId) ? {0}.spec.applicationId : {0}.metadata.name)"
 _NONCE = "{0}.?internalTopics.?init.?nonce.orValue(-1)"
 _NEW, _OLD, _DONE = _NONCE.format("self.spec"), _NONCE.format("oldSelf.spec"), _NONCE.format("self.?status")
+_RESET = "{0}.?reset.?nonce.orValue(-1)"
+_RESET_NEW, _RESET_OLD = _RESET.format("self.spec"), _RESET.format("oldSelf.spec")
+_RESET_DONE = _RESET.format("self.?status")
 
 RESOURCE_RULES = (
     Rule(
@@ -69,6 +73,12 @@ RESOURCE_RULES = (
         f"{_NEW} == {_OLD} || {_NEW} == -1 || ({_NEW} >= {_OLD} && {_NEW} >= {_DONE})",
         "the nonce can only grow: each number is one init(); give one that is greater than any before",
         ".spec.internalTopics.init.nonce",
+    ),
+    Rule(
+        f"{_RESET_NEW} == {_RESET_OLD} || {_RESET_NEW} == -1"
+        f" || ({_RESET_NEW} >= {_RESET_OLD} && {_RESET_NEW} >= {_RESET_DONE})",
+        "the nonce can only grow: each number is one reset; give one that is greater than any before",
+        ".spec.reset.nonce",
     ),
 )
 """Rules of the whole resource, which may look at metadata.name."""
@@ -261,6 +271,20 @@ def _within(schema: Schema) -> Schema:
     }
 
 
+def _reset_target(schema: Schema) -> Schema:
+    """`earliest`, `latest`, a time, or `{offsets: …}`; the model's own fields are those of its long form."""
+    no_other = {"minItems": 1, "maxItems": 0, "minimum": 1, "maximum": 0}
+    return {
+        "description": schema["description"],
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {"offsets": schema["properties"]["offsets"] | {"nullable": False}},
+        "anyOf": [
+            {"pattern": MOMENT_PATTERN, "minLength": 1, "minProperties": 1, "maxProperties": 0, **no_other},
+            {"required": ["offsets"], "maxProperties": 1, "minLength": 1, "maxLength": 0, **no_other},
+        ],
+    }
+
+
 _PART = _with(minLength=1, maxLength=MAX_PART, pattern=f"^{PART_PATTERN}$")
 _TOPIC = _with(minLength=1, maxLength=MAX_TOPIC, pattern=f"^{TOPIC_PATTERN}$")
 _BY_NAME = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})
@@ -272,6 +296,7 @@ FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("ProcessingSpec", "onDeserializationError"): _deserialization,
     ("DeadLetter", "topic"): _TOPIC,
     ("JoinSpec", "within"): _within,
+    ("ResetSpec", "to"): _reset_target,
     ("StorageSpec", "size"): _size,
     ("TableSpec", "store"): _PART,
     ("SourceSpec", "name"): _PART,

@@ -14,6 +14,7 @@ from streams_runtime.api.spec.kafka_spec import InternalTopicsSpec, KafkaSpec, P
 from streams_runtime.api.spec.network_spec import NetworkPolicySpec
 from streams_runtime.api.spec.pod_spec import StateSpec
 from streams_runtime.api.spec.queries_spec import QueriesSpec
+from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.api.spec.resource import SparkSpec
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.api.spec.template_spec import TemplateSpec
@@ -51,6 +52,7 @@ class Parts:
     template: TemplateSpec | None
     disruption_budget: DisruptionBudgetSpec | None
     network_policy: NetworkPolicySpec | None
+    reset: ResetSpec | None
     topology: TopologySpec | None
     sources: tuple[Part[SourceSpec], ...]
     steps: tuple[Part[StepSpec], ...]
@@ -82,6 +84,7 @@ def salvage(document: Mapping[str, Any]) -> Parts:
         template=_section(TemplateSpec, spec, "template"),
         disruption_budget=_section(DisruptionBudgetSpec, spec, "disruptionBudget"),
         network_policy=_section(NetworkPolicySpec, spec, "networkPolicy"),
+        reset=_lenient(ResetSpec, spec["reset"])[0] if spec.get("reset") is not None else None,
         topology=_section(TopologySpec, {"topology": declared}, "topology") if declared is not None else None,
         sources=_items(SourceSpec, topology, "sources"),
         steps=_items(StepSpec, topology, "steps"),

@@ -12,6 +12,7 @@ from streams_runtime.api.spec.kafka_spec import InternalTopicsSpec, KafkaSpec, P
 from streams_runtime.api.spec.network_spec import NetworkPolicySpec
 from streams_runtime.api.spec.pod_spec import CodeSpec, StateSpec
 from streams_runtime.api.spec.queries_spec import QueriesSpec
+from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.api.spec.spec_values import Image, Property, format_duration
 from streams_runtime.api.spec.template_spec import TemplateSpec
@@ -77,6 +78,11 @@ class ApplicationSpec(Model):
         default=False,
         description="true: no instance processes records (KIP-834). Pods stay, keep their tasks and restore, stores"
         " answer, and lag is shown. A change replaces no pods.",
+    )
+    reset: ResetSpec | None = Field(
+        default=None,
+        description="Reads anew, once for each new nonce: offsets, internal topics and volumes, all or nothing. Needs"
+        " suspend: true, but for a dryRun. A change replaces no pods.",
     )
     kafka: KafkaSpec = Field(default_factory=KafkaSpec, description="The Kafka cluster.")
     internal_topics: InternalTopicsSpec = Field(

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from streams_runtime.api.status.condition_status import ConditionStatus
 from streams_runtime.api.status.instance_status import InstanceStatus
+from streams_runtime.api.status.reset_status import ResetStatus
 from streams_runtime.api.status.status_model import StatusModel
 
 UNSEEN = -1
@@ -90,5 +91,6 @@ class ApplicationStatus(StatusModel):
     rolled_back: RolledBackStatus | None = Field(
         default=None, description="The version that spec.rollback has given up."
     )
+    reset: ResetStatus | None = Field(default=None, description="The last reset that spec.reset asked for.")
     tasks: int | None = Field(default=None, description="Tasks of the application.")
     lag: int | None = Field(default=None, description="Records that are not processed yet.")

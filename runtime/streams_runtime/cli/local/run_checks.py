@@ -71,6 +71,12 @@ def local_mistakes(reading: Reading, instances: int | None) -> Iterator[Mistake]
             "is true: a paused application processes nothing",
             "set it to false, or leave it out",
         )
+    if fields.get("reset") is not None:
+        yield Mistake(
+            "spec.reset",
+            "is what the operator carries out, and a run on this machine resets nothing",
+            "leave it out, and call streamsapp reset",
+        )
     if instances is None and fields.get("replicas") == 0:
         yield Mistake("spec.replicas", "is 0, and nothing would run", "set it to 1 or more, or give --instances")
 

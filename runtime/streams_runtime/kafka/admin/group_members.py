@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import ConsumerGroupState, KafkaError
 from confluent_kafka.admin import AdminClient
 
-from streams_runtime.kafka.admin.admin_futures import Answers
+from streams_runtime.kafka.admin.admin_futures import Answers, listed
 from streams_runtime.kafka.client.librdkafka_errors import QuietLog, from_confluent
 from streams_runtime.kafka.types import GroupMember
 
 _UNKNOWN = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
+_WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
+# Gone since the list was made, not to be seen by this login, or of a kind that this client can't describe.
+_NOT_OURS = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.GROUP_AUTHORIZATION_FAILED})
 # Seconds that librdkafka has for a question beyond those in which it is waited for, more than its client lives on.
 _BEYOND = 60.0
 
@@ -42,6 +45,44 @@ def members_of(properties: Mapping[str, str], group: str, timeout: float) -> tup
         for member in answer.members
     )
     return tuple(sorted(members, key=lambda member: (member.client_id, member.member_id)))
+
+
+def readers_of(
+    properties: Mapping[str, str], topics: Collection[str], but: str, timeout: float
+) -> dict[str, tuple[str, ...]]:
+    """The groups, other than `but`, that have live members with partitions of these topics, by topic.
+
+    Groups that the login may not see are not among them, nor is who reads without a group. `timeout` is in seconds.
+    Raises what Admin's methods raise.
+    """
+    asking, found = _Asking(properties), dict[str, set[str]]()
+    answers = Answers(asking, asking.anew, timeout, grace=0.0)
+    doing = f"looking for other readers of {listed(list(topics))}"
+    try:
+        groups = [each for each in _groups(answers, doing) if each != but]
+        if not groups:
+            return {}
+        question = answers.question(doing, AdminClient.describe_consumer_groups, groups)
+        described = answers.all(lambda client, seconds: question(client, seconds + _BEYOND), doing, absent=_NOT_OURS)
+    finally:
+        asking.close()
+    for group, answer in described.items():
+        for each in (each for member in answer.members for each in member.assignment.topic_partitions):
+            if each.topic in topics:
+                found.setdefault(each.topic, set()).add(group)
+    return {topic: tuple(sorted(names)) for topic, names in sorted(found.items())}
+
+
+def _groups(answers: Answers, doing: str) -> list[str]:
+    """The groups with members that the login may see."""
+    listing = answers.question(doing, AdminClient.list_consumer_groups)
+
+    def ask(client: Any, seconds: float) -> Mapping[str, Any]:
+        future: Any = listing(client, seconds)
+        return {"groups": future}
+
+    found = answers.all(ask, doing)["groups"]
+    return sorted(each.group_id for each in found.valid if each.state not in _WITHOUT_MEMBERS)
 
 
 class _Asking:

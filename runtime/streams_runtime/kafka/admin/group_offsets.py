@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from streams_runtime.errors import IllegalStateException
 from streams_runtime.kafka.admin.admin_futures import ASK_AGAIN, UNANSWERED, Patience
+from streams_runtime.kafka.client.bounded import OverdueError, bounded
 from streams_runtime.kafka.client.librdkafka import remind
 from streams_runtime.kafka.client.librdkafka_errors import (
     PASSING,
@@ -30,7 +32,17 @@ from streams_runtime.retry_backoff import backoff
 
 _LOGGER = logging.getLogger("streams_runtime.kafka")
 _TAG = "topic-id="
+T = TypeVar("T")
 NO_IDS: Mapping[str, str] = {}
+# What a group says to a commit by nobody of it while it has members.
+_HAS_MEMBERS = frozenset(
+    {
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.STALE_MEMBER_EPOCH,
+        KafkaError.REBALANCE_IN_PROGRESS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +78,38 @@ class GroupOffsets:
         """The offsets that the group has committed; partitions without one are left out, as for an unknown
         group.
         """
+        doing = f"reading the committed offsets of the group {group}"
+        return self._answer(group, doing, lambda consumer, seconds: _asked(consumer, partitions, seconds))
+
+    def move(self, group: str, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> None:
+        """Commit the offsets that come next for a group without members, all or none, as those of the topics with
+        these ids.
+
+        Raises:
+            IllegalStateException: the group has members, and nothing was committed.
+        """
+        doing, request = f"setting the offsets of the group {group}", commit_request(offsets, topic_ids)
+        try:
+            self._answer(group, doing, lambda consumer, seconds: _committed(consumer, request, seconds))
+        except _HasMembersError:
+            raise IllegalStateException(
+                f"the group {group} has members, and so its offsets can't be set. Stop whatever is in it, then try"
+                " again"
+            ) from None
+
+    def _answer(self, group: str, doing: str, ask: Callable[[Any, float], T]) -> T:
+        """What `ask` returns of the group's consumer and the seconds of an attempt; asked again while it may pass."""
         patience = Patience(self._timeout)
         for delay in backoff(*ASK_AGAIN):
             consumer = self._consumer(group)
             try:
-                return _asked(consumer, partitions, patience.attempt)
+                return ask(consumer, patience.attempt)
             except KafkaException as failure:
                 error = error_of(failure)
                 code = None if error is None else error.code()
+                if code in _HAS_MEMBERS:
+                    raise _HasMembersError from failure
                 if code not in PASSING | UNANSWERED or patience.left < delay:
-                    doing = f"reading the committed offsets of the group {group}"
                     raise translated(failure, doing, self._properties["bootstrap.servers"]) from failure
             if code in UNANSWERED:
                 patience.unanswered()
@@ -136,6 +170,21 @@ def _asked(
         if each.error is not None:
             raise KafkaException(each.error)
     return {from_confluent(each): _taken(each) for each in answer if each.offset >= 0}
+
+
+def _committed(consumer: Any, request: list[Any], seconds: float) -> None:
+    try:
+        # Waits beyond every limit for a coordinator that does not come.
+        answer = bounded(lambda: consumer.commit(offsets=request, asynchronous=False), seconds)
+    except OverdueError as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error
+    for each in answer:
+        if each.error is not None:
+            raise KafkaException(each.error)
+
+
+class _HasMembersError(Exception):
+    """The group has members."""
 
 
 def _taken(answer: Any) -> CommittedOffset:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
     AdminClient,
     ConfigResource,
     NewTopic,
@@ -25,7 +26,7 @@ from streams_runtime.kafka.admin.connection import (
     unreachable_reason,
     wait_until_answered,
 )
-from streams_runtime.kafka.admin.group_members import members_of
+from streams_runtime.kafka.admin.group_members import members_of, readers_of
 from streams_runtime.kafka.admin.group_offsets import GroupOffsets
 from streams_runtime.kafka.admin.partition_offsets import PartitionOffsets
 from streams_runtime.kafka.admin.pending_requests import Deletion, TopicLook, UnderWay
@@ -192,6 +193,20 @@ class Admin:
             ask = self._answers.question(doing, AdminClient.delete_topics, wanted, operation_timeout=self._timeout)
             self._answers.all(ask, doing, absent=ABSENT_TOPIC)
 
+    def undeletable(self, names: Collection[str]) -> tuple[str, ...]:
+        """Those of the topics that the brokers have and that this login may not delete."""
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return ()
+        doing = f"asking for the rights to the topics {listed(wanted)}"
+        ask = self._answers.question(
+            doing, AdminClient.describe_topics, TopicCollection(wanted), include_authorized_operations=True
+        )
+        found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
+        # Brokers without an authorizer allow all; a broker that does not say anything forbids nothing either.
+        allowed = {name: it.authorized_operations for name, it in found.items()}
+        return tuple(name for name, each in allowed.items() if each and AclOperation.DELETE not in each)
+
     def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset that each partition still has; partitions that the brokers do not have are left
         out.
@@ -242,6 +257,23 @@ class Admin:
         `timeout` (seconds), where the Admin's own is too long.
         """
         return members_of(self._properties, group, self._timeout if timeout is None else timeout)
+
+    def move_offsets(self, group: str, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> None:
+        """Commit the offsets that come next for a group without members, all or none, as those of the topics with
+        these ids.
+
+        Raises, beside what all methods raise:
+            IllegalStateException: the group has members, and nothing was committed.
+        """
+        if offsets:
+            self._group_offsets.move(group, offsets, topic_ids)
+
+    def readers_of(self, topics: Collection[str], but: str) -> dict[str, tuple[str, ...]]:
+        """The groups, other than `but`, that have live members with partitions of these topics, by topic.
+
+        Groups that the login may not see are not among them, nor is who reads without a group.
+        """
+        return readers_of(self._properties, topics, but, self._timeout) if topics else {}
 
     def _not_waited_for(self, ask: Any, made: Callable[[Any, AdminClient], U]) -> U:
         with self._under_way_lock:

@@ -1,0 +1,1 @@
+"""spec.reset: what is on record of it, and its next step."""

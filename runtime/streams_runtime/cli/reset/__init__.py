@@ -1,0 +1,1 @@
+"""`streamsapp reset`: the command, and what it prints."""

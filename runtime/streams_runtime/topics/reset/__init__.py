@@ -1,0 +1,1 @@
+"""A reset: what it would do, decided purely, and its steps at the brokers."""
