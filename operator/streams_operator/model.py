@@ -82,6 +82,61 @@ class InstanceAccount:
     lag: int | None = None
     records_left: int = 0
     records_per_second: float | None = None  # of the restoration in progress
+    # What moves with every record makes no answer another one that somebody has to look at.
+    position: int | None = field(default=None, compare=False)  # sum of the offsets that its tasks have come to
+    standby_lag: int | None = field(default=0, compare=False)  # of its standbys; None: one has not said
+    at: float = field(default=0.0, compare=False)  # when it answered, by a monotonic clock
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSample:
+    """What came in and what was processed between two answers of the same instances with the same tasks.
+
+    Rates are records a second; times are seconds of a monotonic clock. Busy are instances that had something to process
+    all the time.
+    """
+
+    since: float
+    until: float
+    arrival: float
+    lag: int  # at the end
+    busy_records: float = 0.0
+    busy_seconds: float = 0.0
+    peak: float = 0.0  # of the fastest instance, busy or not
+    one_task_behind: bool = False  # whether the lag is that of instances with one task each
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.until - self.since
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the operator remembers of an application's load. Nothing has moved since `quiet_since`.
+
+    `rate` is that of a busy instance, as a round has found it last; None: no round has. `heard` is when the last sample
+    ended, or began to be waited for. `patience` is how many times spec.autoscaling.stabilization has to pass until an
+    instance is taken away, which was last done at `shrunk`.
+    """
+
+    now: float = 0.0
+    quiet_since: float = 0.0
+    heard: float = 0.0
+    samples: tuple[LoadSample, ...] = ()
+    rate: float | None = None
+    patience: int = 1
+    shrunk: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMemory:
+    """What to remember of the load until the next round: `window` seconds of samples, and the rest as in Load."""
+
+    window: float
+    rate: float | None
+    patience: int = 1
+    shrunk: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +260,7 @@ class Observed:
     awaited: AwaitedImage | None = None  # None: it has the default image, or one of its own
     document: bytes = b""  # of `application`, as its pods read it; empty: not made yet
     refusals: Mapping[str, str] = field(default_factory=dict)  # by pod name: why the API server did not make it
+    load: Load = field(default_factory=Load)  # of an application with spec.autoscaling
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,3 +321,4 @@ class Plan:
     events: Sequence[Event] = ()
     requeue_after: float | None = None
     lag: int | None = None  # exact, for metrics; the status shows it more coarsely
+    load: LoadMemory | None = None  # None: remember nothing of it
