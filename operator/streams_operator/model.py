@@ -100,6 +100,7 @@ class LoadSample:
     until: float
     arrival: float
     lag: int  # at the end
+    furthest: float  # the lag if all tasks were as far behind as those of the instance that is furthest behind
     busy_records: float = 0.0
     busy_seconds: float = 0.0
     peak: float = 0.0  # of the fastest instance, busy or not
@@ -112,31 +113,37 @@ class LoadSample:
 
 
 @dataclass(frozen=True, slots=True)
+class Learned:
+    """What samples and steps have shown of an application. Times are seconds, moments those of the samples' clock."""
+
+    rate: float | None = None  # records a second of a busy instance; None: none was seen
+    cost: float = 0.0  # of the last step: from the decision until all tasks were restored
+    stepped_at: float | None = None  # the step whose cost is not known yet
+    shrunk_at: float | None = None  # the last step, if it was down
+    recovering: bool = False  # from the backlog that it has left behind
+    patience: int = 1  # how many times spec.autoscaling.stabilization has to pass before the next one down
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """What the operator remembers of an application's load. Nothing has moved since `quiet_since`.
 
-    `rate` is that of a busy instance, as a round has found it last; None: no round has. `heard` is when the last sample
-    ended, or began to be waited for. `patience` is how many times spec.autoscaling.stabilization has to pass until an
-    instance is taken away, which was last done at `shrunk`.
+    `heard` is when the last sample ended, or began to be waited for.
     """
 
     now: float = 0.0
     quiet_since: float = 0.0
     heard: float = 0.0
     samples: tuple[LoadSample, ...] = ()
-    rate: float | None = None
-    patience: int = 1
-    shrunk: float | None = None
+    learned: Learned = Learned()
 
 
 @dataclass(frozen=True, slots=True)
 class LoadMemory:
-    """What to remember of the load until the next round: `window` seconds of samples, and the rest as in Load."""
+    """What to remember of the load until the next round: `window` seconds of samples, and what they have shown."""
 
     window: float
-    rate: float | None
-    patience: int = 1
-    shrunk: float | None = None
+    learned: Learned
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from streams_operator.model import InstanceAccount, Key
 from streams_operator.plan.scaling.capacity import needed
-from streams_operator.plan.scaling.replica_decision import LIMITED, Verdict, decide, memory
+from streams_operator.plan.scaling.replica_decision import LIMITED, ROOM, Verdict, decide
+from streams_operator.plan.scaling.scaling_lessons import memory
 from streams_operator.plan.scaling.scaling_policy import Policy
 from streams_operator.reconcile.load_history import LoadHistory
 
@@ -77,29 +78,33 @@ class Simulation:
         return self.verdicts[-1][1].rate is not None
 
     def rest(self, quiet: float, most: float) -> Simulation:
-        """Let time pass until the number has been the same for so long, at most `most` seconds in all."""
-        while self.now < most and self.now - self.wanted[-1][0] < quiet:
+        """Let time pass until nothing waits and the number is the same for so long, or for `most` seconds."""
+        end, since = self.now + most, self.now
+        while self.now < end and self.now - max(self.wanted[-1][0], since) < quiet:
             self.run(600.0)
+            since = self.now if self.is_behind() else since
         return self
+
+    def is_behind(self) -> bool:
+        """Whether more waits than is under way in an application that keeps up."""
+        return self.lags[-1][1] > max(100.0, self.arrival(self.now) * self.policy.interval)
 
     def turns(self, since: float = 0.0) -> int:
         """How often the number has turned from more to fewer or back."""
         steps = [after - before for (_, before), (at, after) in pairwise(self.wanted) if at >= since]
         return sum(1 for one, other in pairwise(steps) if one * other < 0)
 
-    def longest_behind(self) -> float:
-        """Seconds of the longest time with a backlog in which neither a step was taken nor one could be."""
-        longest, since = 0.0, None
-        steps = {at for at, _ in self.wanted}
-        limited = False
-        said = iter([*self.verdicts, (float("inf"), Verdict(0, "", ""))])
-        at, verdict = next(said)
+    def longest_behind(self, after_up: bool) -> float:
+        """Seconds of the longest backlog that followed a step up, or one down, while another step could follow."""
+        longest, since, up = 0.0, None, True
+        limited, replicas = False, self.wanted[0][1]
+        steps, said = dict(self.wanted), dict(self.verdicts)
         for now, lag in self.lags:
-            while at <= now:
-                limited = verdict.reason in LIMITED
-                at, verdict = next(said)
+            limited = said[now].reason in LIMITED if now in said else limited
+            up = steps[now] >= replicas if now in steps else up
+            replicas = steps.get(now, replicas)
             behind = lag > max(100.0, self.arrival(now) * self.policy.interval)
-            if not behind or limited or now in steps or now - self._last_step(now) < self.moving:
+            if not behind or limited or up is not after_up or now in steps:
                 since = None
                 continue
             since = now if since is None else since
@@ -107,11 +112,8 @@ class Simulation:
         return longest
 
     def least(self, arrival: float) -> int:
-        """The fewest instances that keep up with a load, of those that there may be."""
-        return min(max(needed(arrival, self.policy.tasks, self.rate), self.policy.least), self.policy.most)
-
-    def _last_step(self, now: float) -> float:
-        return max(at for at, _ in self.wanted if at <= now)
+        """The fewest instances that keep up with a load and have room, of those that there may be."""
+        return min(max(needed(arrival / ROOM, self.policy.tasks, self.rate), self.policy.least), self.policy.most)
 
     def _process(self) -> None:
         came = self.arrival(self.now) * TICK / self.policy.tasks
@@ -136,7 +138,7 @@ class Simulation:
     def _round(self) -> None:
         load = self._history.of(_KEY, self._accounts(), self.policy.interval)
         if self.now - self._moved < self.moving:
-            under_way = Verdict(self.replicas, "Moving", "", load.rate)
+            under_way = Verdict(self.replicas, "Moving", "", load.learned.rate)
             self._history.remember(_KEY, memory(self.policy, load, under_way, self.replicas, False))
             return
         before = self.verdicts[-1][1] if self.verdicts else Verdict(self.replicas, "", "")

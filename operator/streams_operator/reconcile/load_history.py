@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from streams_operator.model import InstanceAccount, Key, Load, LoadMemory, LoadSample
+from streams_operator.model import InstanceAccount, Key, Learned, Load, LoadMemory, LoadSample
 from streams_operator.plan.scaling.load_samples import compacted, measured
 
 _ALMOST = 0.8  # of an interval; rounds do not come to the second
@@ -19,7 +19,7 @@ class _Known:
     heard: float
     last: Mapping[str, InstanceAccount] = field(default_factory=dict)
     samples: tuple[LoadSample, ...] = ()
-    memory: LoadMemory = field(default_factory=lambda: LoadMemory(0.0, None))
+    learned: Learned = field(default_factory=Learned)
 
 
 class LoadHistory:
@@ -43,8 +43,7 @@ class LoadHistory:
         elif sample is None and (known.last.keys() <= accounts.keys() or _old(known.last, now)):
             # One answer that is missing makes the next sample longer; other instances make a new beginning.
             known.last = accounts
-        memory = known.memory
-        return Load(now, known.quiet_since, known.heard, known.samples, memory.rate, memory.patience, memory.shrunk)
+        return Load(now, known.quiet_since, known.heard, known.samples, known.learned)
 
     def remember(self, key: Key, memory: LoadMemory | None) -> None:
         """What the round has decided to remember until the next one."""
@@ -52,7 +51,7 @@ class LoadHistory:
         if memory is None or known is None:
             self.forget(key)
             return
-        known.memory = memory
+        known.learned = memory.learned
         if not memory.window:
             now = self._clock()
             known.last, known.samples, known.quiet_since, known.heard = {}, (), now, now

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from streams_operator.model import Event, Load
 from streams_operator.plan.decision import Decision, Phase
-from streams_operator.plan.scaling.replica_decision import LIMITED, Reason, Verdict, decide, memory
+from streams_operator.plan.scaling.replica_decision import LIMITED, Reason, Verdict, decide
 from streams_operator.plan.scaling.scaling_freeze import Freeze, frozen
+from streams_operator.plan.scaling.scaling_lessons import memory
 from streams_operator.plan.scaling.scaling_policy import Policy
 from streams_operator.plan.scaling.scaling_result import Scaling
 from streams_operator.plan.status.times import text_of
@@ -34,15 +35,15 @@ def autoscale(decision: Decision) -> Scaling | None:
     load = _with_rate(context.observed.load, past, new_rate)
     before = past.reason if past is not None else ""
     if freeze is not None:
-        verdict = Verdict(current, freeze.reason, freeze.message, load.rate)
+        verdict = Verdict(current, freeze.reason, freeze.message, load.learned.rate)
     else:
         verdict = decide(policy, load, current, before)
     status = _status(decision, verdict, past)
-    kept = freeze is None or freeze.reason == "LagUnknown"
+    quiet = freeze is None or freeze.reason == "LagUnknown"
     measures = decision.phase is Phase.RUN and not context.paused
     return Scaling(
         status=status,
-        memory=memory(policy, load, verdict, current, kept),
+        memory=memory(policy, load, verdict, current, quiet),
         scaled=verdict.replicas != current,
         events=tuple(_events(decision, verdict, freeze, before)),
         interval=policy.interval if measures else None,
@@ -51,10 +52,10 @@ def autoscale(decision: Decision) -> Scaling | None:
 
 def _with_rate(load: Load, past: AutoscalingStatus | None, new_rate: bool) -> Load:
     """With the rate of the status, where the operator remembers none."""
-    known = load.rate
+    known = load.learned.rate
     if known is None and past is not None and past.instance_rate:
         known = float(past.instance_rate)
-    return replace(load, rate=None if new_rate else known)
+    return replace(load, learned=replace(load.learned, rate=None if new_rate else known))
 
 
 def _status(decision: Decision, verdict: Verdict, past: AutoscalingStatus | None) -> AutoscalingStatus:

@@ -24,7 +24,7 @@ def measured(before: Accounts, after: Accounts) -> LoadSample | None:
     if since is None or until is None or not 0 < until - since <= _LONGEST or before.keys() != after.keys():
         return None
     seconds, came, lag, alone = until - since, 0, 0, 0
-    busy_records = busy_seconds = peak = 0.0
+    busy_records = busy_seconds = peak = furthest = 0.0
     for name, now in after.items():
         then = before[name]
         was, is_ = _figures(then), _figures(now)
@@ -34,11 +34,20 @@ def measured(before: Accounts, after: Accounts) -> LoadSample | None:
         came += done + is_[1] - was[1]
         lag += is_[1]
         alone += is_[1] if len(now.tasks) == 1 else 0
-        peak = max(peak, done / seconds)
+        peak, furthest = max(peak, done / seconds), max(furthest, is_[1] / max(len(now.tasks), 1))
         if was[1] > 0 and is_[1] > 0 and was[1] >= done:
             busy_records, busy_seconds = busy_records + done, busy_seconds + seconds
-    arrival = max(came, 0) / seconds
-    return LoadSample(since, until, arrival, lag, busy_records, busy_seconds, peak, lag > 0 and alone >= _MOSTLY * lag)
+    return LoadSample(
+        since=since,
+        until=until,
+        arrival=max(came, 0) / seconds,
+        lag=lag,
+        furthest=furthest * sum(len(each.tasks) for each in after.values()),
+        busy_records=busy_records,
+        busy_seconds=busy_seconds,
+        peak=peak,
+        one_task_behind=lag > 0 and alone >= _MOSTLY * lag,
+    )
 
 
 def compacted(samples: Sequence[LoadSample]) -> tuple[LoadSample, ...]:
@@ -58,6 +67,7 @@ def _merged(one: LoadSample, other: LoadSample) -> LoadSample:
         until=other.until,
         arrival=max(one.arrival, other.arrival),
         lag=max(one.lag, other.lag),
+        furthest=max(one.furthest, other.furthest),
         busy_records=one.busy_records + other.busy_records,
         busy_seconds=one.busy_seconds + other.busy_seconds,
         peak=max(one.peak, other.peak),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from streams_operator.model import Load, LoadMemory, LoadSample
+from streams_operator.model import Load, LoadSample
 from streams_operator.plan.scaling.capacity import capacity, needed
-from streams_operator.plan.scaling.scaling_policy import Policy
+from streams_operator.plan.scaling.scaling_policy import Policy, stabilization_of
 
 _RECENT = 3  # samples that have to agree before one instance is added
 _BUSY = 3  # busy samples of one instance, or one of three, that a rate can be told from
 _USED = 0.8  # of their capacity, at most, that fewer instances may be given
-_SOON = 6  # stabilizations after a step down in which one up contradicts it
-_LONGEST_STABILIZATION = 86_400.0  # seconds
+ROOM = 0.9
+"""Of their capacity that instances may be given for good: the rest is for what a move, or a restart, leaves behind."""
 _LITTLE_LAG = 100  # records; as in the status, that is what is under way in an application that keeps up
 
 
@@ -52,7 +52,7 @@ def decide(policy: Policy, load: Load, current: int, before: str) -> Verdict:
     """What to do while nothing is under way. `before`: the last reason, which stays where samples do not agree."""
     settled = [each for each in load.samples if each.since >= load.quiet_since + policy.settling]
     found = measured_rate(settled, policy)
-    rate = found or load.rate
+    rate = found or load.learned.rate
     recent = settled[-_RECENT:]
     if len(recent) < _RECENT:
         text = "the load is observed until it is known what an instance processes and what comes in"
@@ -60,33 +60,13 @@ def decide(policy: Policy, load: Load, current: int, before: str) -> Verdict:
     if found == 0 and all(each.lag for each in recent):
         text = f"nothing is processed, though {recent[-1].lag} records wait; more instances would not change that"
         return Verdict(current, Reason.NO_PROGRESS, text, rate)
-    asked = [0 if rate is None else _asked(policy, each, rate) for each in recent]
+    within = float("inf") if _recovers(policy, load) else policy.target + load.learned.cost
+    asked = [0 if rate is None else _asked(policy, each, rate, within) for each in recent]
     if rate is not None and min(asked) > current:
         return _more(policy, recent[-1], current, min(asked), rate)
     if before in LIMITED and max(asked) > current:
         return Verdict(current, before, "", rate)
     return _fewer(policy, load, settled, current, rate)
-
-
-def memory(policy: Policy, load: Load, verdict: Verdict, current: int, quiet: bool) -> LoadMemory:
-    """What the next decision may rest on: after a step, or while something is under way, no sample of this time.
-
-    A step up soon after one down shows that the load is not what it was taken for. The next step down waits twice as
-    long, whatever the cause was, so that the number comes to rest.
-    """
-    patience, shrunk = load.patience, load.shrunk
-    if verdict.replicas < current:
-        shrunk = load.now
-    elif verdict.replicas > current:
-        soon = shrunk is not None and load.now - shrunk <= _SOON * _stabilization(policy, load)
-        patience, shrunk = (2 * patience if soon else 1), None
-    after = replace(load, patience=patience)
-    window = _stabilization(policy, after) + policy.settling if quiet and verdict.replicas == current else 0.0
-    return LoadMemory(window, verdict.rate, patience, shrunk)
-
-
-def _stabilization(policy: Policy, load: Load) -> float:
-    return min(policy.stabilization * load.patience, _LONGEST_STABILIZATION)
 
 
 def measured_rate(samples: Sequence[LoadSample], policy: Policy) -> float | None:
@@ -95,9 +75,31 @@ def measured_rate(samples: Sequence[LoadSample], policy: Policy) -> float | None
     return sum(each.busy_records for each in samples) / seconds if seconds >= _BUSY * policy.interval else None
 
 
-def _asked(policy: Policy, sample: LoadSample, rate: float) -> int:
-    """The instances that process what comes in, and what waits within the target."""
-    return needed(sample.arrival + sample.lag / policy.target, policy.tasks, rate)
+def _recovers(policy: Policy, load: Load) -> bool:
+    """Whether those that are left still catch up with what the last step down has left behind, as they have room for:
+    a step back would cost as much again. They get as long as that room needs for the time of the step.
+    """
+    learned = load.learned
+    return learned.recovering and load.now - load.quiet_since <= (learned.cost + policy.settling) / (1 - ROOM)
+
+
+def _asked(policy: Policy, sample: LoadSample, rate: float, within: float) -> int:
+    """The instances that process what comes in, and within so many seconds what waits."""
+    return needed(_demand(policy, sample, within), policy.tasks, rate)
+
+
+def caught_up(policy: Policy, sample: LoadSample) -> bool:
+    """Whether no more waits than is under way in an application that keeps up."""
+    return sample.furthest <= _under_way(policy, sample)
+
+
+def _under_way(policy: Policy, sample: LoadSample) -> float:
+    return max(_LITTLE_LAG, sample.arrival * policy.interval)
+
+
+def _demand(policy: Policy, sample: LoadSample, within: float) -> float:
+    """Records a second that have to be processed for the backlog to be gone within so many seconds."""
+    return sample.arrival + max(sample.furthest - _under_way(policy, sample), 0.0) / within
 
 
 def _more(policy: Policy, last: LoadSample, current: int, asked: int, rate: float) -> Verdict:
@@ -122,7 +124,7 @@ def _fewer(policy: Policy, load: Load, settled: Sequence[LoadSample], current: i
     # Without a busy instance it is sure that one can process what the fastest has processed, and no more.
     sure = rate if rate is not None else max(each.peak for each in settled)
     since = _spare_since(policy, settled, current, sure)
-    stabilization = _stabilization(policy, load)
+    stabilization = stabilization_of(policy, load.learned)
     if since is not None and load.now - since >= stabilization:
         most = max(each.arrival for each in settled)
         came = f"at most {most:.0f} records a second came in, and one instance processes {sure:.0f} a second"
@@ -149,10 +151,10 @@ def _spare_since(policy: Policy, samples: Sequence[LoadSample], current: int, ra
 
 def _spare(policy: Policy, sample: LoadSample, current: int, rate: float) -> bool:
     """Whether one instance fewer is enough, with room for what a move leaves behind. Never while a backlog waits."""
-    if sample.lag > max(_LITTLE_LAG, sample.arrival * policy.interval):
+    if not caught_up(policy, sample):
         return False
-    demand = sample.arrival + sample.lag / policy.target
-    fewest = needed(demand, policy.tasks, rate) if rate > 0 or demand <= 0 else policy.tasks + 1
+    demand = _demand(policy, sample, policy.target)
+    fewest = needed(demand / ROOM, policy.tasks, rate)
     if fewest >= current:
         return False
     left = capacity(current - 1, policy.tasks, rate)

@@ -85,5 +85,5 @@ def _restored(instance: Instance) -> bool:
 def _warming(decision: Decision) -> bool:
     observed = decision.context.observed
     found = [each.standby_lag for each in observed.accounts.values()]
-    under_way = _STANDBY_SECONDS * (observed.load.rate or 0.0) * len(decision.instances)
+    under_way = _STANDBY_SECONDS * (observed.load.learned.rate or 0.0) * len(decision.instances)
     return None in found or sum(each for each in found if each is not None) > max(_STANDBY_LAG, under_way)

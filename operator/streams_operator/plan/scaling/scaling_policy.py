@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streams_operator.model import Learned
 from streams_operator.plan.status.past import Past
 from streams_runtime.api.spec.autoscaling_spec import AutoscalingSpec
 from streams_runtime.api.spec.resource import ApplicationSpec
 
 _SHORTEST, _LONGEST = 5.0, 15.0  # seconds between two samples
+_LONGEST_STABILIZATION = 86_400.0  # seconds
 _SHORTEST_SETTLING, _LONGEST_SETTLING = 30.0, 60.0  # seconds
 
 
@@ -45,6 +47,11 @@ class Policy:
     def settling(self) -> float:
         """After a move, until samples count: instances that have just begun are slower than they will be."""
         return min(max(self.target / 4, _SHORTEST_SETTLING), _LONGEST_SETTLING)
+
+
+def stabilization_of(policy: Policy, learned: Learned) -> float:
+    """Seconds that fewer instances have to be enough before one is taken away."""
+    return min(policy.stabilization * learned.patience, _LONGEST_STABILIZATION)
 
 
 def sample_interval(target: float) -> float:
