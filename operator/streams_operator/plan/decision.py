@@ -12,6 +12,7 @@ from streams_operator.plan.pods.progress import overdue
 from streams_operator.plan.pods.standing import Standing
 from streams_operator.plan.reconcile_context import ReconcileContext
 from streams_operator.plan.reset.resetting import ResetVerdict
+from streams_operator.plan.scaling.scaling_result import Scaling
 from streams_operator.plan.status.past import Wait
 from streams_operator.plan.status.times import seconds_of
 from streams_operator.plan.topics import TopicsVerdict
@@ -39,6 +40,7 @@ class Decision:
     note: str = ""
     signals: tuple[PodSignal, ...] = ()
     reset: ResetVerdict = field(default_factory=ResetVerdict)
+    scaling: Scaling | None = None  # None: spec.autoscaling is not there, and never was
 
     @property
     def runs(self) -> bool:

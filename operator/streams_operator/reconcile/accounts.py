@@ -116,7 +116,7 @@ class Accounts:
         since = now - self._answered_at.get(key, now)
         self._answered_at[key] = now
         self._accounts[key] = {
-            pod.name: with_rate(answer, before.get(pod.name), since)
+            pod.name: with_rate(replace(answer, at=now), before.get(pod.name), since)
             for (pod, _), answer in zip(asked, found, strict=True)
             if answer is not None
         }
@@ -149,10 +149,15 @@ async def _ask(session: aiohttp.ClientSession, url: str) -> InstanceAccount | No
 def account(answer: Mapping[str, Any]) -> InstanceAccount:
     """From `/state/figures`. Raises KeyError, TypeError or ValueError for something else."""
     lags = [each["lag"] for each in answer["lag"]]
+    # Pods of an earlier runtime say nothing of positions and standbys.
+    positions = [each.get("position") for each in answer["lag"]]
+    standbys = [each["lag"] for each in answer.get("standbys", ())]
     return InstanceAccount(
         tasks=tuple(str(task["id"]) for task in answer["tasks"]),
-        lag=sum(int(lag) for lag in lags) if lags and all(lag is not None for lag in lags) else None,
+        lag=_sum(lags) if lags else None,
         records_left=sum(_left(each) for each in answer["restoration"]),
+        position=_sum(positions),
+        standby_lag=_sum(standbys),
     )
 
 
@@ -162,6 +167,11 @@ def with_rate(account: InstanceAccount, before: InstanceAccount | None, since: f
         return account
     done = before.records_left - account.records_left
     return replace(account, records_per_second=done / since if done > 0 else before.records_per_second)
+
+
+def _sum(numbers: Sequence[Any]) -> int | None:
+    """None where one of them is not known."""
+    return None if any(each is None for each in numbers) else sum(int(each) for each in numbers)
 
 
 def _left(progress: Mapping[str, Any]) -> int:

@@ -20,7 +20,12 @@ from streams_runtime.states import ClientState
 
 T = TypeVar("T")
 _NOT_SO: Responses = {503: {"description": "It is not so.", "content": {"application/json": {"schema": {}}}}}
-_UNNAMED = {"tasks": ("id", "state"), "lag": ("lag",), "restoration": ("position", "end", "ended_at")}
+_UNNAMED = {
+    "tasks": ("id", "state"),
+    "standbys": ("lag",),
+    "lag": ("position", "lag"),
+    "restoration": ("position", "end", "ended_at"),
+}
 
 
 def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: Sequence[Depends]) -> APIRouter:
