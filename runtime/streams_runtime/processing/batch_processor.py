@@ -159,8 +159,8 @@ class BatchProcessor:
         if names is None:
             names = self._names[sub.id] = NodeNames.of(sub)
         work = _Work(runner, names, self._counters.recorder, producer, outcome, context, changes)
-        self._note_read(work, result)
         letters = dead_letters(self._policy, self._compiler, runner, batch, result)
+        self._note_read(work, result)
         for letter in letters:
             work.send(letter)
         outcome.offsets = {each.partition: each.end for each in batch.ranges}
