@@ -124,7 +124,10 @@ def test_debug_shows_exactly_what_a_client_of_two_threads_did_exactly_once(
     assert all(
         6e10 < least <= mean <= most for least, mean, most in zip(*(each.values() for each in ages), strict=True)
     )
-    assert seen.rows("rocksdb_estimate_num_keys", "store") == {"once-dedupe-store": 41, "totals": 5}
+    # A key that several batches have written counts for each, until its memtable is flushed.
+    keys, written = seen.rows("rocksdb_estimate_num_keys", "store"), seen.rows("store_written_records_total", "store")
+    assert keys["once-dedupe-store"] == 41
+    assert 5 <= keys["totals"] <= written["totals"]
     assert seen.rows("rocksdb_bytes_written_total", "store")["totals"] > 0
     assert seen.rows("store_get_total", "store")["totals"] >= 1
     assert seen.rows("process_resident_memory_bytes", "process")["client"] > 1e7
@@ -148,5 +151,5 @@ def test_info_shows_a_restoration_and_leaves_out_what_costs(broker: Any, namespa
     assert seen.families == shown_at(Level.INFO)
     assert seen.value("restore_total") >= 5
     assert set(seen.rows("restore_remaining_records", "store", "partition").values()) == {0}
-    assert seen.rows("rocksdb_estimate_num_keys", "store")["totals"] == 5
+    assert seen.rows("rocksdb_estimate_num_keys", "store")["totals"] >= 5
     assert seen.value("process_total") == 0

@@ -202,3 +202,33 @@ def test_a_store_that_can_not_be_written_keeps_no_other_from_what_is_committed()
     with pytest.raises(ProcessorStateException):
         stage.work()
     assert stage.steps == [*STEPS, "store", "advance"]
+
+
+def test_the_time_of_a_batch_is_told_apart_by_what_it_went_into() -> None:
+    stage = Stage(Mock())
+    stage.stores[0].name = "totals"
+
+    def apply(*arguments: Any) -> Outcome:
+        stage.pass_time(2.0)
+        return Outcome([Held(stage.stores[0], Updates([b"k"], [b"v"], [1]), 7)], {ORDERS: 5}, records=5)
+
+    stage.processor.apply = apply
+    stage.producer.flush.side_effect = lambda: stage.pass_time(3.0)
+    stage.work()
+    recorder = stage.batches.counters.recorder
+    took = {name: sampled.reading(recorder.clock()).total for name, sampled in recorder.stages.items()}
+    assert took == {"spark": 0.0, "process": 2.0, "commit": 3.0, "changelog-ends": 0.0, "store": 0.0}
+    assert recorder.blocked == 3.0
+    now = recorder.clock()
+    assert (recorder.process.reading(now).total, recorder.process_records.reading(now).total) == (2.0, 5)
+    assert (recorder.commit.reading(now).count, recorder.commit.reading(now).total) == (1, 3.0)
+    assert recorder.written == {"totals": 1}
+
+
+def test_a_batch_that_is_not_committed_counts_as_no_commit() -> None:
+    stage = Stage(Mock())
+    stage.producer.add_offsets.side_effect = StaleMemberException("old epoch")
+    stage.work()
+    recorder = stage.batches.counters.recorder
+    assert recorder.commit.reading(recorder.clock()).count == 0
+    assert recorder.written == {}

@@ -40,7 +40,7 @@ def spread_of(timestamps: Sequence[int]) -> Spread:
     The highest and the lowest may be missed then.
     """
     some = timestamps[:: len(timestamps) // _MOST + 1]
-    return Spread(len(some), sum(some), min(some), max(some)) if some else NOTHING
+    return Spread(len(some), sum(some), min(some), max(some)) if len(some) else NOTHING
 
 
 @dataclass(frozen=True, slots=True)

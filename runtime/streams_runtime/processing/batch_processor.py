@@ -159,8 +159,8 @@ class BatchProcessor:
         if names is None:
             names = self._names[sub.id] = NodeNames.of(sub)
         work = _Work(runner, names, self._counters.recorder, producer, outcome, context, changes)
-        self._note_read(work, result)
         letters = dead_letters(self._policy, self._compiler, runner, batch, result)
+        self._note_read(work, result)
         for letter in letters:
             work.send(letter)
         outcome.offsets = {each.partition: each.end for each in batch.ranges}
@@ -220,14 +220,14 @@ class BatchProcessor:
         """What the sources have read."""
         for source, account in result.accounts.items():
             work.recorder.read(source, work.names.topics[source], account.records, account.times)
-            work.recorder.drop(work.names.steps[source], DropReason.UNREADABLE, account.broken)
+            work.recorder.drop(work.names.step(source), DropReason.UNREADABLE, account.broken)
 
     def _drop(self, work: _Work, dropped: Mapping[tuple[str, str], int]) -> None:
         self._counters.records_dropped += sum(dropped.values())
         for (node, reason), records in dropped.items():
-            work.recorder.drop(work.names.steps[node], reason, records)
+            work.recorder.drop(work.names.step(node), reason, records)
 
     def _late(self, work: _Work, late: Mapping[str, int], reason: DropReason = DropReason.LATE) -> None:
         self._counters.late_records += sum(late.values())
         for node, times in late.items():
-            work.recorder.drop(work.names.steps[node], reason, times)
+            work.recorder.drop(work.names.step(node), reason, times)

@@ -25,6 +25,10 @@ class NodeNames:
     sinks: Mapping[str, str]
     ends: frozenset[str]
 
+    def step(self, node: str) -> str:
+        """The declared step or source of a node; of anything else the name that it has."""
+        return self.steps.get(node, node)
+
     @classmethod
     def of(cls, sub: SubTopology) -> NodeNames:
         """Those of a sub-topology."""

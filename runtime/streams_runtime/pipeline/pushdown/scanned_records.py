@@ -146,10 +146,9 @@ class Answer:
 def _spread(times: pa.Array) -> Spread:
     if not len(times):
         return NOTHING
-    microseconds = times.cast(pa.int64())
-    ends = pc.min_max(microseconds)
-    total = pc.sum(microseconds.cast(pa.float64())).as_py()  # of integers it may leave their range
-    return Spread(len(times), total / 1000, ends["min"].as_py() / 1000, ends["max"].as_py() / 1000)
+    microseconds = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    total = float(microseconds.sum(dtype=np.float64))  # of integers it may leave their range
+    return Spread(len(times), total / 1000, int(microseconds.min()) / 1000, int(microseconds.max()) / 1000)
 
 
 def _keys(data: pa.Array, key_format: str) -> tuple[pa.Array, pa.BooleanArray | None]:
