@@ -62,6 +62,11 @@ class ResetVerdict:
         return self.shown is not None and self.shown.state == PENDING
 
     @property
+    def begun(self) -> bool:
+        """Whether it has begun and is not whole."""
+        return self.shown is not None and self.shown.state == RUNNING
+
+    @property
     def title(self) -> str:
         """The reset, for a message."""
         return f"the reset of nonce {self.shown.nonce}" if self.shown is not None else ""
