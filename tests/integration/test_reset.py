@@ -165,9 +165,8 @@ def test_internal_topics_that_this_login_may_not_delete_are_told_before_anything
         with closing(ApplicationTopics(app.resource)) as topics:
             topics.setup()
             rules = [(AclOperation.ALL, AclPermissionType.ALLOW), (AclOperation.DELETE, AclPermissionType.DENY)]
-            for made in (
-                AdminClient(properties(broker)).create_acls([acl(app.changelog, *rule) for rule in rules]).values()
-            ):
+            client_of_rules = AdminClient(properties(broker))
+            for made in client_of_rules.create_acls([acl(app.changelog, *rule) for rule in rules]).values():
                 made.result()
             eventually(lambda: topics.rehearse_reset(asked(), time.time()).refusals, "the right is missed")
             (refusal,) = topics.rehearse_reset(asked(), time.time()).refusals

@@ -9,17 +9,22 @@ import pytest
 
 from streams_operator.brokers.broker_slots import cluster_of
 from streams_operator.brokers.broker_work import Brokers, BrokerState, fingerprint
-from streams_operator.model import InitResult, KafkaWork, Key
+from streams_operator.model import InitResult, KafkaWork, Key, ResetAnswer
 from streams_runtime.api import parse_application
+from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     MissingInternalTopicException,
     MissingSourceTopicException,
 )
 from streams_runtime.topics.application_topics import InitOutcome, TopicsReport
+from streams_runtime.topics.reset.reset_plan import OffsetMove, ResetOutlook, ResetPlan
 
 CHECK, SETUP, DELETE = KafkaWork("check"), KafkaWork("setup"), KafkaWork("delete")
 READY = TopicsReport(("a",), (), 2)
+OUTLOOK = ResetOutlook(ResetPlan(("a",), ()))
+RESET = ResetSpec.model_validate({"nonce": 1, "to": "earliest"})
+REHEARSE = KafkaWork("reset-check", 1, "r", RESET)
 
 
 def application(name="app", bootstrap="kafka:9092", **spec):
@@ -75,6 +80,15 @@ class _Topics:
 
     def delete(self):
         return self._do("delete", ("a",))
+
+    def rehearse_reset(self, reset, now):
+        return self._do("rehearse_reset", OUTLOOK)
+
+    def reset_topics(self):
+        return self._do("reset_topics", READY)
+
+    def reset_offsets(self, moves):
+        return self._do(("reset_offsets", moves), None)
 
     def close(self):
         self._cluster.closed += 1
@@ -315,3 +329,55 @@ def test_the_fingerprint_is_of_what_topics_depend_on():
     assert fingerprint(application(internalTopics=init)) == manual
     assert fingerprint(application()) != manual
     assert fingerprint(application(internalTopics={"replicationFactor": 3})) != fingerprint(application())
+
+
+def test_each_step_of_a_reset_is_answered_by_its_kind_and_request(cluster):
+    moves = (OffsetMove("in", "id", (), ((0, 7),)),)
+
+    async def scenario(brokers, answers):
+        given = application()
+        ask(brokers, given, REHEARSE)
+        await answers.get()
+        assert seen(brokers, given) == BrokerState(reset=ResetAnswer("reset-check", "r", 7.0, OUTLOOK))
+        ask(brokers, given, KafkaWork("reset-topics", 1, "r"))
+        await answers.get()
+        found = seen(brokers, given)
+        assert found.reset == ResetAnswer("reset-topics", "r", 7.0)
+        assert (found.topics.ready, found.topics.existing) == (True, ("a",)), "what was made anew is known to be there"
+        ask(brokers, given, KafkaWork("reset-offsets", 1, "r", moves=moves))
+        await answers.get()
+        assert seen(brokers, given).reset == ResetAnswer("reset-offsets", "r", 7.0)
+        assert cluster.calls[-1][1] == ("reset_offsets", moves)
+
+    run(cluster, scenario)
+
+
+def test_what_a_reset_would_do_is_about_one_topology_and_what_it_has_done_stays_done(cluster):
+    async def scenario(brokers, answers):
+        given, other = application(), application(internalTopics={"replicationFactor": 3})
+        ask(brokers, given, REHEARSE)
+        await answers.get()
+        assert seen(brokers, other).reset is None
+        ask(brokers, given, KafkaWork("reset-topics", 1, "r"))
+        await answers.get()
+        assert seen(brokers, other).reset == seen(brokers, given).reset is not None
+        assert seen(brokers, other).topics is None
+
+    run(cluster, scenario)
+
+
+def test_a_step_that_fails_is_no_word_about_the_topics_and_the_same_failure_keeps_its_text(cluster):
+    async def scenario(brokers, answers):
+        given = application()
+        ask(brokers, given, CHECK)
+        await answers.get()
+        for text in ("no answer in 1 s", "no answer in 2 s"):
+            cluster.answers["kafka:9092", "rehearse_reset"] = BrokerNotAvailableException(text)
+            ask(brokers, given, REHEARSE)
+            await answers.get()
+            assert seen(brokers, given).reset.failure == ("BrokerNotAvailable", "no answer in 1 s")
+        assert seen(brokers, given).topics.ready
+        brokers.refuse(Key("ns", "app"), "u", given, ("KafkaSecret", "there is none"), REHEARSE)
+        assert seen(brokers, given).reset.failure == ("KafkaSecret", "there is none")
+
+    run(cluster, scenario)

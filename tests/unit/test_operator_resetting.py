@@ -254,8 +254,7 @@ def test_a_step_that_fails_is_tried_again_and_says_why(step: str, status: Any) -
 
 
 def test_an_answer_of_an_earlier_reset_of_the_same_words_does_not_count() -> None:
-    """Somebody has removed the status: the operator still remembers what it did then."""
-    spec = suspended()
+    spec = suspended()  # somebody has removed the status: the operator still remembers what it did then
     status = status_of(observed(spec, reset=answer(spec, at=START), now=START + 60))
     assert status["reset"]["state"] == "Running"
     found = observed(spec, status=status, reset=answer(spec, "reset-topics", at=START + 59), now=START + 61)
@@ -283,6 +282,7 @@ def test_an_application_on_hold_is_left_alone_and_goes_on_afterwards() -> None:
     held = observed(suspended(), status=status, metadata={"annotations": {ANNOTATION_HOLD: "true"}})
     assert (plan(held).kafka, plan(held).remove) == (None, ())
     assert shown(held) == status["reset"]
+    assert condition(status_of(held), "Ready")["reason"] == "Resetting"
     assert work(plan(observed(suspended(), status=status_of(held)))) == ("reset-topics",)
 
 
@@ -327,7 +327,7 @@ def test_one_that_does_not_come_to_its_end_needs_a_person() -> None:
         {"request": ""},
         {"nonce": None},
         {"offsets": [{"topic": "orders", "after": "0:x"}]},
-        {"offsets": [{"topic": "", "after": "0:1"}]},
+        {"offsets": [{"topic": "", "after": "0:1"}, {"topic": "orders", "after": "0:-1"}]},
     ],
 )
 def test_a_record_that_somebody_has_spoilt_is_none(spoil: dict[str, Any]) -> None:

@@ -106,5 +106,8 @@ def _text(offsets: Iterable[tuple[int, int]]) -> str:
 
 
 def _pairs(text: str) -> tuple[tuple[int, int], ...]:
+    """Raises ValueError for what `_text` did not write."""
     pairs: Sequence[tuple[str, str, str]] = [each.partition(":") for each in text.split()]
+    if not all(each.isdecimal() for partition, _, offset in pairs for each in (partition, offset)):
+        raise ValueError(f"{text!r} has no pairs of numbers")
     return tuple((int(partition), int(offset)) for partition, _, offset in pairs)

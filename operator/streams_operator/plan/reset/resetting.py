@@ -62,9 +62,14 @@ class ResetVerdict:
         return self.shown is not None and self.shown.state == PENDING
 
     @property
+    def begun(self) -> bool:
+        """Whether it has begun and is not whole."""
+        return self.shown is not None and self.shown.state == RUNNING
+
+    @property
     def under_way(self) -> bool:
         """Whether it is at something, or waits for something."""
-        return self.running or self.pending
+        return self.begun or self.pending
 
     @property
     def title(self) -> str:

@@ -97,8 +97,9 @@ def ready(decision: Decision) -> Condition:
     if decision.phase is Phase.DELETE:
         return Condition("Ready", "False", "Deleting", decision.note)
     if decision.phase is Phase.SUSPEND or now == "SUSPENDED":
-        settled = now == "SUSPENDED" and not decision.reset.under_way
-        return Condition("Ready", str(settled), *closed(decision))
+        reason, message = closed(decision)
+        settled = now == "SUSPENDED" and reason == "Suspended" and not decision.reset.under_way
+        return Condition("Ready", str(settled), reason, message)
     if context.replicas == 0:
         return Condition("Ready", str(not context.own), "NoReplicas", "spec.replicas is 0")
     if now == "WAITING":

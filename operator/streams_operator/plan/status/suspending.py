@@ -26,15 +26,18 @@ def suspended_progress(decision: Decision) -> tuple[str, str, str]:
 
 def closed(decision: Decision) -> tuple[str, str]:
     """(reason, message) of Ready."""
-    if decision.reset.running:
+    if decision.reset.begun:
         return RESETTING, f"{decision.reset.title} is not whole yet"
+    application = decision.context.application
+    if application is not None and not application.spec.suspend:
+        return RESETTING, f"{decision.reset.title} is whole; pods are made next"
     return "Suspended", "spec.suspend is true"
 
 
 def all_closed(decision: Decision) -> str:
     """The message of Suspended, which is True."""
     under_way = f"{decision.reset.title} is under way"
-    return f"all pods are closed; {under_way if decision.reset.running else 'state and topics are kept'}"
+    return f"all pods are closed; {under_way if decision.reset.begun else 'state and topics are kept'}"
 
 
 def late_resets(decision: Decision) -> Iterator[tuple[str, str]]:
