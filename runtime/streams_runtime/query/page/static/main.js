@@ -147,6 +147,7 @@ function connection() {
 // --- access and failures
 
 function askForToken(problem) {
+  document.body.classList.add("locked");
   show(byId("overview"), false);
   show(byId("access"), true);
   show(byId("forget"), hasToken());
@@ -163,6 +164,9 @@ function silence(error) {
   const next = error instanceof Problem ? "" : " Its last words are in its log: streamsapp run prints where that is; in a cluster, kubectl describe shows them at the pod and at the application.";
   setText(byId("silent"), `${problem}${since}${next} It is asked again every two seconds.`);
   show(byId("silent"), true);
+  const said = byId("state").textContent;
+  if (answeredAt !== null && !said.startsWith("?")) setText(byId("state"), `? was${said.replace(/^\S+/, "")}`);
+  setClass(byId("state"), "state busy");
   show(byId("overview"), true);
 }
 
@@ -172,6 +176,7 @@ async function look() {
   asking = true;
   try {
     await round();
+    document.body.classList.remove("locked");
     show(byId("access"), false);
     show(byId("silent"), false);
     show(byId("overview"), true);

@@ -66,14 +66,15 @@ function droppedRows(known, rates) {
 }
 
 function lagRows(known, rates) {
-  const rows = known.flatMap(({ instance, document }) => (document.lag ?? []).map((row) => lagRow(row, instance, rates)));
+  const rows = known.flatMap(({ instance, document }) => (document.lag ?? []).map((row) => lagRow(row, instance, rates, document.paused)));
   return rows.sort((one, other) => (other.lag ?? -1) - (one.lag ?? -1) || one.topic.localeCompare(other.topic) || one.partition - other.partition);
 }
 
-function lagRow(row, instance, rates) {
+function lagRow(row, instance, rates, paused) {
   const key = `${row.topic} ${row.partition}`;
   const [read, arrives] = [rates.of(`read ${key}`), rates.of(`arrives ${key}`)];
-  return { ...row, instance, read, arrives, ...pace(row.lag, read, arrives, rates.seconds(`read ${key}`)) };
+  const becomes = paused && row.lag ? { pace: "paused", left: null } : pace(row.lag, read, arrives, rates.seconds(`read ${key}`));
+  return { ...row, instance, read, arrives, ...becomes };
 }
 
 // What becomes of a lag at these rates (a second), seen over so many `seconds`: {pace, left (seconds)}.

@@ -110,7 +110,7 @@ function badge(section, number, className) {
 export function instances(view, choose) {
   setRows(byId("instances-rows"), view.instances.map((row) => ({
     cells: [
-      { text: row.instance, press: () => choose(row.instance), title: "Show this instance alone" },
+      { text: row.instance, className: "name", press: () => choose(row.instance), title: "Show this instance alone" },
       instanceState(row),
       numeric(row.state ? `${count(row.running)} of ${count(row.tasks)}` : "–"),
       numeric(row.state ? rate(row.processed) : "–"),
@@ -126,7 +126,7 @@ function instanceState(row) {
     return { text: signed(row.state) + paused, className: `state ${kindOf(row.state)}` };
   }
   if (row.state) return { text: `? was ${row.state}: ${row.problem}`, className: "busy" };
-  if (row.problem) return { text: `? ${row.inGroup ? "" : "not in the group. "}${row.problem}`, className: "busy" };
+  if (row.problem) return { text: `? ${row.inGroup ? "" : "not in the group: "}${row.problem}`, className: "busy" };
   return { text: row.url || row.own ? "? asked" : "? in the group, at an address that nobody vouches for", className: "idle" };
 }
 
@@ -178,6 +178,7 @@ const PACES = {
   "falls-behind": () => "▲ falls behind",
   waits: (row) => `not read for ${duration(row.left)}`,
   stands: () => "✖ stands still",
+  paused: () => "‖ paused",
   unknown: (row) => (row.lag === null ? "–" : "…"),
 };
 
