@@ -141,6 +141,19 @@ def test_why_an_instance_is_in_error_is_seen(page: Page, pages: PageStage) -> No
     page.screenshot("error-phone-dark")
 
 
+def test_why_an_instance_has_ended_is_seen_at_another_one(page: Page, pages: PageStage) -> None:
+    """By its last words, which a local run keeps."""
+    opened(page, pages)
+    word = {"state": "ERROR", "class": "LockException", "message": "the folder is held by process 7. Stop that one"}
+    pages.first.known[1] = KnownInstance("orders-1", None, False, word)
+    page.wait(lambda: "✖ orders-1 is in ERROR" in page.text(".error"), "the error")
+    assert "held by process 7" in page.text(".error")
+    assert "Stop the process that holds the state folder." in page.text(".error .remedy")
+    assert page.cells("#instances-rows tr")[1] == ["orders-1", "✖ ERROR, ended", *[UNKNOWN] * 4]
+    assert page.text("#state") == "✖ ERROR"
+    page.screenshot("ended")
+
+
 def test_a_key_is_queried_here_and_at_the_instance_that_has_it(page: Page, pages: PageStage) -> None:
     opened(page, pages)
     for partition, from_where in ((0, "From this instance"), (1, f"From {pages.second.url}")):

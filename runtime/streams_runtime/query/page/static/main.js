@@ -37,6 +37,7 @@ async function round() {
   if (stores === null) queries.setStores((stores = (await ask("stores")).stores));
   const names = new Set(instances.map((each) => each.instance));
   for (const name of states.keys()) if (!names.has(name)) states.delete(name);
+  for (const each of instances) if (each.url === null) states.delete(each.instance); // it has ended, or its address is nobody's
   // Not waited for: one that does not answer keeps nobody else from being shown.
   for (const each of othersOf(own.instance)) lookAt(each);
 }

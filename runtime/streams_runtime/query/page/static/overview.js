@@ -25,9 +25,19 @@ export function overview(states, instances, only, rates) {
     problems: known
       .flatMap(({ instance, document }) => (document.problems ?? []).map((each) => ({ ...each, instance })))
       .sort((one, other) => other.at - one.at),
-    errors: known.filter(({ document }) => document.error).map(({ instance, document }) => ({ instance, state: document.state, ...document.error })),
+    errors: errors(shown, known),
     peeks: known.flatMap(({ document }) => document.peeks ?? []),
   };
+}
+
+// Of instances that end, and of those whose last words are known.
+function errors(shown, known) {
+  const ending = known.filter(({ document }) => document.error);
+  const ended = shown.filter((each) => each.lastWord?.class && !ending.some(({ instance }) => instance === each.instance));
+  return [
+    ...ending.map(({ instance, document }) => ({ instance, state: document.state, ...document.error })),
+    ...ended.map(({ instance, lastWord }) => ({ instance, ...lastWord })),
+  ];
 }
 
 // What the rates are made of: to be noted for each state that came.
@@ -100,8 +110,8 @@ function topics(lag) {
   return found;
 }
 
-function instanceRow({ instance, url, own, inGroup }, { document, problem } = {}, rates) {
-  if (!document) return { instance, url, own, inGroup, state: null, problem };
+function instanceRow({ instance, url, own, inGroup, lastWord }, { document, problem } = {}, rates) {
+  if (!document) return { instance, url, own, inGroup, state: lastWord?.state ?? null, ended: Boolean(lastWord), problem };
   const tasks = document.tasks ?? [];
   return {
     instance,

@@ -112,22 +112,23 @@ export function instances(view, choose) {
     cells: [
       { text: row.instance, className: "name", press: () => choose(row.instance), title: "Show this instance alone" },
       instanceState(row),
-      numeric(row.state ? `${count(row.running)} of ${count(row.tasks)}` : "–"),
-      numeric(row.state ? rate(row.processed) : "–"),
-      numeric(row.state ? short(row.lag) : "–"),
-      { text: row.state ? short(row.restoring) : "–", className: "number aside" },
+      numeric(row.tasks === undefined ? "–" : `${count(row.running)} of ${count(row.tasks)}`),
+      numeric(rate(row.processed)),
+      numeric(short(row.lag)),
+      { text: short(row.restoring), className: "number aside" },
     ],
   })));
 }
 
 function instanceState(row) {
+  if (row.ended) return { text: `${signed(row.state)}, ended`, className: `state ${kindOf(row.state)}` };
   if (row.state && !row.problem) {
     const paused = row.paused ? ", paused" : "";
     return { text: signed(row.state) + paused, className: `state ${kindOf(row.state)}` };
   }
   if (row.state) return { text: `? was ${row.state}: ${row.problem}`, className: "busy" };
   if (row.problem) return { text: `? ${row.inGroup ? "" : "not in the group: "}${row.problem}`, className: "busy" };
-  return { text: row.url || row.own ? "? asked" : "? in the group, at an address that nobody vouches for", className: "idle" };
+  return { text: row.url ? "? asked" : row.inGroup ? "? in the group, at an address that nobody vouches for" : "? not in the group", className: "idle" };
 }
 
 const numeric = (text) => ({ text, className: "number" });
