@@ -156,7 +156,9 @@ export class Drawing {
     byId("detail").replaceChildren();
     if (this.#view) this.update(this.#view);
     show(byId("detail"), !again);
-    if (!again) this.#describe(card);
+    if (again) return;
+    this.#describe(card);
+    setText(byId("announce"), byId("detail").innerText); // once, not with every figure that changes
   }
 
   #focus(id) {
