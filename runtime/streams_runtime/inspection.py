@@ -22,7 +22,7 @@ from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.processing.peek_log import rows_of
-from streams_runtime.query.client.sibling_names import every_name
+from streams_runtime.query.client.sibling_names import every_name, is_sibling
 from streams_runtime.query.page.topology_document import topology_document
 from streams_runtime.query.server.liveness import Pulse, Stuck, stuck_threads
 from streams_runtime.query.stores.local_partitions import view_of
@@ -82,6 +82,7 @@ class ClientInspection:
         self._codecs: dict[str, tuple[Compiler | None, StoreCodec]] = {}
         self._members = RecentAnswer[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
         self._problems = RecentProblems(context.settings.instance)
+        self._met: frozenset[str] = frozenset()  # instances that the group has had
 
     @property
     def state(self) -> ClientState:
@@ -182,9 +183,16 @@ class ClientInspection:
 
     def instances(self) -> Sequence[KnownInstance]:
         """This instance, those of the group, and those that spec.replicas asks for, by name; with vouched addresses."""
+        own, settings = self._client.instance, self._context.settings
         grouped = {each.client_id.partition("|")[0] for each in self._members.value()}
-        names = every_name(self._client.instance, self._context.application.spec.replicas, grouped)
-        return [KnownInstance(name, self._url_of(name), name in grouped) for name in names]
+        self._met |= {name for name in grouped if is_sibling(own, name)}
+        words = {name: settings.last_words(name) for name in self._met if name != own}
+        ended = {name for name, word in words.items() if word is not None}
+        names = every_name(own, self._context.application.spec.replicas, grouped | ended)
+        return [
+            KnownInstance(name, self._url_of(name), name in grouped, words.get(name) or settings.last_words(name))
+            for name in names
+        ]
 
     @cached_property
     def topology_document(self) -> Mapping[str, Any]:

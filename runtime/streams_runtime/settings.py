@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,16 @@ def no_peers(_: str) -> None:
     """Vouches for no other instance."""
 
 
+LastWords = Callable[[str], Mapping[str, str | None] | None]
+"""The termination message (`state`, `class`, `message`) of the other instance of this name, if it has ended and whoever
+hosts both can read it. Must not block for long.
+"""
+
+
+def no_last_words(_: str) -> None:
+    """Knows of no other instance how it ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceSettings:
     """Settings of one streams client that are not in the resource: who it is, where it listens, where its state lies.
@@ -28,7 +38,7 @@ class InstanceSettings:
     `instance` is its static name in the group (the pod's name), of letters, digits, `.`, `_` and `-`, at most 249.
     `host` and `port` are where it listens for queries (port 0: a free one); `advertised` is the host:port that other
     instances and users reach it by, if that differs. `peers` knows the other instances: one that it does not vouch for
-    counts as an owner of no partition.
+    counts as an owner of no partition. `last_words` are those of instances that have ended, for people.
     """
 
     instance: str
@@ -38,6 +48,7 @@ class InstanceSettings:
     port: int = 0
     advertised: str | None = None
     peers: Peers = no_peers
+    last_words: LastWords = no_last_words
 
     def __post_init__(self) -> None:
         """Raises ConfigException for an instance's name that brokers or client ids can't hold."""

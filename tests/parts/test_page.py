@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chromium import PHONE, PROGRAMS, Page, chromium
@@ -140,6 +141,19 @@ def test_why_an_instance_is_in_error_is_seen(page: Page, pages: PageStage) -> No
     page.screenshot("error-phone-dark")
 
 
+def test_why_an_instance_has_ended_is_seen_at_another_one(page: Page, pages: PageStage) -> None:
+    """By its last words, which a local run keeps."""
+    opened(page, pages)
+    word = {"state": "ERROR", "class": "LockException", "message": "the folder is held by process 7. Stop that one"}
+    pages.first.known[1] = KnownInstance("orders-1", None, False, word)
+    page.wait(lambda: "✖ orders-1 is in ERROR" in page.text(".error"), "the error")
+    assert "held by process 7" in page.text(".error")
+    assert "Stop the process that holds the state folder." in page.text(".error .remedy")
+    assert page.cells("#instances-rows tr")[1] == ["orders-1", "✖ ERROR, ended", *[UNKNOWN] * 4]
+    assert page.text("#state") == "✖ ERROR"
+    page.screenshot("ended")
+
+
 def test_a_key_is_queried_here_and_at_the_instance_that_has_it(page: Page, pages: PageStage) -> None:
     opened(page, pages)
     for partition, from_where in ((0, "From this instance"), (1, f"From {pages.second.url}")):
@@ -235,8 +249,10 @@ def test_the_step_that_drops_records_is_found(page: Page, pages: PageStage) -> N
     opened(page, pages)
     page.wait(lambda: "The step per-minute drops the most: 12,4" in page.text("#dropped-finding"), "the finding")
     assert re.search(r"per-minute⚠ 12\.[45]k dropped", page.text(".card.marked"))
-    page.script("document.querySelector('.card.marked').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
-    assert "too late" in page.text("#detail") or "key is null" in page.text("#detail")
+    page.script(
+        "document.querySelector('.card.marked[aria-label^=\"Step per-minute\"]').dispatchEvent(new Event('click'))"
+    )
+    assert re.search(r"12,\d{3}: too late", page.text("#detail"))
     page.wait(
         lambda: page.text("#dropped-rows td:last-child").split()[0] not in (UNKNOWN, "0"), "what was dropped lately"
     )
@@ -300,6 +316,59 @@ def test_nothing_is_asked_of_any_other_place(page: Page, pages: PageStage) -> No
     assert any("Content Security Policy" in each for each in page.complaints())
 
 
+# --- figures
+
+
+def in_page(page: Page, module: str, expression: str) -> Any:
+    """What an expression gives that has a module of the page as `m`."""
+    return page.script(f"return import('/page/{module}.js').then(m => {expression})")
+
+
+def test_numbers_keep_digits_that_javascript_would_round(page: Page, pages: PageStage) -> None:
+    page.open(pages.url)
+    text = '{"a":9007199254740993,"b":[1.10,-0,12345678901234567890]}'
+    assert in_page(page, "source", f"m.shown(m.parsed('{text}'))") == text
+
+
+@pytest.mark.parametrize(
+    ("lag", "read", "arrives", "seconds", "becomes"),
+    [
+        (0, 5, 5, 30, ("caught-up", 0)),
+        (None, 5, 5, 30, ("unknown", None)),
+        (100, None, None, 0, ("unknown", None)),
+        (100, 20, 10, 30, ("catches-up", 10)),
+        (100, 10, 20, 30, ("falls-behind", None)),
+        (100, 100, 101, 30, ("keeps-up", 1)),
+        (100, 100, None, 30, ("catches-up", 1)),
+        (100, 0, 10, 4, ("waits", 4)),
+        (100, 0, 0, 30, ("stands", 30)),
+    ],
+)
+def test_what_becomes_of_a_lag(
+    page: Page, pages: PageStage, lag: Any, read: Any, arrives: Any, seconds: int, becomes: tuple[str, Any]
+) -> None:
+    if not page.driver.current_url.startswith(pages.url):
+        page.open(pages.url)
+    arguments = json.dumps([lag, read, arrives, seconds])
+    found = in_page(page, "overview", f"m.pace(...{arguments})")
+    assert (found["pace"], found["left"]) == becomes
+
+
+def test_rates_are_of_half_a_minute_and_begin_anew_when_a_number_goes_back(page: Page, pages: PageStage) -> None:
+    if not page.driver.current_url.startswith(pages.url):
+        page.open(pages.url)
+    rates = "const r = new m.Rates(); for (const [at, n] of {}) r.note('k', n, at); return [r.of('k'), r.more('k')]"
+    samples = {
+        "[[0, 10]]": [None, None],
+        "[[0, 10], [1, 20]]": [None, 10],
+        "[[0, 10], [2, 20]]": [5, 10],
+        "[[0, 0], [2, 100], [4, 110], [34, 140]]": [1, 30],
+        "[[0, 100], [2, 200], [4, 0], [8, 40]]": [10, 40],
+    }
+    for given, wanted in samples.items():
+        assert in_page(page, "history", "{" + rates.replace("{}", given, 1) + "}") == wanted, given
+
+
 # --- access
 
 
@@ -313,10 +382,10 @@ def test_with_a_gate_the_page_asks_for_a_token_and_shows_nothing_before(page: Pa
         assert "queries need a token here" in page.text("#access-why")
         assert page.script("return document.activeElement.id") == "token"
         page.screenshot("token")
-        for wrong in ("wrong", "höß"):
+        for wrong, why in (("wrong", "it is not the one"), ("höß", "it has characters that no token has")):
             page.fill("#token", wrong)
             page.press(Keys.ENTER)
-            page.wait(lambda: "does not count" in page.text("#access-why"), "the refusal")
+            page.wait(lambda: "does not count" in page.text("#access-why") and why[3:] in page.text("#access-why"), why)  # noqa: B023
         page.fill("#token", "open-sesame")
         page.press(Keys.ENTER)
         page.wait(lambda: page.script(ROWS, "#instances-rows .state") == 2, "both instances, asked with the token")
@@ -340,12 +409,13 @@ def test_an_instance_that_does_not_answer_is_said_and_what_was_known_stays(page:
         stage.first.known.append(KnownInstance("orders-2", "http://127.0.0.1:1", False))
         page.wait(
             lambda: (
-                "not in the group. the instance at http://127.0.0.1:1 does not answer" in page.text("#instances-rows")
+                "not in the group: the instance at http://127.0.0.1:1 does not answer" in page.text("#instances-rows")
             ),
             "the third",
         )
         page.screenshot("instances")
     page.wait(lambda: "This instance does not answer" in page.text("#silent"), "the notice")
+    assert page.text("#state") == "? was RUNNING"
     assert "orders-1" in page.text("#instances-rows")
     page.screenshot("silent")
     page.complaints()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +18,7 @@ from streams_runtime.inspection import ClientInspection
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.kubernetes.pod_peers import PodPeers
 from streams_runtime.query.stores.local_partitions import LocalSegments, LocalView
-from streams_runtime.settings import Peers
+from streams_runtime.settings import Peers, no_last_words
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import window_key
@@ -32,6 +33,7 @@ SPECS = (
     StoreSpec("visits", "session", "app-visits-changelog", False, "visits", Windowing(120_000)),
 )
 SUB = SubTopology(0, (), ("orders",), (), (), SPECS)
+SETTINGS = SimpleNamespace(instance="app-0", last_words=no_last_words)
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def inspection(tasks: dict[str, Any]) -> ClientInspection:
     threads = [manager(tasks["active"]), manager(tasks["restoring"])]
     standbys = SimpleNamespace(tasks={tasks["standby"].id: tasks["standby"]})
     client: Any = SimpleNamespace(threads=threads)
-    context: Any = SimpleNamespace(topology=Topology("app", (SUB,)), standbys=standbys, admin=None)
+    context: Any = SimpleNamespace(topology=Topology("app", (SUB,)), standbys=standbys, admin=None, settings=SETTINGS)
     return ClientInspection(client, context)
 
 
@@ -76,7 +78,7 @@ def owners(client_ids: Sequence[str], **peers: Peers) -> dict[int, str]:
     ]
     client: Any = SimpleNamespace(instance="app-0", url="http://app-0.app.shop.svc:8080")
     admin = SimpleNamespace(group_members=lambda _: tuple(members))
-    context: Any = SimpleNamespace(topology=Topology("app", (SUB,)), admin=admin)
+    context: Any = SimpleNamespace(topology=Topology("app", (SUB,)), admin=admin, settings=SETTINGS)
     inspection = ClientInspection(client, context, **peers)
     return {number: owner.url for number, owner in inspection.owners("totals").items()}
 
@@ -139,6 +141,51 @@ def test_instances_of_a_run_are_found_by_the_runs_own_files(tmp_path: Path) -> N
     assert owners(["app-1|127.0.0.1:6666|1"], peers=peers) == {0: "http://127.0.0.1:4711"}
     folder.make_ready()
     assert peers("app-1") is None, "a process that is started again has not said its port yet"
+
+
+def test_all_instances_are_those_of_the_file_those_of_the_group_and_those_that_ended(tmp_path: Path) -> None:
+    run, here = RunPeers("app-0", tmp_path), "http://127.0.0.1:1"
+    for ordinal in (1, 3, 10):
+        InstanceFolder(tmp_path / f"app-{ordinal}").make_ready()
+        InstanceFolder(tmp_path / f"app-{ordinal}").endpoint.write_text(
+            f'{{"url": "http://127.0.0.1:{4000 + ordinal}"}}'
+        )
+    group = ["app-10|x|1", "app-3|x|1", "app-0|x|1", "app-3|x|2", "evil|x|1"]
+    admin = SimpleNamespace(group_members=lambda _: [GroupMember("", None, each, "/h", ()) for each in group])
+    context: Any = SimpleNamespace(
+        topology=Topology("app", (SUB,)),
+        admin=admin,
+        settings=SimpleNamespace(instance="app-0", last_words=run.last_words),
+        application=SimpleNamespace(spec=SimpleNamespace(replicas=2)),
+    )
+    client: Any = SimpleNamespace(instance="app-0", url=here)
+    inspection = ClientInspection(client, context, run)
+    inspection._members._clock = itertools.count(0, 10).__next__  # every answer is old
+    assert [(each.instance, each.url, each.in_group) for each in inspection.instances()] == [
+        ("app-0", here, True),
+        ("app-1", "http://127.0.0.1:4001", False),
+        ("app-3", "http://127.0.0.1:4003", True),
+        ("app-10", "http://127.0.0.1:4010", True),
+        ("evil", None, True),
+    ]
+    del group[:2], group[-2:]
+    ended = InstanceFolder(tmp_path / "app-3")
+    ended.make_ready()
+    ended.termination.write_text(
+        '{"state": "ERROR", "class": "LockException", "message": "held by 7", "shutdown": "x"}'
+    )
+    found = {each.instance: each for each in inspection.instances()}
+    assert found.keys() == {"app-0", "app-1", "app-3"}, "app-10 left without a word"
+    assert found["app-3"].last_word == {"state": "ERROR", "class": "LockException", "message": "held by 7"}
+    assert (found["app-3"].url, found["app-1"].last_word, found["app-0"].last_word) == (None, None, None)
+
+
+@pytest.mark.parametrize("name", NO_SIBLINGS)
+def test_of_what_is_no_instance_of_the_run_no_file_is_read(name: str, tmp_path: Path) -> None:
+    for folder in (tmp_path / "app-1", tmp_path / "run" / "app-0"):
+        InstanceFolder(folder).make_ready()
+        InstanceFolder(folder).termination.write_text('{"state": "ERROR"}')
+    assert RunPeers("app-0", tmp_path / "run").last_words(name) is None
 
 
 @pytest.mark.parametrize("store", [spec.name for spec in SPECS])

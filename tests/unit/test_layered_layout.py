@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from page_stage import ORDERS
 
 from streams_runtime.api.reading.load import parse_application
-from streams_runtime.query.page.layer_order import back_links, crossings, layers_of, ordered
+from streams_runtime.query.page.layer_order import Hop, back_links, crossings, layers_of, ordered
 from streams_runtime.query.page.layered_layout import Box, Gaps, Link, lay_out, spread
 from streams_runtime.query.page.topology_document import topology_document
 from streams_runtime.query.page.topology_picture import picture_of
@@ -85,9 +85,29 @@ def test_without_the_links_back_there_is_no_cycle(graph: tuple[list[Box], list[L
 
 
 def test_crossings_are_counted_and_taken_away() -> None:
-    layers, links = [["a", "b"], ["x", "y"]], [("a", "y"), ("b", "x")]
-    assert crossings(layers, links) == 1
-    assert crossings(ordered(layers, links), links) == 0
+    layers, hops = [["a", "b"], ["x", "y"]], [Hop("a", "y"), Hop("b", "x")]
+    assert crossings(layers, hops) == 1
+    assert crossings(ordered(layers, hops), hops) == 0
+
+
+def test_lines_of_one_block_cross_no_other_where_they_leave_it() -> None:
+    hops = [Hop("block", "first", 0.9), Hop("block", "second", 0.1)]
+    assert ordered([["block"], ["first", "second"]], hops) == [["block"], ["second", "first"]]
+
+
+@pytest.mark.parametrize("name", ["flights-enriched.yaml", "orders", "first.yaml", "weather-at-departure.yaml"])
+def test_sinks_and_their_topics_stand_in_the_same_order(name: str) -> None:
+    picture = picture_of(TOPOLOGIES[name], "right")
+    at = {card["id"]: card["y"] for card in picture["cards"]}
+    xs = {card["id"]: card["x"] for card in picture["cards"]}
+    last = max(xs.values())
+    outer = [
+        (at[line["from"]], at[line["to"]])
+        for line in picture["lines"]
+        if line["to"].startswith("topic ") and xs[line["to"]] == last
+    ]
+    assert outer
+    assert sorted(outer) == sorted(outer, key=lambda pair: pair[1])
 
 
 @given(st.lists(st.tuples(st.floats(-500, 500), st.floats(0, 100)), max_size=8))

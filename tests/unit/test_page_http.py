@@ -11,6 +11,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from query_fakes import FakeClient, client_with
 
+from streams_runtime.errors import LockException
+from streams_runtime.lifecycle.remedies import REMEDIES
 from streams_runtime.query import page
 from streams_runtime.query.page.page_files import PageFile, page_files
 from streams_runtime.query.server.http_app import create_app
@@ -138,11 +140,19 @@ def test_the_description_has_what_programs_ask_and_not_the_page() -> None:
 
 def test_instances_are_listed_and_the_state_of_this_one_is_its_own() -> None:
     client = client_with(0)
-    client.known = [KnownInstance("flights-0", client.url, True), KnownInstance("flights-1", None, False)]
+    word = {"state": "ERROR", "class": "LockException", "message": "held by 7"}
+    last = {**word, "remedy": REMEDIES[LockException]}
+    client.known = [KnownInstance("flights-0", client.url, True), KnownInstance("flights-1", None, False, word)]
     assert ask("/instances", client=client).json() == {
         "instances": [
-            {"instance": "flights-0", "url": "http://here:1", "own": True, "inGroup": True},
-            {"instance": "flights-1", "url": None, "own": False, "inGroup": False},
+            {"instance": "flights-0", "url": "http://here:1", "own": True, "inGroup": True, "lastWord": None},
+            {
+                "instance": "flights-1",
+                "url": None,
+                "own": False,
+                "inGroup": False,
+                "lastWord": last,
+            },
         ]
     }
     assert ask("/instances/flights-0/state", client=client).json() == client.describe()

@@ -46,8 +46,11 @@ GUARDED = (
     "/stores/counts/sessions/keys/UA",
     "/stores/counts/sessions/range",
     "/relay/ADDRESS/stores/counts/REST",
+    "/topology",
+    "/instances",
+    "/instances/NAME/state",
 )
-PARAMETERS = {"counts": "{store}", "UA": "{key}", "ADDRESS": "{address}", "REST": "{rest}"}
+PARAMETERS = {"NAME": "{instance}", "counts": "{store}", "UA": "{key}", "ADDRESS": "{address}", "REST": "{rest}"}
 KEY = "/stores/counts/keys/UA"
 
 
@@ -99,7 +102,7 @@ def test_everything_that_shows_data_asks_for_the_token_before_anything_else(toke
     answer = ask(TokenGate(token), path)
     assert told(answer) == NOT_AUTHENTICATED
     assert answer.headers["www-authenticate"] == 'Bearer realm="queries"'
-    assert ask(TokenGate(token), path, "Bearer s3cret").status in (200, 400, 502)  # 502: ADDRESS is nobody's
+    assert ask(TokenGate(token), path, "Bearer s3cret").status in (200, 400, 502)  # 502: ADDRESS and NAME are nobody's
 
 
 def test_no_path_is_guarded_or_open_by_accident(token: Path) -> None:

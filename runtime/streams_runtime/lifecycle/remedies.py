@@ -41,6 +41,11 @@ def remedy_of(error: BaseException) -> str | None:
     return next((REMEDIES[base] for base in type(error).__mro__ if base in REMEDIES), None)
 
 
+def remedy_named(kind: str | None) -> str | None:
+    """The same by the name of the class, as a termination message has it."""
+    return next((remedy for each, remedy in REMEDIES.items() if each.__name__ == kind), None)
+
+
 def error_row(error: BaseException) -> dict[str, str | None]:
     """What `/state` says of the exception by which a client ends."""
     return {"class": type(error).__name__, "message": message_of(error), "remedy": remedy_of(error)}

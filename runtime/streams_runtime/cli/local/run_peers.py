@@ -1,7 +1,8 @@
-"""Where the other instances of a local run answer: the files that they wrote into the run's folder say it."""
+"""Where the other instances of a local run answer, and how they ended: files in the run's folder say it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
@@ -26,3 +27,13 @@ class RunPeers:
             return str(orjson.loads(InstanceFolder(self._root / instance).endpoint.read_bytes())["url"])
         except FileNotFoundError:
             return None
+
+    def last_words(self, instance: str) -> Mapping[str, str | None] | None:
+        """settings.LastWords: the termination message of `instance`; None for one that runs, or is none of the run."""
+        if not is_sibling(self._own, instance):
+            return None
+        try:
+            found = orjson.loads(InstanceFolder(self._root / instance).termination.read_bytes())
+        except FileNotFoundError:
+            return None
+        return {name: found.get(name) for name in ("state", "class", "message")}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +34,7 @@ from streams_runtime.client import StreamsClient
 from streams_runtime.errors import InvalidApplicationException, StreamsException, message_of
 from streams_runtime.malloc_settings import share_heaps
 from streams_runtime.query.server.access import OPEN, QueryGuard, TokenGate
-from streams_runtime.settings import InstanceSettings, no_peers
+from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import EXIT_UNUSABLE, ClientState
 from streams_runtime.user_code import search_in
 
@@ -67,8 +68,10 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     host, _, port = listen.rpartition(":")
     search_in(file.parent)
     try:
-        peers = no_peers if peers_dir is None else RunPeers(instance_id, peers_dir)
-        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised, peers=peers)
+        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised)
+        if peers_dir is not None:
+            peers = RunPeers(instance_id, peers_dir)
+            settings = replace(settings, peers=peers, last_words=peers.last_words)
         guard = OPEN if queries_token_file is None else QueryGuard(TokenGate(queries_token_file))
         reading = read_file(file)
         client = StreamsClient(accepted(reading), settings, queries=guard)

@@ -99,6 +99,15 @@ class Owners(Document):
     owners: list[Owner] = Field(description="A partition that is missing here is on no instance at the moment.")
 
 
+class LastWord(Document):
+    """How an instance ended."""
+
+    state: str = Field(description="The state in which it ended.")
+    class_: str | None = Field(serialization_alias="class", description="The exception's class; null: in order.")
+    message: str | None = Field(description="The exception's message.")
+    remedy: str | None = Field(description="What to do about it; null: the message says it.")
+
+
 class Instance(Document):
     """An instance of the application."""
 
@@ -106,6 +115,7 @@ class Instance(Document):
     url: str | None = Field(description="Where it answers; null: nobody vouches for an address.")
     own: bool = Field(description="Whether it is the one that answers here.")
     inGroup: bool = Field(description="Whether Kafka counts it in, as far as this one knows.")  # noqa: N815
+    lastWord: LastWord | None = Field(description="How it ended, where that is known.")  # noqa: N815
 
 
 class Instances(Document):

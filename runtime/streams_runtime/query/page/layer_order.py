@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 Link = tuple[str, str]
 """From one box to another, by their names."""
 
 _SWEEPS: Final = 12
+
+
+class Hop(NamedTuple):
+    """A link from a layer to the next one. It leaves and enters the boxes at these parts of their breadths."""
+
+    tail: str
+    head: str
+    tail_part: float = 0.5
+    head_part: float = 0.5
 
 
 def back_links(names: Sequence[str], links: Sequence[Link]) -> frozenset[int]:
@@ -61,53 +70,50 @@ def layers_of(
     return layers
 
 
-def ordered(layers: Sequence[Sequence[str]], links: Sequence[Link]) -> list[list[str]]:
-    """The boxes of each layer in an order with few crossings. Every link goes from a layer to the next one."""
+def ordered(layers: Sequence[Sequence[str]], hops: Sequence[Hop]) -> list[list[str]]:
+    """The boxes of each layer in an order with few crossings."""
     best = current = [list(layer) for layer in layers]
-    fewest = crossings(best, links)
-    before = _neighbours(links, 1, 0)
-    after = _neighbours(links, 0, 1)
+    fewest = crossings(best, hops)
+    before: dict[str, list[tuple[str, float]]] = {}
+    after: dict[str, list[tuple[str, float]]] = {}
+    for hop in hops:
+        before.setdefault(hop.head, []).append((hop.tail, hop.tail_part))
+        after.setdefault(hop.tail, []).append((hop.head, hop.head_part))
     for sweep in range(_SWEEPS):
         if not fewest:
             break
         current = _swept(current, before) if sweep % 2 == 0 else _swept(current[::-1], after)[::-1]
-        found = crossings(current, links)
+        found = crossings(current, hops)
         if found < fewest:
             best, fewest = current, found
     return best
 
 
-def crossings(layers: Sequence[Sequence[str]], links: Sequence[Link]) -> int:
+def crossings(layers: Sequence[Sequence[str]], hops: Sequence[Hop]) -> int:
     """How often two links cross."""
     at = {name: place for layer in layers for place, name in enumerate(layer)}
     layer_of = {name: number for number, layer in enumerate(layers) for name in layer}
-    found = 0
-    for number in range(len(layers)):
-        between = sorted((at[tail], at[head]) for tail, head in links if layer_of[tail] == number)
-        found += sum(
-            one[0] < other[0] and one[1] > other[1]
-            for place, one in enumerate(between)
-            for other in between[place + 1 :]
-        )
-    return found
+    between: dict[int, list[tuple[float, float]]] = {}
+    for hop in hops:
+        ends = at[hop.tail] + hop.tail_part, at[hop.head] + hop.head_part
+        between.setdefault(layer_of[hop.tail], []).append(ends)
+    return sum(
+        (one[0] - other[0]) * (one[1] - other[1]) < 0
+        for ends in between.values()
+        for place, one in enumerate(ends)
+        for other in ends[place + 1 :]
+    )
 
 
-def _swept(layers: Sequence[list[str]], neighbours: Mapping[str, list[str]]) -> list[list[str]]:
+def _swept(layers: Sequence[list[str]], neighbours: Mapping[str, list[tuple[str, float]]]) -> list[list[str]]:
     """Each layer sorted by where the neighbours in the one before it stand on average."""
     at: dict[str, float] = {}
     swept = []
     for layer in layers:
         here = {
-            name: fmean(at[each] for each in neighbours[name]) if neighbours.get(name) else float(place)
+            name: fmean(at[each] + part for each, part in neighbours[name]) if name in neighbours else float(place)
             for place, name in enumerate(layer)
         }
         swept.append(sorted(layer, key=here.__getitem__))
         at |= {name: float(place) for place, name in enumerate(swept[-1])}
     return swept
-
-
-def _neighbours(links: Sequence[Link], of: int, to: int) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for link in links:
-        found.setdefault(link[of], []).append(link[to])
-    return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from streams_runtime.query.page.layer_order import back_links, layers_of, ordered
+from streams_runtime.query.page.layer_order import Hop, back_links, layers_of, ordered
 
 Point = tuple[float, float]
 """Main and cross coordinate."""
@@ -95,7 +95,7 @@ def lay_out(
     columns: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for name in layer:
         columns[layer[name]].append(name)
-    columns = ordered(columns, [(hop.tail, hop.head) for hop in hops])
+    columns = ordered(columns, [_ordering(hop, sizes) for hop in hops])
     main, length = _main_axis(columns, sizes, gaps.layers)
     cross = _aligned(columns, hops, sizes, gaps.boxes)
     breadth = max((cross[name] + sizes[name].breadth for name in cross), default=0.0)
@@ -149,6 +149,11 @@ def _hops(link: Link, lanes: Sequence[str], sizes: Mapping[str, Box]) -> list[_H
     way = [link.tail, *lanes, link.head]
     ports = [_port(sizes[link.tail], link.tail_at), *(_LANE / 2 for _ in lanes), _port(sizes[link.head], link.head_at)]
     return [_Hop(way[i], way[i + 1], ports[i], ports[i + 1]) for i in range(len(way) - 1)]
+
+
+def _ordering(hop: _Hop, sizes: Mapping[str, Box]) -> Hop:
+    tail, head = sizes[hop.tail], sizes[hop.head]
+    return Hop(hop.tail, hop.head, hop.tail_at / tail.breadth, hop.head_at / head.breadth)
 
 
 def _main_axis(columns: Sequence[Sequence[str]], sizes: Mapping[str, Box], gap: float) -> tuple[list[float], float]:

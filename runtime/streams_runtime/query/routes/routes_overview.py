@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Path, Request, Response
 
+from streams_runtime.lifecycle.remedies import remedy_named
 from streams_runtime.query.openapi.http_schemas import Instances
 from streams_runtime.query.openapi.openapi_document import OVERVIEW, RELAYED_STATE
 from streams_runtime.query.routes.routes_relay import relayed_answer
 from streams_runtime.query.server.caller_gone import while_connected
 from streams_runtime.query.server.http_answers import json_answer
-from streams_runtime.query.stores.views import Inspectable
+from streams_runtime.query.stores.views import Inspectable, KnownInstance
 from streams_runtime.query.wire.problems import InstanceNotReachableException
 
 Name = Annotated[str, Path(description="Name of an instance, as /instances lists it.")]
@@ -33,11 +34,7 @@ def overview_routes(queryable: Inspectable) -> APIRouter:
     @router.get("/instances", responses=OVERVIEW[Instances], summary="Every instance of the application, and its URL")
     async def instances() -> Response:
         known = await to_thread.run_sync(queryable.instances, limiter=threads)
-        rows = [
-            {"instance": each.instance, "url": each.url, "own": each.url == queryable.url, "inGroup": each.in_group}
-            for each in known
-        ]
-        return json_answer({"instances": rows})
+        return json_answer({"instances": [_row(each, each.url == queryable.url) for each in known]})
 
     @router.get("/instances/{instance}/state", responses=RELAYED_STATE, summary="What /state of an instance answers")
     async def state(request: Request, instance: Name) -> Response:
@@ -52,3 +49,15 @@ def overview_routes(queryable: Inspectable) -> APIRouter:
         return await while_connected(request, lambda: relayed_answer(url, "/state", request))
 
     return router
+
+
+def _row(known: KnownInstance, own: bool) -> dict[str, Any]:
+    word = known.last_word
+    last = None if word is None else {**word, "remedy": remedy_named(word["class"])}
+    return {
+        "instance": known.instance,
+        "url": known.url,
+        "own": own,
+        "inGroup": known.in_group,
+        "lastWord": last,
+    }

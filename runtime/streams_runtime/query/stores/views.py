@@ -131,11 +131,15 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class KnownInstance:
-    """An instance of the application. `url` None: nobody vouches for an address; `in_group`: Kafka counts it in."""
+    """An instance of the application. `url` None: nobody vouches for an address; `in_group`: Kafka counts it in.
+
+    `last_word` is the termination message of one that has ended, where it is known: `state`, `class`, `message`.
+    """
 
     instance: str
     url: str | None
     in_group: bool
+    last_word: Mapping[str, str | None] | None = None
 
 
 class Queryable(Protocol):

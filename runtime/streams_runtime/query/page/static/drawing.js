@@ -17,6 +17,7 @@ export class Drawing {
   #view = null;
   #queryStore;
   #full = false;
+  #begun = false; // whether it was seen: it has no width before
 
   // `queryStore`: called with the name of a store that a person wants to query.
   constructor(topology, queryStore) {
@@ -24,6 +25,7 @@ export class Drawing {
     this.#queryStore = queryStore;
     this.#draw();
     PHONE.addEventListener("change", () => this.#draw());
+    new ResizeObserver(() => this.#size()).observe(byId("drawing"));
     byId("size").addEventListener("click", () => {
       this.#full = !this.#full;
       byId("size").setAttribute("aria-pressed", String(this.#full));
@@ -70,19 +72,23 @@ export class Drawing {
     [...this.#cards.values()][0]?.group.setAttribute("tabindex", "0");
     drawn.addEventListener("keydown", (event) => this.#onKey(event));
     byId("drawing").replaceChildren(drawn);
+    this.#begun = false;
     this.#size();
-    byId("drawing").scrollLeft = Math.max(picture.cards[0].x - 20, 0) * (drawn.clientWidth / picture.width);
     if (this.#view) this.update(this.#view);
   }
 
   // As wide as there is room, and never so small that it can't be read.
   #size() {
     const drawn = byId("drawing").firstChild;
-    const { width } = this.#topology.pictures[PHONE.matches ? "down" : "right"];
+    const { width, cards } = this.#topology.pictures[PHONE.matches ? "down" : "right"];
     drawn.style.maxWidth = this.#full ? "none" : `${width + 4}px`;
     drawn.style.width = this.#full ? `${width + 4}px` : "100%";
     drawn.style.minWidth = this.#full ? "0" : `${(width + 4) * (PHONE.matches ? LEAST_PHONE : LEAST)}px`;
-    if (!this.#full) show(byId("size"), drawn.clientWidth < width);
+    const seen = drawn.getBoundingClientRect().width;
+    if (!seen) return;
+    if (!this.#full) show(byId("size"), seen < width);
+    if (!this.#begun) byId("drawing").scrollLeft = (cards[0].x - 12) * (seen / width);
+    this.#begun = true;
   }
 
   #card(card) {
@@ -150,7 +156,9 @@ export class Drawing {
     byId("detail").replaceChildren();
     if (this.#view) this.update(this.#view);
     show(byId("detail"), !again);
-    if (!again) this.#describe(card);
+    if (again) return;
+    this.#describe(card);
+    setText(byId("announce"), byId("detail").innerText); // once, not with every figure that changes
   }
 
   #focus(id) {

@@ -37,6 +37,7 @@ async function round() {
   if (stores === null) queries.setStores((stores = (await ask("stores")).stores));
   const names = new Set(instances.map((each) => each.instance));
   for (const name of states.keys()) if (!names.has(name)) states.delete(name);
+  for (const each of instances) if (each.url === null) states.delete(each.instance); // it has ended, or its address is nobody's
   // Not waited for: one that does not answer keeps nobody else from being shown.
   for (const each of othersOf(own.instance)) lookAt(each);
 }
@@ -147,6 +148,7 @@ function connection() {
 // --- access and failures
 
 function askForToken(problem) {
+  document.body.classList.add("locked");
   show(byId("overview"), false);
   show(byId("access"), true);
   show(byId("forget"), hasToken());
@@ -163,6 +165,9 @@ function silence(error) {
   const next = error instanceof Problem ? "" : " Its last words are in its log: streamsapp run prints where that is; in a cluster, kubectl describe shows them at the pod and at the application.";
   setText(byId("silent"), `${problem}${since}${next} It is asked again every two seconds.`);
   show(byId("silent"), true);
+  const said = byId("state").textContent;
+  if (answeredAt !== null && !said.startsWith("?")) setText(byId("state"), `? was${said.replace(/^\S+/, "")}`);
+  setClass(byId("state"), "state busy");
   show(byId("overview"), true);
 }
 
@@ -172,6 +177,7 @@ async function look() {
   asking = true;
   try {
     await round();
+    document.body.classList.remove("locked");
     show(byId("access"), false);
     show(byId("silent"), false);
     show(byId("overview"), true);

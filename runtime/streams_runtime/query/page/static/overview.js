@@ -25,9 +25,19 @@ export function overview(states, instances, only, rates) {
     problems: known
       .flatMap(({ instance, document }) => (document.problems ?? []).map((each) => ({ ...each, instance })))
       .sort((one, other) => other.at - one.at),
-    errors: known.filter(({ document }) => document.error).map(({ instance, document }) => ({ instance, state: document.state, ...document.error })),
+    errors: errors(shown, known),
     peeks: known.flatMap(({ document }) => document.peeks ?? []),
   };
+}
+
+// Of instances that end, and of those whose last words are known.
+function errors(shown, known) {
+  const ending = known.filter(({ document }) => document.error);
+  const ended = shown.filter((each) => each.lastWord?.class && !ending.some(({ instance }) => instance === each.instance));
+  return [
+    ...ending.map(({ instance, document }) => ({ instance, state: document.state, ...document.error })),
+    ...ended.map(({ instance, lastWord }) => ({ instance, ...lastWord })),
+  ];
 }
 
 // What the rates are made of: to be noted for each state that came.
@@ -66,14 +76,15 @@ function droppedRows(known, rates) {
 }
 
 function lagRows(known, rates) {
-  const rows = known.flatMap(({ instance, document }) => (document.lag ?? []).map((row) => lagRow(row, instance, rates)));
+  const rows = known.flatMap(({ instance, document }) => (document.lag ?? []).map((row) => lagRow(row, instance, rates, document.paused)));
   return rows.sort((one, other) => (other.lag ?? -1) - (one.lag ?? -1) || one.topic.localeCompare(other.topic) || one.partition - other.partition);
 }
 
-function lagRow(row, instance, rates) {
+function lagRow(row, instance, rates, paused) {
   const key = `${row.topic} ${row.partition}`;
   const [read, arrives] = [rates.of(`read ${key}`), rates.of(`arrives ${key}`)];
-  return { ...row, instance, read, arrives, ...pace(row.lag, read, arrives, rates.seconds(`read ${key}`)) };
+  const becomes = paused && row.lag ? { pace: "paused", left: null } : pace(row.lag, read, arrives, rates.seconds(`read ${key}`));
+  return { ...row, instance, read, arrives, ...becomes };
 }
 
 // What becomes of a lag at these rates (a second), seen over so many `seconds`: {pace, left (seconds)}.
@@ -99,8 +110,8 @@ function topics(lag) {
   return found;
 }
 
-function instanceRow({ instance, url, own, inGroup }, { document, problem } = {}, rates) {
-  if (!document) return { instance, url, own, inGroup, state: null, problem };
+function instanceRow({ instance, url, own, inGroup, lastWord }, { document, problem } = {}, rates) {
+  if (!document) return { instance, url, own, inGroup, state: lastWord?.state ?? null, ended: Boolean(lastWord), problem };
   const tasks = document.tasks ?? [];
   return {
     instance,

@@ -110,24 +110,25 @@ function badge(section, number, className) {
 export function instances(view, choose) {
   setRows(byId("instances-rows"), view.instances.map((row) => ({
     cells: [
-      { text: row.instance, press: () => choose(row.instance), title: "Show this instance alone" },
+      { text: row.instance, className: "name", press: () => choose(row.instance), title: "Show this instance alone" },
       instanceState(row),
-      numeric(row.state ? `${count(row.running)} of ${count(row.tasks)}` : "–"),
-      numeric(row.state ? rate(row.processed) : "–"),
-      numeric(row.state ? short(row.lag) : "–"),
-      { text: row.state ? short(row.restoring) : "–", className: "number aside" },
+      numeric(row.tasks === undefined ? "–" : `${count(row.running)} of ${count(row.tasks)}`),
+      numeric(rate(row.processed)),
+      numeric(short(row.lag)),
+      { text: short(row.restoring), className: "number aside" },
     ],
   })));
 }
 
 function instanceState(row) {
+  if (row.ended) return { text: `${signed(row.state)}, ended`, className: `state ${kindOf(row.state)}` };
   if (row.state && !row.problem) {
     const paused = row.paused ? ", paused" : "";
     return { text: signed(row.state) + paused, className: `state ${kindOf(row.state)}` };
   }
   if (row.state) return { text: `? was ${row.state}: ${row.problem}`, className: "busy" };
-  if (row.problem) return { text: `? ${row.inGroup ? "" : "not in the group. "}${row.problem}`, className: "busy" };
-  return { text: row.url || row.own ? "? asked" : "? in the group, at an address that nobody vouches for", className: "idle" };
+  if (row.problem) return { text: `? ${row.inGroup ? "" : "not in the group: "}${row.problem}`, className: "busy" };
+  return { text: row.url ? "? asked" : row.inGroup ? "? in the group, at an address that nobody vouches for" : "? not in the group", className: "idle" };
 }
 
 const numeric = (text) => ({ text, className: "number" });
@@ -178,6 +179,7 @@ const PACES = {
   "falls-behind": () => "▲ falls behind",
   waits: (row) => `not read for ${duration(row.left)}`,
   stands: () => "✖ stands still",
+  paused: () => "‖ paused",
   unknown: (row) => (row.lag === null ? "–" : "…"),
 };
 
