@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from streams_runtime.api.reading.legal_names import PART_PATTERN, TOPIC_PATTERN
 from streams_runtime.api.spec.limits import LONGEST_FIELD, MOST_ENTRIES
+from streams_runtime.api.spec.reset_spec import MOMENT_PATTERN
 from streams_runtime.api.spec.spec_values import (
     COUNT_OR_PERCENT_PATTERN,
     DURATION_PATTERN,
@@ -42,6 +43,9 @@ NAMED_TYPES: Final = (
     ),
     NamedType(
         "count or percentage", COUNT_OR_PERCENT_PATTERN, "A number of pods, such as `1`, or a part of all: `25%`."
+    ),
+    NamedType(
+        "moment", MOMENT_PATTERN, "`earliest`, `latest`, or a time with its offset from UTC: `2026-01-31T08:00:00Z`."
     ),
     NamedType("object name", OBJECT_NAME_PATTERN, "The name of a Kubernetes object."),
     NamedType("image", IMAGE_PATTERN, "An image by a tag, `NAME:TAG`, or by its digest, `NAME@sha256:…`."),
