@@ -72,7 +72,7 @@ def played_load(kubelet: Kubelet, name: str, pods: int, arrival: float, rate: fl
 
 def _answering(load: PlayedLoad, ordinal: int) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             body = json.dumps(load.figures(ordinal)).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
