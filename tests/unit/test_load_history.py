@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -30,6 +31,12 @@ def test_what_comes_in_is_what_was_processed_and_what_waits_in_addition() -> Non
     assert sample.furthest == 1200, "three tasks, if all were 400 behind"
     assert (sample.busy_records, sample.busy_seconds) == (300, 10.0), "the other one ran out of work"
     assert sample.one_task_behind
+
+
+def test_an_instance_that_may_have_run_out_of_work_was_not_busy() -> None:
+    sample = measured({"a": said(100.0, 1000, 299)}, {"a": said(110.0, 1300, 5)})
+    assert sample is not None
+    assert (sample.peak, sample.busy_seconds) == (30.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_a_day_of_samples_is_a_few_dozen_and_the_greatest_load_stays() -> None:
         assert len(held) <= 48
     assert (held[0].since, held[-1].until) == (15.0, 86_400.0)
     assert max(each.arrival for each in held) == 101.0
-    assert all(one.until == other.since for one, other in zip(held, held[1:], strict=False))
+    assert all(one.until == other.since for one, other in pairwise(held))
     assert held[-16:] == samples[-16:]
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 
 from example_counts import examples
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scaling_model import Curve, Simulation
 
@@ -16,6 +16,8 @@ from streams_operator.plan.scaling.replica_decision import ROOM
 from streams_operator.plan.scaling.scaling_policy import Policy
 
 HOUR = 3600.0
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Without shrinking, which takes minutes: an example is small as it is."""
 parts = st.integers(0, 26).map(lambda number: number / 20)
 """Of what all instances that there may be can process together."""
 
@@ -89,7 +91,7 @@ def is_settled(simulation: Simulation, arrival: float) -> None:
     assert arrival > 0.9 * most_of(simulation) or not simulation.is_behind(), "it is not caught up"
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40), deadline=None, phases=PHASES)
 @given(applications(), parts)
 def test_a_load_that_does_not_change_brings_rest(given_: tuple[Policy, Simulation], part: float) -> None:
     _, simulation = given_
@@ -102,7 +104,7 @@ def test_a_load_that_does_not_change_brings_rest(given_: tuple[Policy, Simulatio
     is_settled(simulation, arrival)
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25), deadline=None, phases=PHASES)
 @given(applications(), parts, parts)
 def test_a_step_is_caught_up_with_and_brings_rest(
     given_: tuple[Policy, Simulation], before: float, after: float
@@ -117,7 +119,7 @@ def test_a_step_is_caught_up_with_and_brings_rest(
     is_settled(simulation, other)
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(15), deadline=None, phases=PHASES)
 @given(applications(), parts, st.sampled_from([0.02, 0.1, 0.2]), st.integers(0, 1000))
 def test_noise_brings_no_oscillation(given_: tuple[Policy, Simulation], part: float, noise: float, seed: int) -> None:
     _, simulation = given_
@@ -144,7 +146,7 @@ def curve(shape: str, most: float, length: float) -> Curve:
             return lambda now: most if now % length < length / 2 else 0.1 * most
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25), deadline=None, phases=PHASES)
 @given(
     applications(),
     st.sampled_from(["sine", "ramp", "spikes", "day and night"]),
