@@ -128,6 +128,10 @@ REFUSED: dict[str, tuple[Document, str]] = {
         "spec.topology: Invalid value: no source; name at least one topic to read",
     ),
     "a number of replicas below 0": ({"replicas": -1}, "spec.replicas in body should be greater than or equal to 0"),
+    "an image with a digest that is cut short": (
+        {"image": "registry.example/streams@sha256:c0ffee"},
+        "spec.image in body should match",
+    ),
     "init with automatic set-up": (
         {"internalTopics": {"init": {"nonce": 1}}},
         (
@@ -405,6 +409,7 @@ def test_what_can_not_change_is_kept(api_server: Cluster, kube_namespace: str, c
 
 ALLOWED: dict[str, tuple[Document, Document]] = {
     "its own name as the application id": ({}, {"applicationId": "orders"}),
+    "an image by its digest": ({"image": "streams:1"}, {"image": f"example:5000/a/b:1@sha256:{'0a' * 32}"}),
     "a higher restart nonce": ({"restartNonce": 3}, {"restartNonce": 4}),
     "a first init": (
         {"internalTopics": {"setup": "manual"}},
