@@ -9,6 +9,7 @@ import orjson
 
 from streams_runtime.cli.local.run_folders import InstanceFolder
 from streams_runtime.query.client.sibling_names import is_sibling
+from streams_runtime.settings import LastWords, Peers, no_last_words, no_peers
 
 
 class RunPeers:
@@ -37,3 +38,11 @@ class RunPeers:
         except FileNotFoundError:
             return None
         return {name: found.get(name) for name in ("state", "class", "message")}
+
+
+def siblings_of(own: str, root: Path | None) -> tuple[Peers, LastWords]:
+    """What the settings of the instance `own` say of the others; None: it is of no run, and knows nobody."""
+    if root is None:
+        return no_peers, no_last_words
+    known = RunPeers(own, root)
+    return known, known.last_words

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,7 @@ import typer
 from streams_runtime.api.reading.load import accepted
 from streams_runtime.api.reading.python_origins import retold
 from streams_runtime.builder.resolve_python import read_file
-from streams_runtime.cli.local.run_peers import RunPeers
+from streams_runtime.cli.local.run_peers import siblings_of
 from streams_runtime.cli.process.client_process import (
     exit_code,
     freeze_loaded_objects,
@@ -68,10 +67,8 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     host, _, port = listen.rpartition(":")
     search_in(file.parent)
     try:
-        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised)
-        if peers_dir is not None:
-            peers = RunPeers(instance_id, peers_dir)
-            settings = replace(settings, peers=peers, last_words=peers.last_words)
+        known = siblings_of(instance_id, peers_dir)
+        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised, *known)
         guard = OPEN if queries_token_file is None else QueryGuard(TokenGate(queries_token_file))
         reading = read_file(file)
         client = StreamsClient(accepted(reading), settings, queries=guard)
