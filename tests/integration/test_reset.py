@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 from topic_apps import TopicApp
 from waiting import eventually
 
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.errors import IllegalStateException
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker

@@ -11,7 +11,7 @@ from streams_operator.brokers.broker_slots import cluster_of
 from streams_operator.brokers.broker_work import Brokers, BrokerState, fingerprint
 from streams_operator.model import InitResult, KafkaWork, Key, ResetAnswer
 from streams_runtime.api import parse_application
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     MissingInternalTopicException,

@@ -11,7 +11,7 @@ from operator_world import START, ready_topics, running
 from streams_operator.model import AwaitedImage, Observed, PodState, ResetAnswer, TopicsState
 from streams_operator.names import ANNOTATION_HOLD
 from streams_operator.plan.reset.reset_record import request_of
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.errors import Mistake
 from streams_runtime.topics.reset.reset_plan import ResetOutlook, ResetPlan
 

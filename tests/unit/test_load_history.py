@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from streams_operator.model import InstanceAccount, Key, Learned, LoadMemory
+from streams_operator.application_load import Learned, LoadMemory
+from streams_operator.model import InstanceAccount, Key
 from streams_operator.plan.scaling.capacity import capacity, needed
 from streams_operator.plan.scaling.load_samples import compacted, measured
 from streams_operator.reconcile.accounts import account

@@ -10,7 +10,8 @@ import pytest
 from operator_cases import CRASH, ERROR, PENDING, digest_of, made, observed, remembered, removed, status_of, told
 from operator_world import START, World, ready_topics, running
 
-from streams_operator.model import InstanceAccount, Learned, Load, LoadSample, Observed, PodState
+from streams_operator.application_load import Learned, Load, LoadSample
+from streams_operator.model import InstanceAccount, Observed, PodState
 from streams_operator.names import ANNOTATION_HOLD
 from streams_operator.plan import plan
 

@@ -14,7 +14,7 @@ from streams_operator.names import ANNOTATION_HOLD
 from streams_operator.plan import plan
 from streams_operator.plan.reset.reset_record import record_of, request_of
 from streams_operator.reconcile.reconciler import cannot_be_undone
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.api.status.resource_status import ApplicationStatus
 from streams_runtime.errors import Mistake
 from streams_runtime.topics.reset.reset_plan import OffsetMove, ResetOutlook, ResetPlan

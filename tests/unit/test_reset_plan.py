@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams_runtime.api import parse_application, read_application
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.topics.reset.reset_plan import OffsetMove, PartitionLog, ResetSurvey, TopicLog, plan_reset
 from streams_runtime.topology.declared.build_topology import build_topology
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from streams_operator.model import KafkaWork, ResetAnswer
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.topics.application_topics import TopicsReport
 from streams_runtime.topics.reset.reset_plan import OffsetMove, ResetOutlook
 

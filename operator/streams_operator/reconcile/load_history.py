@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from streams_operator.model import InstanceAccount, Key, Learned, Load, LoadMemory, LoadSample
+from streams_operator.application_load import Learned, Load, LoadMemory, LoadSample
+from streams_operator.model import InstanceAccount, Key
 from streams_operator.plan.scaling.load_samples import compacted, measured
 
 _ALMOST = 0.8  # of an interval; rounds do not come to the second

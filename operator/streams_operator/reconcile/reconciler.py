@@ -7,11 +7,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from streams_operator.application_load import Load
 from streams_operator.brokers.broker_work import BrokerState
 from streams_operator.kube.api import ApiError, Refused
 from streams_operator.kube.event_recorder import EventRecorder
 from streams_operator.metrics import Metrics
-from streams_operator.model import Defaults, KafkaWork, Key, Load, Observed, Plan
+from streams_operator.model import Defaults, KafkaWork, Key, Observed, Plan
 from streams_operator.plan import followed, in_force, plan, sample_interval
 from streams_operator.plan.version.kafka_secret import REFUSED, KafkaSecret, kafka_secret, kafka_secret_name
 from streams_operator.reconcile.apply import Applier, as_requeue

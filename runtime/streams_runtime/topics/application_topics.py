@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.errors import (
     BrokerNotAvailableException,
     ConfigException,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from streams_operator.plan.status.times import seconds_of, text_of
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.api.status.reset_status import ResetOffsetsStatus, ResetStatus
 from streams_runtime.topics.reset.reset_plan import OffsetMove
 

@@ -29,7 +29,7 @@ from streams_operator.plan.reset.reset_record import (
 from streams_operator.plan.reset.reset_words import LENGTH, does, has, would
 from streams_operator.plan.status.message_texts import clipped, listed
 from streams_operator.plan.status.past import Wait
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.api.status.reset_status import ResetStatus
 from streams_runtime.topics.reset.reset_plan import ResetOutlook
 from streams_runtime.topics.reset.reset_plan import listed as few

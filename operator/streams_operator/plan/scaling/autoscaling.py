@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from streams_operator.model import Event, Load
+from streams_operator.application_load import Load
+from streams_operator.model import Event
 from streams_operator.plan.decision import Decision, Phase
 from streams_operator.plan.scaling.replica_decision import LIMITED, Reason, Verdict, decide
 from streams_operator.plan.scaling.scaling_freeze import Freeze, frozen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from streams_operator.model import InstanceAccount, LoadSample
+from streams_operator.application_load import LoadSample
+from streams_operator.model import InstanceAccount
 
 _LONGEST = 90.0  # seconds; two answers that lie further apart say too little of what was between them
 _MOST = 48  # samples that are remembered of an application

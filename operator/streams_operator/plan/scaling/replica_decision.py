@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streams_operator.model import Load, LoadSample
+from streams_operator.application_load import Load, LoadSample
 from streams_operator.plan.scaling.capacity import capacity, needed
 from streams_operator.plan.scaling.scaling_policy import Policy, stabilization_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streams_operator.model import Learned, Load, LoadMemory
+from streams_operator.application_load import Learned, Load, LoadMemory
 from streams_operator.plan.scaling.replica_decision import Verdict, caught_up
 from streams_operator.plan.scaling.scaling_policy import Policy, stabilization_of
 

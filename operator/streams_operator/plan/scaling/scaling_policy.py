@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams_operator.model import Learned
+from streams_operator.application_load import Learned
 from streams_operator.plan.status.past import Past
-from streams_runtime.api.spec.autoscaling_spec import AutoscalingSpec
+from streams_runtime.api.spec.operations.autoscaling_spec import AutoscalingSpec
 from streams_runtime.api.spec.resource import ApplicationSpec
 
 _SHORTEST, _LONGEST = 5.0, 15.0  # seconds between two samples

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams_operator.model import Event, LoadMemory
+from streams_operator.application_load import LoadMemory
+from streams_operator.model import Event
 from streams_runtime.api.status.resource_status import AutoscalingStatus
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streams_runtime.api.spec.autoscaling_spec import AutoscalingSpec
+from streams_runtime.api.spec.operations.autoscaling_spec import AutoscalingSpec
 from streams_runtime.errors import Mistake
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.mistakes import suggestion
-from streams_runtime.api.spec.reset_spec import ResetSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.api.steps.topology_spec import SourceSpec
 from streams_runtime.errors import Mistake
 

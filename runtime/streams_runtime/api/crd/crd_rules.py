@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams_runtime.api.reading.legal_names import MAX_APPLICATION, MAX_PART, MAX_TOPIC, PART_PATTERN, TOPIC_PATTERN
-from streams_runtime.api.spec.reset_spec import MOMENT_PATTERN
+from streams_runtime.api.spec.operations.reset_spec import MOMENT_PATTERN
 from streams_runtime.api.spec.spec_values import DURATION_PATTERN, QUANTITY_PATTERN
 from streams_runtime.api.steps.topology_spec import VERBS
 

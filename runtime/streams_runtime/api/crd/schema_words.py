@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from streams_runtime.api.reading.legal_names import PART_PATTERN, TOPIC_PATTERN
 from streams_runtime.api.spec.limits import LONGEST_FIELD, MOST_ENTRIES
-from streams_runtime.api.spec.reset_spec import MOMENT_PATTERN
+from streams_runtime.api.spec.operations.reset_spec import MOMENT_PATTERN
 from streams_runtime.api.spec.spec_values import (
     COUNT_OR_PERCENT_PATTERN,
     DURATION_PATTERN,

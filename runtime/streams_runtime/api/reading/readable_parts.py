@@ -9,13 +9,13 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.spec.autoscaling_spec import AutoscalingSpec
 from streams_runtime.api.spec.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.spec.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.spec.network_spec import NetworkPolicySpec
+from streams_runtime.api.spec.operations.autoscaling_spec import AutoscalingSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.api.spec.pod_spec import StateSpec
 from streams_runtime.api.spec.queries_spec import QueriesSpec
-from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.api.spec.resource import SparkSpec
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.api.spec.template_spec import TemplateSpec

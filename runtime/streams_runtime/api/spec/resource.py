@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from streams_runtime.api.spec.autoscaling_spec import AutoscalingSpec
 from streams_runtime.api.spec.availability_spec import PROGRESS_DEADLINE, NodeLossSpec, ProgressDeadline
 from streams_runtime.api.spec.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.spec.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.spec.network_spec import NetworkPolicySpec
+from streams_runtime.api.spec.operations.autoscaling_spec import AutoscalingSpec
+from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.api.spec.pod_spec import CodeSpec, StateSpec
 from streams_runtime.api.spec.queries_spec import QueriesSpec
-from streams_runtime.api.spec.reset_spec import ResetSpec
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.api.spec.spec_values import Image, Property, format_duration
 from streams_runtime.api.spec.template_spec import TemplateSpec
