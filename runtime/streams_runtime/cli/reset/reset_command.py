@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +18,7 @@ from streams_runtime.cli.broker_option import bootstrap_option
 from streams_runtime.cli.local.run_folders import RunFolders
 from streams_runtime.cli.local.run_stores import delete_stores, held_stores
 from streams_runtime.cli.output_format import Output
+from streams_runtime.cli.reset.reset_options import InternalTopics, Source, To, target_of
 from streams_runtime.cli.reset.reset_output import print_plan, print_refusals
 from streams_runtime.cli.validate import (
     INVALID,
@@ -39,30 +38,13 @@ from streams_runtime.topics.reset.reset_steps import has_members
 
 _SECONDS = 30.0  # for one answer of the brokers, the making of topics included
 _TICK = 1.0  # seconds between two looks at the group's members
-_OFFSET = re.compile(r"(?P<source>.+)/(?P<partition>\d+)=(?P<offset>\d+)")
 _IN_A_CLUSTER = "; in a cluster set spec.reset, which the operator carries out"
-
-
-class InternalTopics(StrEnum):
-    """What becomes of internal topics and stores."""
-
-    DELETE = "delete"
-    KEEP = "keep"
 
 
 def reset(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     file: File,
-    to: Annotated[
-        list[str],
-        typer.Option(
-            help="earliest, latest, a time such as 2026-01-31T08:00:00Z, or SOURCE/PARTITION=OFFSET, which may be given"
-            " several times: partitions that are not named stay.",
-            show_default=False,
-        ),
-    ],
-    source: Annotated[
-        list[str] | None, typer.Option(help="Only this source of the file; may be given several times. Default: all.")
-    ] = None,
+    to: To,
+    source: Source = None,
     internal_topics: Annotated[
         InternalTopics,
         typer.Option(help="delete: they are made anew, empty, and stores in --state-dir go. keep: both stay."),
@@ -111,7 +93,7 @@ def _asked(
     output: Output,
 ) -> ResetSpec:
     """What the options ask for. Ends the command where they make no sense, or no sense in this application."""
-    document: dict[str, Any] = {"nonce": 0, "to": _target(to), "sources": list(sources)}
+    document: dict[str, Any] = {"nonce": 0, "to": target_of(to), "sources": list(sources)}
     document["internalTopics"] = internal_topics.value.capitalize()
     try:
         asked = ResetSpec.model_validate(document)
@@ -125,18 +107,6 @@ def _asked(
         print_mistakes(mistakes, output)
         raise typer.Exit(INVALID)
     return asked
-
-
-def _target(to: Sequence[str]) -> Any:
-    offsets: dict[str, dict[str, int]] = {}
-    for each in to:
-        match = _OFFSET.fullmatch(each)
-        if match is None and len(to) > 1:
-            raise typer.BadParameter(f"{each!r} beside others: only SOURCE/PARTITION=OFFSET is given several times")
-        if match is None:
-            return each
-        offsets.setdefault(match["source"], {})[str(int(match["partition"]))] = int(match["offset"])
-    return {"offsets": offsets}
 
 
 @contextmanager
