@@ -139,3 +139,10 @@ def test_pods_of_an_earlier_runtime_say_nothing_of_positions() -> None:
     new = account({**answer, "lag": [{"lag": 3, "position": 5}, {"lag": 1, "position": 6}], "standbys": [{"lag": 8}]})
     assert (new.lag, new.position, new.standby_lag) == (4, 11, 8)
     assert account({**answer, "standbys": [{"lag": None}]}).standby_lag is None
+
+
+@pytest.mark.parametrize("strange", [1e300, 2**63 + 1, float("nan"), "many", []])
+def test_what_is_no_offset_is_no_answer(strange: object) -> None:
+    answer = {"tasks": [{"id": "0_0"}], "restoration": [], "lag": [{"lag": 3, "position": strange}]}
+    with pytest.raises((ValueError, TypeError)):
+        account(answer)

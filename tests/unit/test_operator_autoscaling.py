@@ -252,3 +252,19 @@ def test_an_application_lives_by_the_number_that_was_chosen() -> None:
     world.change(autoscaling={"minReplicas": 3, "maxReplicas": 3})
     world.settle()
     assert sorted(world.pods) == ["orders-0", "orders-1", "orders-2"]
+
+
+def test_an_application_that_was_scaled_rolls_and_goes_back_to_fewer_in_order() -> None:
+    world = World({"replicas": 3, "autoscaling": {"maxReplicas": 3}})
+    world.settle()
+    world.change(processing={"commitInterval": "200ms"})
+    world.settle()
+    assert {pod.digest for pod in world.pods.values()} == {world.digest}
+    world.change(autoscaling={"maxReplicas": 1})
+    world.restart_operator()
+    world.settle()
+    assert sorted(world.pods) == ["orders-0"]
+    world.change(autoscaling=None, replicas=2)
+    world.settle()
+    assert sorted(world.pods) == ["orders-0", "orders-1"]
+    assert "autoscaling" not in world.status

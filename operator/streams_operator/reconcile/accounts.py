@@ -2,7 +2,8 @@
 
 No token is presented, whatever spec.queries.access says: figures are open, since they stand in the resource's status,
 and so the operator has no credential that a pod could abuse. Nor is a pod's certificate verified, as kubelets do with
-probes: nothing secret is sent, and a stranger at a pod's address could give wrong figures and nothing else.
+probes: nothing secret is sent, and a stranger at a pod's address could give wrong figures and nothing else. What
+spec.autoscaling chooses, between its minReplicas and maxReplicas, rests on them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _ANSWER = 2.0  # seconds that a pod has to answer
 _PATIENCE = 0.3  # seconds that a round waits; what comes later requeues the resource
 _AT_ONCE = 64  # requests, over all applications
 _LONGEST = 1 << 20  # bytes of an answer
+_LARGEST = 1 << 63  # a larger number is no offset, and would be none that can be reckoned with
 _STATES = frozenset({"REBALANCING", "RUNNING"})
 
 Url = Callable[[PodState], str | None]
@@ -170,8 +172,13 @@ def with_rate(account: InstanceAccount, before: InstanceAccount | None, since: f
 
 
 def _sum(numbers: Sequence[Any]) -> int | None:
-    """None where one of them is not known."""
-    return None if any(each is None for each in numbers) else sum(int(each) for each in numbers)
+    """None where one of them is not known. Raises ValueError for what is no number of records."""
+    if any(each is None for each in numbers):
+        return None
+    found = [int(each) for each in numbers]
+    if any(abs(each) > _LARGEST for each in found):
+        raise ValueError("more records than a partition can have")
+    return sum(found)
 
 
 def _left(progress: Mapping[str, Any]) -> int:
