@@ -140,7 +140,7 @@ class _Parts:
             finally:
                 self._leading = False
                 # The watches go on; what else another leader does meanwhile is not known here.
-                for each in (self.queue, self.brokers, self.events, self.metrics, self.rollouts):
+                for each in (self.queue, self.brokers, self.events, self.metrics, self.rollouts, self.reconciler):
                     each.clear()
 
     async def _rounds(self) -> None:

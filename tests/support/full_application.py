@@ -8,6 +8,7 @@ kind: StreamsApplication
 metadata: {name: orders, namespace: shop, uid: "1234", resourceVersion: "5", generation: 3, labels: {a: b}}
 spec:
   replicas: 2
+  autoscaling: {minReplicas: 2, maxReplicas: 4, targetCatchUp: 1m, stabilization: 10m}
   applicationId: orders_v2
   image: registry/streams:1
   suspend: true

@@ -143,6 +143,7 @@ class Kubelet:
         self._states: dict[str, str] = {}
         self._unready: set[str] = set()
         self._lost: set[str] = set()
+        self._addresses: dict[str, str] = {}
         self._reported: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -172,6 +173,11 @@ class Kubelet:
         """The node of the pod of this name is lost: nobody confirms its end, and nobody reports."""
         with self._lock:
             self._lost.add(name)
+
+    def give_address(self, name: str, address: str) -> None:
+        """From now on pods of this name have this address; the others have none, and nobody asks them anything."""
+        with self._lock:
+            self._addresses[name] = address
 
     def let(self, name: str) -> None:
         """The opposite of `hold` and `unready`."""
@@ -230,10 +236,11 @@ class Kubelet:
             return
         with self._lock:
             state, ready = self._states.get(name, "RUNNING"), name not in self._unready
+            address = {"podIP": self._addresses[name]} if name in self._addresses else {}
         uid = pod["metadata"]["uid"]
         over = pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
         if state and not over and self._reported.get(uid) != state:
-            self._patch(name, running_status(state, state == "RUNNING", 0, ready))
+            self._patch(name, running_status(state, state == "RUNNING", 0, ready) | address)
             self._reported[uid] = state
 
     def _collect(self, name: str, uid: str) -> None:

@@ -194,7 +194,7 @@ class World:
         self.resource["metadata"]["generation"] += 1
         self._topics = None  # it is about another application, perhaps
         for name in self._in_error.keys() - self.pods.keys():
-            if self.spec.get("suspend") or int(name.removeprefix(f"{NAME}-")) >= self.spec["replicas"]:
+            if self.spec.get("suspend") or int(name.removeprefix(f"{NAME}-")) >= self.wanted:
                 del self._in_error[name]  # as for a pod that is removed then: see _remove
 
     def halt(self, at: str) -> None:
@@ -289,6 +289,12 @@ class World:
         assert self.resource is not None
         found: Json = self.resource["spec"]
         return found
+
+    @property
+    def wanted(self) -> int:
+        """Instances: spec.replicas, or what spec.autoscaling has chosen."""
+        chosen = self.status.get("autoscaling") if self.spec.get("autoscaling") else None
+        return int((chosen or self.spec)["replicas"])
 
     @property
     def nonce(self) -> int:
@@ -449,7 +455,7 @@ class World:
         assert not pod.deleting, f"{name} was removed twice"
         assert self.resource is not None
         deleting = "deletionTimestamp" in self.resource["metadata"]
-        for_good = deleting or self.spec.get("suspend") or (pod.ordinal or 0) >= self.spec["replicas"]
+        for_good = deleting or self.spec.get("suspend") or (pod.ordinal or 0) >= self.wanted
         if pod.exit_code is None:
             assert pod.leave_signaled is bool(for_good), (
                 f"{name} is removed {'for good' if for_good else 'to come back'}"
@@ -502,11 +508,11 @@ class World:
     def _may_roll(self, pod: PodState) -> None:
         of_present = f"{pod.name} runs, is of the present version, and answers to the present number and inputs"
         assert self._to_be_replaced(pod), of_present
-        self._rolled &= set(self.pods) | {f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])}
+        self._rolled &= set(self.pods) | {f"{NAME}-{ordinal}" for ordinal in range(self.wanted)}
         # One that has not arrived may itself be replaced, by the next version.
         self._rolled = {name for name in self._rolled if not self._arrived(name) and name != pod.name}
         assert not self._rolled, f"{pod.name} was replaced while {self._rolled} are not there yet"
-        for other in (f"{NAME}-{ordinal}" for ordinal in range(self.spec["replicas"])):
+        for other in (f"{NAME}-{ordinal}" for ordinal in range(self.wanted)):
             assert other in self.pods, f"{pod.name} was replaced while {other} is not there"
             late = self.now - (self.pods[other].gone_by or self.now)
             closing = self.pods[other].deleting and late < STUCK_AFTER

@@ -277,3 +277,15 @@ def test_the_image_of_an_application_in_a_rollout_is_that_of_its_highest_pod() -
 def test_a_strange_status_is_not_degraded(status: Any) -> None:
     assert not is_degraded({"status": status})
     assert is_degraded({"status": {"conditions": [7, {"type": "Degraded", "status": "True"}]}})
+
+
+def test_an_application_that_is_scaled_by_its_load_has_arrived_with_all_that_are_wanted() -> None:
+    fleet = Fleet(2, 1, replicas=1, autoscaling={"minReplicas": 2, "maxReplicas": 3})
+    for _ in range(60):
+        fleet.turn()
+        if not any(world.awaited for world in fleet.worlds.values()):
+            break
+    arrived = next(key for key in fleet.worlds if fleet.images(key) == {NEW})
+    assert [each.ready for each in fleet.worlds[arrived].pods.values()] == [True, True]
+    fleet.until_settled()
+    assert all(fleet.images(key) == {NEW} for key in fleet.worlds)

@@ -540,6 +540,7 @@ def test_figures_hold_numbers_and_no_names() -> None:
     assert answer.json() == {
         "state": "RUNNING",
         "tasks": [{"id": "0_0", "state": "RUNNING"}],
-        "lag": [{"lag": 7}, {"lag": None}],
+        "standbys": [{"lag": 8}],
+        "lag": [{"position": 5, "lag": 7}, {"position": 5, "lag": None}],
         "restoration": [{"position": 40, "end": 100, "ended_at": None}],
     }

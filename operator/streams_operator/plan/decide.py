@@ -20,6 +20,7 @@ from streams_operator.plan.pods.progress import due_at
 from streams_operator.plan.pods.shutdown import requester, shutdown_signals, signal_text
 from streams_operator.plan.pods.standing import Standing
 from streams_operator.plan.reconcile_context import ReconcileContext
+from streams_operator.plan.scaling.autoscaling import autoscale
 from streams_operator.plan.status.application_status import exact_lag, status
 from streams_operator.plan.status.events import events
 from streams_operator.plan.status.past import Wait
@@ -119,10 +120,13 @@ def _with_status(
     requeue_at: Iterable[float | None],
     more_events: Sequence[Event] = (),
 ) -> Plan:
-    now, new = decision.context.now, status(decision)
+    decision = replace(decision, scaling=autoscale(decision))
+    now, new, scaling = decision.context.now, status(decision), decision.scaling
     document = new.document()
     unsaid = _first_status_due(decision)
     times = [at - now for at in (*requeue_at, unsaid) if at is not None]
+    if scaling is not None and scaling.interval is not None:
+        times.append(0.0 if scaling.scaled else scaling.interval)  # once status says so another number is in force
     return Plan(
         status=document if unsaid is None and document != decision.context.past.document else None,
         apply=tuple(apply),
@@ -131,6 +135,7 @@ def _with_status(
         kafka=work,
         events=(*events(decision, new), *more_events) if unsaid is None else (),
         lag=exact_lag(decision),
+        load=scaling.memory if scaling is not None else None,
         requeue_after=max(min(times), _SOONEST) if times else None,
     )
 

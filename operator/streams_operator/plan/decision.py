@@ -11,6 +11,7 @@ from streams_operator.plan.pods.moves import Moves
 from streams_operator.plan.pods.progress import overdue
 from streams_operator.plan.pods.standing import Standing
 from streams_operator.plan.reconcile_context import ReconcileContext
+from streams_operator.plan.scaling.scaling_result import Scaling
 from streams_operator.plan.status.past import Wait
 from streams_operator.plan.status.times import seconds_of
 from streams_operator.plan.topics import TopicsVerdict
@@ -37,6 +38,7 @@ class Decision:
     moves: Moves
     note: str = ""
     signals: tuple[PodSignal, ...] = ()
+    scaling: Scaling | None = None  # None: spec.autoscaling is not there, and never was
 
     @property
     def runs(self) -> bool:

@@ -10,6 +10,7 @@ from streams_operator import names
 from streams_operator.model import Json, Observed, PodState
 from streams_operator.plan.objects.document import digest_with, document
 from streams_operator.plan.objects.identity import Identity
+from streams_operator.plan.scaling.scaling_policy import wanted_replicas
 from streams_operator.plan.status.past import Past
 from streams_operator.plan.status.times import seconds_of
 from streams_operator.plan.version.acceptance import cluster_mistakes
@@ -21,6 +22,8 @@ from streams_runtime.errors import Mistake
 class ReconcileContext:
     """`application` and `digest` are None when the resource is invalid; `digest` is of the pods to be made now, and
     `document` is the application as they read it.
+
+    `replicas` are wanted: spec.replicas, or what spec.autoscaling has chosen.
 
     `own` are the application's pods, by ordinal: those below `replicas`, and those above that status has as instances,
     since a pod is on record before it is made. `foreign` have the label only.
@@ -50,7 +53,11 @@ class ReconcileContext:
         spec = spec if isinstance(spec, Mapping) else {}
         replicas = _count(spec.get("replicas"), len(past.instances))
         if application is not None:
-            replicas = application.spec.replicas
+            tasks = observed.topics.tasks if observed.topics is not None else None
+            tasks = past.status.tasks if tasks is None else tasks
+            replicas = wanted_replicas(application.spec, past, tasks)
+        elif past.status.autoscaling is not None and isinstance(spec.get("autoscaling"), Mapping):
+            replicas = _count(past.status.autoscaling.replicas, replicas)
         own = {
             pod.ordinal: pod
             for pod in observed.pods

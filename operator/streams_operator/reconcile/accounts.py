@@ -2,7 +2,8 @@
 
 No token is presented, whatever spec.queries.access says: figures are open, since they stand in the resource's status,
 and so the operator has no credential that a pod could abuse. Nor is a pod's certificate verified, as kubelets do with
-probes: nothing secret is sent, and a stranger at a pod's address could give wrong figures and nothing else.
+probes: nothing secret is sent, and a stranger at a pod's address could give wrong figures and nothing else. What
+spec.autoscaling chooses, between its minReplicas and maxReplicas, rests on them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _ANSWER = 2.0  # seconds that a pod has to answer
 _PATIENCE = 0.3  # seconds that a round waits; what comes later requeues the resource
 _AT_ONCE = 64  # requests, over all applications
 _LONGEST = 1 << 20  # bytes of an answer
+_LARGEST = 1 << 63  # a larger number is no offset, and would be none that can be reckoned with
 _STATES = frozenset({"REBALANCING", "RUNNING"})
 
 Url = Callable[[PodState], str | None]
@@ -116,7 +118,7 @@ class Accounts:
         since = now - self._answered_at.get(key, now)
         self._answered_at[key] = now
         self._accounts[key] = {
-            pod.name: with_rate(answer, before.get(pod.name), since)
+            pod.name: with_rate(replace(answer, at=now), before.get(pod.name), since)
             for (pod, _), answer in zip(asked, found, strict=True)
             if answer is not None
         }
@@ -149,10 +151,15 @@ async def _ask(session: aiohttp.ClientSession, url: str) -> InstanceAccount | No
 def account(answer: Mapping[str, Any]) -> InstanceAccount:
     """From `/state/figures`. Raises KeyError, TypeError or ValueError for something else."""
     lags = [each["lag"] for each in answer["lag"]]
+    # Pods of an earlier runtime say nothing of positions and standbys.
+    positions = [each.get("position") for each in answer["lag"]]
+    standbys = [each["lag"] for each in answer.get("standbys", ())]
     return InstanceAccount(
         tasks=tuple(str(task["id"]) for task in answer["tasks"]),
-        lag=sum(int(lag) for lag in lags) if lags and all(lag is not None for lag in lags) else None,
+        lag=_sum(lags) if lags else None,
         records_left=sum(_left(each) for each in answer["restoration"]),
+        position=_sum(positions),
+        standby_lag=_sum(standbys),
     )
 
 
@@ -162,6 +169,16 @@ def with_rate(account: InstanceAccount, before: InstanceAccount | None, since: f
         return account
     done = before.records_left - account.records_left
     return replace(account, records_per_second=done / since if done > 0 else before.records_per_second)
+
+
+def _sum(numbers: Sequence[Any]) -> int | None:
+    """None where one of them is not known. Raises ValueError for what is no number of records."""
+    if any(each is None for each in numbers):
+        return None
+    found = [int(each) for each in numbers]
+    if any(abs(each) > _LARGEST for each in found):
+        raise ValueError("more records than a partition can have")
+    return sum(found)
 
 
 def _left(progress: Mapping[str, Any]) -> int:

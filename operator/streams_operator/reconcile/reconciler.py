@@ -11,10 +11,11 @@ from streams_operator.brokers.broker_work import BrokerState
 from streams_operator.kube.api import ApiError, Refused
 from streams_operator.kube.event_recorder import EventRecorder
 from streams_operator.metrics import Metrics
-from streams_operator.model import Defaults, KafkaWork, Key, Observed, Plan
-from streams_operator.plan import followed, in_force, plan
+from streams_operator.model import Defaults, KafkaWork, Key, Load, Observed, Plan
+from streams_operator.plan import followed, in_force, plan, sample_interval
 from streams_operator.plan.version.kafka_secret import REFUSED, KafkaSecret, kafka_secret, kafka_secret_name
 from streams_operator.reconcile.apply import Applier, as_requeue
+from streams_operator.reconcile.load_history import LoadHistory
 from streams_operator.reconcile.observe import Observer
 from streams_operator.reconcile.rollouts import Rollouts
 from streams_operator.reconcile.work_queue import RequeueAfter
@@ -42,6 +43,7 @@ class Reconciler:
         self._events = events
         self._metrics = metrics
         self._defaults = defaults
+        self._load = LoadHistory()
         self._applier = Applier(observer.api, observer.cache, events)
         self._decide = decide
 
@@ -64,8 +66,12 @@ class Reconciler:
 
     def forget(self, key: Key) -> None:
         """The resource has gone."""
-        for each in (self._observer, self._rollouts, self._applier, self._events, self._metrics):
+        for each in (self._observer, self._rollouts, self._applier, self._events, self._metrics, self._load):
             each.forget(key)
+
+    def clear(self) -> None:
+        """Another replica leads."""
+        self._load.clear()
 
     async def _round(self, key: Key) -> float | None:
         observed = await self._observe(key)
@@ -81,6 +87,7 @@ class Reconciler:
         _LOGGER.debug("%s: %s", key, decided)
         status = decided.status if decided.status is not None else observed.resource.get("status")
         self._metrics.application(key, status, observed.pods, decided.lag)
+        self._load.remember(key, decided.load)
         refused = await self._applier.carry_out(key, observed, decided)
         if decided.kafka is not None:
             await self._ask_brokers(key, observed, decided.kafka)
@@ -99,7 +106,13 @@ class Reconciler:
         version = await self._observer.readings.beside(found.resource, in_force, found, defaults)
         follow = () if version.application is None else followed(version.application)
         observed = await self._observer.observe(key, found, version, follow, defaults, awaited)
-        return replace(observed, refusals=self._applier.refusals(key))
+        return replace(observed, refusals=self._applier.refusals(key), load=self._load_of(key, observed))
+
+    def _load_of(self, key: Key, observed: Observed) -> Load:
+        scaling = observed.application.spec.autoscaling if observed.application is not None else None
+        if scaling is None:
+            return Load()
+        return self._load.of(key, observed.accounts, sample_interval(scaling.target_catch_up.total_seconds()))
 
     async def _ask_brokers(self, key: Key, observed: Observed, work: KafkaWork) -> None:
         application, uid = observed.application, observed.resource["metadata"]["uid"]

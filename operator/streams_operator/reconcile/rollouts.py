@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from streams_operator.model import AwaitedImage, Json, Key, PodState
-from streams_operator.plan import Past, is_on_hold, serving
+from streams_operator.plan import Past, is_on_hold, serving, wanted_replicas
 from streams_runtime.api import StreamsApplication
 
 _LOGGER = logging.getLogger("streams_operator.reconcile.rollouts")
@@ -59,7 +59,9 @@ class Rollouts:
             self._arrive(key)
         elif key in self._under_way or self._image in images:
             serve = [pod for pod in pods if pod.ordinal is not None and serving(pod)]
-            self._go_on(key, degraded, images == {self._image} and len(serve) >= application.spec.replicas)
+            past = Past.of(resource)
+            wanted = wanted_replicas(application.spec, past, past.status.tasks)
+            self._go_on(key, degraded, images == {self._image} and len(serve) >= wanted)
         elif self._has_room():
             self._begin(key, degraded)
         else:

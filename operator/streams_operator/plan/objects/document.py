@@ -18,6 +18,7 @@ _USER = Defaults("").run_as_user
 # What pods do not read. A change of these replaces no pod, and a ConfigMap can't change, so they are not in it either.
 _NOT_FOR_PODS: dict[str, Any] = {
     "replicas": True,
+    "autoscaling": True,
     "suspend": True,
     "paused": True,
     "restart_nonce": True,

@@ -48,6 +48,7 @@ def status(decision: Decision) -> ApplicationStatus:
         stable=stable(decision) or None,
         joined=joined(decision) or None,
         rolled_back=rolled_back_status(record) if record is not None else None,
+        autoscaling=decision.scaling.status if decision.scaling is not None else None,
         tasks=decision.topics.tasks,
         lag=shown_lag(context.past.status.lag, lag) if lag is not None else None,
     )

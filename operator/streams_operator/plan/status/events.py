@@ -36,6 +36,8 @@ def events(decision: Decision, status: ApplicationStatus) -> Iterator[Event]:
     yield from _topics(decision, status)
     yield from _pods(decision)
     yield from _complaints(decision)
+    if decision.scaling is not None:
+        yield from (_event(each.type, each.reason, each.message) for each in decision.scaling.events)
     if decision.moves.create:
         names = listed([each.name for each in decision.moves.create])
         yield _event("Normal", "PodsCreated", f"made {names}")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from streams_runtime.api.checks.autoscaling_checks import autoscaling_mistakes
 from streams_runtime.api.checks.disruption_checks import disruption_mistakes
 from streams_runtime.api.checks.function_checks import function_mistakes
 from streams_runtime.api.checks.init_checks import init_mistakes
@@ -46,6 +47,8 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         checks.append(spark_mistakes(parts.spark))
     if parts.template:
         checks.append(template_mistakes(parts.template))
+    if parts.autoscaling:
+        checks.append(autoscaling_mistakes(parts.autoscaling, parts.replicas))
     if parts.disruption_budget:
         checks.append(disruption_mistakes(parts.disruption_budget))
     if parts.network_policy:

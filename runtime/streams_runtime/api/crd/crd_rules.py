@@ -74,6 +74,31 @@ RESOURCE_RULES = (
 """Rules of the whole resource, which may look at metadata.name."""
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
+    "ApplicationSpec": (
+        # 1 is also what stands there when nobody gave a number.
+        Rule(
+            "!has(self.autoscaling) || self.replicas == 1"
+            " || self.autoscaling.minReplicas > self.autoscaling.maxReplicas"
+            " || (self.replicas >= self.autoscaling.minReplicas && self.replicas <= self.autoscaling.maxReplicas)",
+            "replicas outside of what spec.autoscaling allows; leave it out, or give minReplicas to maxReplicas",
+            ".replicas",
+        ),
+        # By kubectl scale and by a HorizontalPodAutoscaler, which would wait for pods that never come.
+        Rule(
+            "!has(self.autoscaling) || !has(oldSelf.autoscaling) || self.autoscaling != oldSelf.autoscaling"
+            " || self.replicas == oldSelf.replicas || self.replicas == 1",
+            "spec.autoscaling chooses the number of instances, and replicas only says how many to start with; change"
+            " autoscaling.minReplicas and maxReplicas, or take autoscaling out in the same change",
+            ".replicas",
+        ),
+    ),
+    "AutoscalingSpec": (
+        Rule(
+            "self.minReplicas <= self.maxReplicas",
+            "more than maxReplicas; give at most as many, or a greater maxReplicas",
+            ".minReplicas",
+        ),
+    ),
     "InternalTopicsSpec": (
         Rule(
             "!has(self.init) || self.setup == 'manual'",

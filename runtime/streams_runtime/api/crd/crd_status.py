@@ -16,7 +16,8 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 _ORDER: Mapping[str, tuple[str, ...]] = {
     "ApplicationStatus": (
         *("observedGeneration", "state", "replicas", "readyReplicas", "ready", "selector", "tasks", "lag"),
-        *("restoration", "internalTopics", "deployed", "stable", "joined", "rolledBack", "instances", "conditions"),
+        *("restoration", "internalTopics", "autoscaling", "deployed", "stable", "joined", "rolledBack", "instances"),
+        "conditions",
     ),
     "InstanceStatus": (
         *("name", "spec", "restartNonce", "state", "ready", "tasks", "lag", "recordsLeft", "error"),

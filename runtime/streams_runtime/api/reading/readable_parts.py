@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.spec.autoscaling_spec import AutoscalingSpec
 from streams_runtime.api.spec.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.spec.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
 from streams_runtime.api.spec.network_spec import NetworkPolicySpec
@@ -42,6 +43,8 @@ class Parts:
 
     name: str | None
     application_id: str | None
+    replicas: int | None
+    autoscaling: AutoscalingSpec | None
     kafka: KafkaSpec | None
     internal_topics: InternalTopicsSpec | None
     processing: ProcessingSpec | None
@@ -73,6 +76,8 @@ def salvage(document: Mapping[str, Any]) -> Parts:
     return Parts(
         name=name,
         application_id=_text(spec["applicationId"]) if spec.get("applicationId") is not None else name,
+        replicas=_replicas(spec.get("replicas", 1)),
+        autoscaling=_autoscaling(spec.get("autoscaling")),
         kafka=_section(KafkaSpec, spec, "kafka"),
         internal_topics=_section(InternalTopicsSpec, spec, "internalTopics"),
         processing=_section(ProcessingSpec, spec, "processing"),
@@ -101,6 +106,18 @@ def _section(model: type[T], spec: Mapping[str, Any], field: str) -> T | None:
     # Pydantic names a field whose name is no text by its repr.
     readable = {name: inner for name, inner in value.items() if isinstance(name, str) and name not in wrong}
     return model.model_validate(readable)
+
+
+def _replicas(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _autoscaling(value: Any) -> AutoscalingSpec | None:
+    """None also where a field of it can't be read: then nobody knows which range was meant."""
+    try:
+        return AutoscalingSpec.model_validate(value)
+    except ValidationError:
+        return None
 
 
 def _items(model: type[T], topology: Mapping[str, Any], field: str) -> tuple[Part[T], ...]:

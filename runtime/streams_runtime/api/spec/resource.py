@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from streams_runtime.api.spec.autoscaling_spec import AutoscalingSpec
 from streams_runtime.api.spec.availability_spec import PROGRESS_DEADLINE, NodeLossSpec, ProgressDeadline
 from streams_runtime.api.spec.disruption_spec import DisruptionBudgetSpec
 from streams_runtime.api.spec.kafka_spec import InternalTopicsSpec, KafkaSpec, ProcessingSpec
@@ -65,7 +66,13 @@ class ApplicationSpec(Model):
         default=1,
         ge=0,
         le=10_000,
-        description="Instances. More than there are tasks is allowed; those stand idle.",
+        description="Instances. More than there are tasks is allowed; those stand idle. With autoscaling: how many to"
+        " start with.",
+    )
+    autoscaling: AutoscalingSpec | None = Field(
+        default=None,
+        description="Lets the operator choose the number of instances in a cluster, by their lag and by what one"
+        " processes; status.autoscaling says how many and why. A change replaces no pods. Absent: replicas says it.",
     )
     application_id: str | None = Field(
         default=None,

@@ -48,6 +48,21 @@ class RolledBackStatus(StatusModel):
     message: str = Field(default="", description="What held it up.")
 
 
+class AutoscalingStatus(StatusModel):
+    """What spec.autoscaling has come to."""
+
+    replicas: int = Field(default=0, description="Instances that are wanted.")
+    reason: str = Field(default="", description="One word for why as many.")
+    message: str = Field(default="", description="The same for people, with figures of the time in `since`.")
+    since: str = Field(default="", description="When the reason, or the number, last changed.")
+    last_scale_time: str | None = Field(default=None, description="When the number last changed.")
+    last_scale_message: str | None = Field(default=None, description="Why it changed.")
+    instance_rate: int | None = Field(
+        default=None,
+        description="Records a second of an instance that had enough to do, when that was last written down.",
+    )
+
+
 class ApplicationStatus(StatusModel):
     """What the operator sees. Written by the operator only."""
 
@@ -59,7 +74,7 @@ class ApplicationStatus(StatusModel):
     )
     replicas: int = Field(default=0, description="Pods that are there.")
     ready_replicas: int = Field(default=0, description="Pods that are ready: RUNNING, and answering.")
-    ready: str = Field(default="", description="readyReplicas of spec.replicas.")
+    ready: str = Field(default="", description="readyReplicas of those wanted.")
     selector: str = Field(default="", description="Label selector of the pods, for the scale subresource.")
     internal_topics: InternalTopicsStatus = Field(
         default=InternalTopicsStatus(), description="The internal topics, against what the application needs."
@@ -86,6 +101,9 @@ class ApplicationStatus(StatusModel):
     )
     rolled_back: RolledBackStatus | None = Field(
         default=None, description="The version that spec.rollback has given up."
+    )
+    autoscaling: AutoscalingStatus | None = Field(
+        default=None, description="How many instances spec.autoscaling has chosen, and why."
     )
     tasks: int | None = Field(default=None, description="Tasks of the application.")
     lag: int | None = Field(default=None, description="Records that are not processed yet.")

@@ -20,7 +20,12 @@ from streams_runtime.states import ClientState
 
 T = TypeVar("T")
 _NOT_SO: Responses = {503: {"description": "It is not so.", "content": {"application/json": {"schema": {}}}}}
-_UNNAMED = {"tasks": ("id", "state"), "lag": ("lag",), "restoration": ("position", "end", "ended_at")}
+_UNNAMED = {
+    "tasks": ("id", "state"),
+    "standbys": ("lag",),
+    "lag": ("position", "lag"),
+    "restoration": ("position", "end", "ended_at"),
+}
 
 
 def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: Sequence[Depends]) -> APIRouter:
@@ -63,7 +68,9 @@ def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: S
     async def state() -> Response:
         return json_answer(await in_thread(queryable.describe))
 
-    @router.get("/state/figures", summary="What the resource's status shows: tasks, lag, restoration, without names")
+    @router.get(
+        "/state/figures", summary="What the resource's status rests on: tasks, offsets, lag, restoration, without names"
+    )
     async def state_figures() -> Response:
         return json_answer(figures(await in_thread(queryable.describe)))
 
@@ -71,7 +78,7 @@ def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: S
 
 
 def figures(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Of `/state` only what everybody who may read the resource finds in its status. The operator reads it without a
+    """Of `/state` only what status shows or follows from, as numbers without names. The operator reads it without a
     token, so it holds none that could get lost.
     """
     shown = {
