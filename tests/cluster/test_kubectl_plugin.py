@@ -40,6 +40,13 @@ def test_verbs_change_the_resource_and_wait_for_what_the_operator_makes_of_it(st
     plugin.run("suspend", "app", "--wait")
     assert stage.pods() == []
     assert plugin.run("suspend", "app").stdout == "app: it is suspended already\n"
+    # The application has never read: to the end of a topic without records is where it stands.
+    tried = plugin.run("reset", "app", "--to", "latest", "--dry-run", "--wait").stdout.splitlines()
+    assert tried[1].startswith("DryRun: would delete and make anew 1 internal topic, set the offsets of ")
+    done = plugin.run("reset", "app", "--to", "latest", "--wait").stdout.splitlines()
+    assert done[1].startswith("Done: deleted and made anew 1 internal topic")
+    refused = plugin.run("reset", "app", "--to", "in/0=99", "--wait", code=1).stdout.splitlines()
+    assert refused[1].startswith("Refused: ")
     plugin.run("resume", "app", "--wait")
     assert stage.status()["ready"] == "2/2"
     # The kubelet that is played writes no condition for a pause.

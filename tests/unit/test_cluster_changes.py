@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streams_runtime.cli.cluster import changes
-from streams_runtime.cli.cluster.changes import Change, Reached
+from streams_runtime.cli.cluster.changes import Change, ConditionsGoal
 from streams_runtime.errors import ConfigException
 
 
@@ -77,14 +77,60 @@ def test_a_resource_that_is_being_deleted_takes_no_changes() -> None:
 def test_a_restart_is_over_when_the_operator_has_seen_it_and_all_is_ready(
     status: dict[str, Any] | None, reached: bool
 ) -> None:
-    assert changes.restart(resource()).reached.is_so(resource(status)) is reached
+    assert changes.restart(resource()).goal.is_reached(resource(status)) is reached
 
 
 def test_a_condition_that_is_not_there_counts_as_false() -> None:
-    assert Reached({"Paused": "False"}).is_so(resource(conditions()))
-    assert not Reached({"Paused": "True"}).is_so(resource(conditions()))
+    assert ConditionsGoal({"Paused": "False"}).is_reached(resource(conditions()))
+    assert not ConditionsGoal({"Paused": "True"}).is_reached(resource(conditions()))
 
 
 def test_no_replicas_are_reached_without_being_ready() -> None:
     over = resource(conditions(4, Ready="False", Progressing="False"))
-    assert changes.scale(resource(replicas=2), 0).reached.is_so(over)
+    assert changes.scale(resource(replicas=2), 0).goal.is_reached(over)
+
+
+def test_an_application_that_scales_itself_is_not_scaled_by_hand() -> None:
+    with pytest.raises(ConfigException, match=r"spec\.autoscaling chooses the number"):
+        changes.scale(resource(autoscaling={"maxReplicas": 4}), 3)
+
+
+def test_a_reset_has_a_nonce_that_no_reset_had_and_nothing_of_the_one_before() -> None:
+    before = {"nonce": 3, "to": {"offsets": {"users": {"0": 1}, "orders": {"0": 5, "1": 6}}}, "sources": ["users"]}
+    past = {"reset": {"nonce": 7, "state": "Done"}}
+    target = {"offsets": {"orders": {"1": 9}}}
+    change = changes.reset(resource(past, suspend=True, reset=before), target, (), keeps=True, dry_run=False)
+    assert change.spec == {
+        "reset": {
+            "nonce": 8,
+            "to": {"offsets": {"users": None, "orders": {"0": None, "1": 9}}},
+            "sources": None,
+            "internalTopics": "Keep",
+            "dryRun": False,
+        }
+    }
+    assert changes.reset(resource(suspend=True), "earliest", ["a"], keeps=False, dry_run=False).spec == {
+        "reset": {"nonce": 1, "to": "earliest", "sources": ["a"], "internalTopics": "Delete", "dryRun": False}
+    }
+
+
+def test_only_a_dry_run_is_asked_of_an_application_that_runs() -> None:
+    with pytest.raises(ConfigException, match=r"kubectl streamsapp suspend orders --wait"):
+        changes.reset(resource(), "latest", (), keeps=False, dry_run=False)
+    assert changes.reset(resource(), "latest", (), keeps=False, dry_run=True).spec is not None
+
+
+@pytest.mark.parametrize(
+    ("status", "reached"),
+    [
+        ({}, False),
+        ({"reset": {"nonce": 1, "state": "Running"}}, False),
+        ({"reset": {"nonce": 0, "state": "Done"}}, False),
+        ({"reset": {"nonce": 1, "state": "Done"}}, True),
+        ({"reset": {"nonce": 1, "state": "Refused"}}, True),
+        ({"reset": {"nonce": 1, "state": "DryRun"}}, True),
+    ],
+)
+def test_a_reset_is_over_when_the_status_says_so_of_its_nonce(status: dict[str, Any], reached: bool) -> None:
+    change = changes.reset(resource(suspend=True), "latest", (), keeps=False, dry_run=False)
+    assert change.goal.is_reached(resource(status)) is reached

@@ -8,10 +8,13 @@ from itertools import pairwise
 
 import pytest
 
-from streams_operator.application_load import Learned, LoadMemory
+from streams_operator.application_load import Learned, Load, LoadMemory
 from streams_operator.model import InstanceAccount, Key
 from streams_operator.plan.scaling.capacity import capacity, needed
 from streams_operator.plan.scaling.load_samples import compacted, measured
+from streams_operator.plan.scaling.replica_decision import Verdict
+from streams_operator.plan.scaling.scaling_lessons import memory
+from streams_operator.plan.scaling.scaling_policy import Policy, stabilization_of
 from streams_operator.reconcile.accounts import account
 from streams_operator.reconcile.load_history import LoadHistory
 
@@ -146,3 +149,37 @@ def test_what_is_no_offset_is_no_answer(strange: object) -> None:
     answer = {"tasks": [{"id": "0_0"}], "restoration": [], "lag": [{"lag": 3, "position": strange}]}
     with pytest.raises((ValueError, TypeError)):
         account(answer)
+
+
+def test_a_step_up_soon_after_one_down_makes_the_next_one_down_wait_twice_as_long() -> None:
+    policy = Policy(1, 4, 4, 4, stabilization=300.0)
+
+    def after(learned: Learned, now: float, step: int) -> Learned:
+        load = Load(now=now, quiet_since=now, learned=learned)
+        return memory(policy, load, Verdict(2 + step, "", "", 1.0), 2, True).learned
+
+    learned = after(after(Learned(), 1000.0, -1), 1500.0, 1)
+    assert learned.patience == 2
+    learned = after(learned, 1600.0, 1)
+    assert learned.patience == 2, "another one up says nothing more"
+    learned = after(after(learned, 3000.0, -1), 4000.0, 1)
+    assert learned.patience == 4
+    learned = after(after(learned, 5000.0, -1), 50_000.0, 1)
+    assert learned.patience == 1, "fewer were enough for long"
+    assert stabilization_of(policy, Learned(patience=2)) == 600.0
+    assert stabilization_of(policy, Learned(patience=2**40)) == 86_400.0
+
+
+def test_what_a_step_costs_is_known_once_everything_is_quiet() -> None:
+    policy = Policy(1, 4, 4, 4)
+    sample = measured({"a": said(150.0, 0, 0)}, {"a": said(165.0, 1500, 0)})
+    assert sample is not None
+    stepped = memory(policy, Load(now=100.0), Verdict(1, "", "", None), 2, True).learned
+    assert (stepped.stepped_at, stepped.recovering) == (100.0, True)
+    waiting = memory(policy, Load(now=120.0, learned=stepped), Verdict(1, "", "", None), 1, False)
+    assert waiting == LoadMemory(0.0, stepped)
+    quiet = Load(now=165.0, quiet_since=150.0, samples=(sample,), learned=stepped)
+    known = memory(policy, quiet, Verdict(1, "", "", None), 1, True).learned
+    assert (known.cost, known.stepped_at, known.recovering) == (50.0, None, True)
+    caught_up = memory(policy, replace(quiet, learned=known), Verdict(1, "", "", None), 1, True).learned
+    assert not caught_up.recovering

@@ -33,7 +33,8 @@ def _after_one_up(policy: Policy, now: float, learned: Learned) -> Learned:
     """Soon after one down it shows that the load is not what it was taken for. The next one down waits twice as long,
     whatever the cause was, so that the number comes to rest.
     """
-    shrunk = learned.shrunk_at
-    soon = shrunk is not None and now - shrunk <= _SOON * stabilization_of(policy, learned)
-    patience = 2 * learned.patience if soon else 1
+    shrunk, patience = learned.shrunk_at, learned.patience
+    if shrunk is not None:
+        soon = now - shrunk <= _SOON * stabilization_of(policy, learned)
+        patience = 2 * patience if soon else 1
     return replace(learned, stepped_at=now, shrunk_at=None, recovering=False, patience=patience)

@@ -16,7 +16,8 @@ from streams_runtime.cli.cluster.cluster_status import pod_asker, status_of, top
 from streams_runtime.cli.cluster.errors_found import errors_of
 from streams_runtime.cli.cluster.kubectl import Kubectl
 from streams_runtime.cli.option_groups import with_option_groups
-from streams_runtime.cli.output_format import Output, print_json, reported_errors
+from streams_runtime.cli.output_format import FAILED, Output, print_json, reported_errors
+from streams_runtime.cli.reset.reset_options import InternalTopics, Source, To, target_of
 from streams_runtime.cli.status.status_tree import print_status
 from streams_runtime.cli.topology.topology_command import Drawing, give, shown
 
@@ -162,15 +163,54 @@ def scale(
     _change(cluster.kubectl, name, lambda resource: changes.scale(resource, replicas), waiting, output)
 
 
+@app.command()
+@with_option_groups
+def reset(
+    cluster: Cluster,
+    name: Name,
+    to: To,
+    waiting: Waiting,
+    source: Source = None,
+    internal_topics: Annotated[
+        InternalTopics, typer.Option(help="delete: they are made anew, empty, and volumes go. keep: both stay.")
+    ] = InternalTopics.DELETE,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; the operator says what would go.")
+    ] = False,
+    output: Shown = Output.TEXT,
+) -> None:
+    """Have a suspended application read anew: internal topics, offsets, volumes, in this order, all or nothing.
+
+    With --wait: exit code 1 where the reset is refused.
+    """
+    target, keeps = target_of(to), internal_topics is InternalTopics.KEEP
+    resource = _change(
+        cluster.kubectl, name, lambda found: changes.reset(found, target, source or (), keeps, dry_run), waiting, output
+    )
+    ended = changes.reset_status(resource)
+    if not waiting.wait:
+        return
+    if output is Output.JSON:
+        print_json({"state": ended.get("state"), "message": ended.get("message")})
+    else:
+        typer.echo(f"{ended.get('state')}: {ended.get('message')}")
+    if ended.get("state") == "Refused":
+        raise typer.Exit(FAILED)
+
+
 def _change(
     kubectl: Kubectl, name: str, decide: Callable[[changes.Resource], Change], waiting: Waiting, output: Output
-) -> None:
+) -> dict[str, Any]:
+    """Write what is decided; returns the resource as it was seen last."""
     with reported_errors(output):
         resource = kubectl.application(name)
         change = decide(resource)
         if change.spec is not None:
             resource = kubectl.patch(name, change.patch(resource))
-        reached = _wait(kubectl, name, resource, change, waiting) if waiting.wait else None
+        reached = None
+        if waiting.wait:
+            resource = _wait(kubectl, name, resource, change, waiting)
+            reached = change.goal.is_reached(resource)
     if output is Output.JSON:
         print_json({"name": name, "spec": change.spec, "text": change.text, "reached": reached})
     else:
@@ -178,16 +218,15 @@ def _change(
     if reached is False:
         typer.echo(f"it has not come to that within {waiting.timeout:g} s: kubectl streamsapp status {name}", err=True)
         raise typer.Exit(NOT_REACHED)
+    return resource
 
 
-def _wait(kubectl: Kubectl, name: str, resource: dict[str, Any], change: Change, waiting: Waiting) -> bool:
+def _wait(kubectl: Kubectl, name: str, resource: dict[str, Any], change: Change, waiting: Waiting) -> dict[str, Any]:
     deadline = time.monotonic() + waiting.timeout
-    while not change.reached.is_so(resource):
-        if time.monotonic() > deadline:
-            return False
+    while not change.goal.is_reached(resource) and time.monotonic() < deadline:
         time.sleep(_TICK)
         resource = kubectl.application(name)
-    return True
+    return resource
 
 
 if __name__ == "__main__":
