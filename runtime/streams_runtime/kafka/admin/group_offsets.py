@@ -90,7 +90,7 @@ class GroupOffsets:
         """
         doing, request = f"setting the offsets of the group {group}", commit_request(offsets, topic_ids)
         try:
-            self._answer(group, doing, lambda consumer, seconds: _committed(consumer, request, seconds))
+            self._answer(group, doing, lambda consumer, seconds: self._commit(group, consumer, request, seconds))
         except _HasMembersError:
             raise IllegalStateException(
                 f"the group {group} has members, and so its offsets can't be set. Stop whatever is in it, then try"
@@ -107,8 +107,6 @@ class GroupOffsets:
             except KafkaException as failure:
                 error = error_of(failure)
                 code = None if error is None else error.code()
-                if code in _HAS_MEMBERS:
-                    raise _HasMembersError from failure
                 if code not in PASSING | UNANSWERED or patience.left < delay:
                     raise translated(failure, doing, self._properties["bootstrap.servers"]) from failure
             if code in UNANSWERED:
@@ -155,6 +153,22 @@ class GroupOffsets:
             remind(self._consumers[group], self._properties["bootstrap.servers"])
             return self._consumers[group]
 
+    def _commit(self, group: str, consumer: Any, request: list[Any], seconds: float) -> None:
+        try:
+            # Waits beyond every limit for a coordinator that does not come.
+            answer = bounded(lambda: consumer.commit(offsets=request, asynchronous=False), seconds)
+        except OverdueError as overdue:
+            self._forget(group, consumer)  # the call goes on with it
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from overdue
+        except KafkaException as failure:
+            refusal = error_of(failure)
+            if refusal is None or refusal.code() not in _HAS_MEMBERS:
+                raise
+            raise _HasMembersError from failure
+        for error in (each.error for each in answer):
+            if error is not None:
+                raise _HasMembersError if error.code() in _HAS_MEMBERS else KafkaException(error)
+
     def _forget(self, group: str, consumer: Any) -> None:
         """One that nobody answered may go on asking a broker that is gone. Other threads may still use it."""
         with self._lock:
@@ -170,17 +184,6 @@ def _asked(
         if each.error is not None:
             raise KafkaException(each.error)
     return {from_confluent(each): _taken(each) for each in answer if each.offset >= 0}
-
-
-def _committed(consumer: Any, request: list[Any], seconds: float) -> None:
-    try:
-        # Waits beyond every limit for a coordinator that does not come.
-        answer = bounded(lambda: consumer.commit(offsets=request, asynchronous=False), seconds)
-    except OverdueError as error:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error
-    for each in answer:
-        if each.error is not None:
-            raise KafkaException(each.error)
 
 
 class _HasMembersError(Exception):
