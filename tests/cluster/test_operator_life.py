@@ -290,6 +290,11 @@ def test_a_secret_that_is_missing_is_told_by_its_field(stage: Stage, running: Op
     metrics = running.metrics()
     assert "streams_operator_leader 1.0" in metrics
     assert f'application="app",namespace="{stage.namespace}",state="WAITING"' in metrics
+    assert (
+        f'streams_operator_application_ready_instances{{application="app",namespace="{stage.namespace}"}} 0.0'
+        in metrics
+    )
+    assert 'streams_operator_api_requests_total{code="200",resource="streamsapplications"' in metrics
 
 
 @pytest.mark.usefixtures("running")
