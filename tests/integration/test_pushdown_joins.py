@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -23,6 +23,7 @@ from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
 from streams_runtime.pipeline.runner import SubTopologyRunner
+from streams_runtime.processing.batch_processor import Counters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,8 +106,14 @@ def outcomes(one: Pipeline, batches: Iterable[Sequence[Record]], partitions: int
             bench.store(outcome)
             held = [list(task.stores["users"].scan(None, None)) for task in bench.tasks.values()]
             sent = [each._replace(value=plain(each.topic, each.value)) for each in bench.producer.records]
-            found.append((sent, held, outcome.offsets, outcome.records, asdict(bench.counters)))
+            found.append((sent, held, outcome.offsets, outcome.records, counted(bench.counters)))
     return found
+
+
+def counted(counters: Counters) -> dict[str, Any]:
+    """All counters, and by step and reason what was dropped."""
+    found = {each.name: getattr(counters, each.name) for each in fields(counters) if each.name != "recorder"}
+    return found | {"dropped": dict(counters.recorder.dropped_records(counters.recorder.clock()))}
 
 
 def plain(topic: str, value: bytes | None) -> Any:

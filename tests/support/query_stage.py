@@ -266,6 +266,7 @@ class QueryStage:
             "transitions": [],
             "threads": [{"name": "t1", "state": "RUNNING"}],
             "tasks": [],
+            "standbys": [],
             "restoration": [],
             "lag": [],
             "counters": {},
