@@ -57,6 +57,7 @@ def calm(alert: str, minutes: int, series: Mapping[str, str], leader: Mapping[st
     return Case(alert, series, minutes, False, leader)
 
 
+OLDEST = 'streams_operator_queue_oldest_seconds{pod="operator-0"}'
 FAILED = 'streams_operator_reconciles_total{namespace="streams-system", pod="operator-0", result="failed"}'
 CASES = (
     fires("StreamsOperatorAbsent", 6, {}, {'streams_operator_leader{pod="operator-0"}': "0x120"}),
@@ -64,6 +65,8 @@ CASES = (
     calm("StreamsOperatorAbsent", 20, {}, {'streams_operator_leader{pod="operator-0"}': "1x10 0x3 1x60"}),
     fires("StreamsOperatorRoundsFail", 30, {FAILED: "0+1x60"}),
     calm("StreamsOperatorRoundsFail", 22, {FAILED: "0x10 1x60"}),
+    fires("StreamsOperatorBehind", 15, {OLDEST: "0+60x60"}),
+    calm("StreamsOperatorBehind", 30, {OLDEST: "0+60x8 0x60"}),
     fires("StreamsImageRolloutStopped", 6, {"streams_operator_image_rollout_stopped": "1x60"}),
     calm("StreamsImageRolloutStopped", 6, {"streams_operator_image_rollout_stopped": "0x60"}),
     fires("StreamsApplicationInError", 2, {ERROR: "1x60"}),
