@@ -110,8 +110,9 @@ class ReconcileContext:
     @property
     def resetting(self) -> bool:
         """Whether a reset has begun that is not whole."""
-        record = record_of(self.past.status.reset)
-        return record is not None and record.state == RUNNING
+        shown = self.past.status.reset
+        # Asked several times a round, and a record may have thousands of offsets: only one that runs is read.
+        return shown is not None and shown.state == RUNNING and record_of(shown) is not None
 
     @property
     def on_hold(self) -> bool:
