@@ -97,6 +97,7 @@ def test_all_runs_of_the_machine_are_shown_and_none_is_an_error(
     assert f"no run is in {tmp_path}" in none.stderr
     for name in ("streamsapp-a-x1", "streamsapp-b-x2", "streamsapp-broker-x3", "other"):
         (tmp_path / name).mkdir()
+    (tmp_path / "streamsapp-notes.txt").write_text("a file, and no run")
     instance(tmp_path / "streamsapp-a-x1", "a-0")
     instance(
         tmp_path / "streamsapp-b-x2", "b-0", last_word={"state": "ERROR", "class": "LockException", "message": "m"}

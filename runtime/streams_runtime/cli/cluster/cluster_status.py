@@ -15,6 +15,7 @@ from streams_runtime.cli.status.status_values import (
     Problem,
     Stores,
     TaskStatus,
+    error_of,
     of_description,
 )
 from streams_runtime.errors import ConfigException
@@ -113,9 +114,8 @@ def _problems(resource: Resource) -> Iterable[Problem]:
     elif (ready := conditions.get("Ready")) is not None and ready["status"] != "True":
         yield Problem(ready["reason"], ready["message"])
     for row in status.get("instances") or ():
-        if error := row.get("error"):
-            remedy = f"mend the cause, then: kubectl streamsapp restart {name}"
-            yield Problem(row["name"], f"{error['class']}: {error['message']}", remedy)
+        if (failure := error_of(row)) is not None:
+            yield Problem(row["name"], failure, f"mend the cause, then: kubectl streamsapp restart {name}")
         elif (crash := row.get("lastCrash")) and row.get("restarts"):
             again = f"; it is made again after {row['backoffUntil']}" if row.get("backoffUntil") else ""
             yield Problem(row["name"], f"crashed at {crash.get('at')}: {crash.get('reason')}{again}")

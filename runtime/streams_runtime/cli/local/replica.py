@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import orjson
 
 from streams_runtime.cli.local.outcome import End, end_of, exit_text
 from streams_runtime.cli.local.progress.overview import CRASHED, Failure, ReplicaSnapshot
@@ -185,10 +182,9 @@ class Replica:
 
     def _read_termination(self) -> Failure:
         """The failure in the termination message of the process."""
-        with contextlib.suppress(FileNotFoundError):
-            document = orjson.loads(self._folder.termination.read_bytes())
-            if document["class"]:
-                failure = Failure(document["class"], document["message"])
-                self.shutdown_request = failure if document.get("shutdown") == SHUTDOWN_APPLICATION else None
-                return failure
+        document = self._folder.last_words()
+        if document is not None and document["class"]:
+            failure = Failure(document["class"], document["message"])
+            self.shutdown_request = failure if document.get("shutdown") == SHUTDOWN_APPLICATION else None
+            return failure
         return Failure("unknown", "it left no word; its log may tell more")

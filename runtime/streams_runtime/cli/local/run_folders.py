@@ -5,8 +5,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from streams_runtime.errors import EnvironmentException
 
@@ -69,6 +73,16 @@ class InstanceFolder:
         except OSError as error:
             raise self._unusable(error) from error
 
+    @property
+    def url(self) -> str | None:
+        """Where its process answers; None while none runs that does."""
+        document = _document(self.endpoint)
+        return None if document is None else str(document["url"])
+
+    def last_words(self) -> dict[str, Any] | None:
+        """The termination message; None where no process has left one since the last start."""
+        return _document(self.termination)
+
     def last_log(self) -> Path:
         """The log of the process that ended last."""
         return self.log if self.log.exists() else self._old_log(1)
@@ -83,9 +97,15 @@ class InstanceFolder:
         return self.log if number == 0 else self.log.with_name(f"{self.log.name}.{number}")
 
 
-def temporary_runs() -> list[Path]:
-    """The folders of this machine's runs that were given none, with at least one instance in each."""
-    return [each for each in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")) if instance_folders(each)]
+def temporary_runs() -> dict[Path, dict[str, InstanceFolder]]:
+    """The folders of this machine's runs that were given none, with the instances of each."""
+    found: dict[Path, dict[str, InstanceFolder]] = {}
+    for root in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")):
+        # Other programs' files have such names too, and a run takes its folder away when it ends.
+        with suppress(EnvironmentException):
+            if instances := instance_folders(root):
+                found[root] = instances
+    return found
 
 
 def instance_folders(root: Path) -> dict[str, InstanceFolder]:
@@ -101,6 +121,14 @@ def instance_folders(root: Path) -> dict[str, InstanceFolder]:
     except OSError as error:
         raise EnvironmentException(f"the folder {root} can't be read: {error.strerror or error}") from error
     return {name: InstanceFolder(root / name) for name in sorted(names, key=_name_and_number)}
+
+
+def _document(file: Path) -> dict[str, Any] | None:
+    try:
+        document: dict[str, Any] = orjson.loads(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    return document
 
 
 def _is_instance(folder: Path) -> bool:

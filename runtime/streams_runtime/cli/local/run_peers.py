@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import orjson
-
 from streams_runtime.cli.local.run_folders import InstanceFolder
 from streams_runtime.query.client.sibling_names import is_sibling
 from streams_runtime.settings import LastWords, Peers, no_last_words, no_peers
@@ -24,20 +22,14 @@ class RunPeers:
         """The URL of `instance`; None for what is none of the run, or does not run."""
         if not is_sibling(self._own, instance):
             return None  # a path is made of it
-        try:
-            return str(orjson.loads(InstanceFolder(self._root / instance).endpoint.read_bytes())["url"])
-        except FileNotFoundError:
-            return None
+        return InstanceFolder(self._root / instance).url
 
     def last_words(self, instance: str) -> Mapping[str, str | None] | None:
         """settings.LastWords: the termination message of `instance`; None for one that runs, or is none of the run."""
         if not is_sibling(self._own, instance):
             return None
-        try:
-            found = orjson.loads(InstanceFolder(self._root / instance).termination.read_bytes())
-        except FileNotFoundError:
-            return None
-        return {name: found.get(name) for name in ("state", "class", "message")}
+        found = InstanceFolder(self._root / instance).last_words()
+        return None if found is None else {name: found.get(name) for name in ("state", "class", "message")}
 
 
 def siblings_of(own: str, root: Path | None) -> tuple[Peers, LastWords]:

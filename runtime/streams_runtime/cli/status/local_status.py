@@ -6,10 +6,9 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import httpx
-import orjson
 import typer
 
 from streams_runtime.cli.local.progress.overview import CRASHED, weakest
@@ -51,8 +50,8 @@ def status(
     """
     with reported_errors(output):
         token = None if queries_token_file is None else queries_token_file.read_text().strip()
-        roots = temporary_runs() if state_dir is None else [state_dir]
-        found = {root: run_status(instances, token) for root in roots if (instances := instance_folders(root))}
+        runs = temporary_runs() if state_dir is None else {state_dir: instance_folders(state_dir)}
+        found = {root: run_status(instances, token) for root, instances in runs.items() if instances}
         if not found:
             where = f"{state_dir} holds no run" if state_dir else f"no run is in {tempfile.gettempdir()}"
             raise ConfigException(f"{where}. Start one with `streamsapp run FILE`, or name its folder by --state-dir")
@@ -82,10 +81,9 @@ def run_status(folders: Mapping[str, InstanceFolder], token: str | None = None) 
 
 def _instance(name: str, folder: InstanceFolder, http: httpx.Client) -> tuple[InstanceStatus, Problem | None]:
     remedy = f"its log: {folder.last_log()}"
-    endpoint = _document(folder.endpoint)
-    if endpoint is None:
+    url = folder.url
+    if url is None:
         return _ended(name, folder, remedy)
-    url = str(endpoint["url"])
     instance = InstanceStatus(name, CRASHED, ready=False, url=url)
     try:
         answer = http.get(f"{url}/state")
@@ -103,21 +101,13 @@ def _instance(name: str, folder: InstanceFolder, http: httpx.Client) -> tuple[In
 
 def _ended(name: str, folder: InstanceFolder, remedy: str) -> tuple[InstanceStatus, Problem | None]:
     """An instance that has no address: it starts, or has ended, or was killed."""
-    last_word = _document(folder.termination)
-    if last_word is None:
+    last_words = folder.last_words()
+    if last_words is None:
         return InstanceStatus(name, str(ClientState.CREATED), ready=False, note="starts, or was killed"), None
-    error = last_word.get("class")
-    problem = Problem(name, f"{error}: {last_word['message']}", remedy) if error else None
-    state = str(ClientState.ERROR) if error else str(last_word["state"])
+    error = last_words.get("class")
+    problem = Problem(name, f"{error}: {last_words['message']}", remedy) if error else None
+    state = str(ClientState.ERROR) if error else str(last_words["state"])
     return InstanceStatus(name, state, ready=False), problem
-
-
-def _document(file: Path) -> dict[str, Any] | None:
-    try:
-        document: dict[str, Any] = orjson.loads(file.read_bytes())
-    except FileNotFoundError:
-        return None
-    return document
 
 
 def _headers(token: str | None) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from streams_runtime.cli.local.progress.overview import lag_of
 from streams_runtime.states import TaskState
 from streams_runtime.topology.plan import Topology
 
@@ -122,19 +123,19 @@ def of_description(
         for row in described.get("standbys", ())
     ]
     ongoing = [row for row in described.get("restoration", ()) if row["ended_at"] is None]
-    lags = [row["lag"] for row in described.get("lag", ()) if row["lag"] is not None]
+    lag = lag_of(described)
     return replace(
         instance,
         tasks=(*active, *standbys),
         restoring=sum(max(row["end"] - row["position"], 0) for row in ongoing),
         restorations=tuple(_restorations(ongoing)),
-        lag=sum(lags) if lags else instance.lag,
+        lag=instance.lag if lag is None else lag,
     )
 
 
-def error_of(described: Mapping[str, Any]) -> str | None:
-    """The exception by which the instance ends or has ended, as one line."""
-    error = described.get("error")
+def error_of(row: Mapping[str, Any]) -> str | None:
+    """The exception by which an instance ends or has ended, as one line: of `/state`, or of the resource's status."""
+    error = row.get("error")
     return f"{error['class']}: {error['message']}" if error else None
 
 

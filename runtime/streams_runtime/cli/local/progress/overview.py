@@ -134,7 +134,6 @@ def instance_row(snapshot: ReplicaSnapshot, now: float) -> InstanceRow:
     """The row of one instance; `now` in seconds since 1970, as the instance's own times are."""
     alive = snapshot.state is None
     described_now: Mapping[str, Any] = (snapshot.described or {}) if alive else {}
-    lags = [each["lag"] for each in described_now.get("lag", ()) if each["lag"] is not None]
     error = described_now.get("error")
     return InstanceRow(
         name=snapshot.name,
@@ -145,12 +144,18 @@ def instance_row(snapshot: ReplicaSnapshot, now: float) -> InstanceRow:
         tasks={each["id"]: each["state"] for each in described_now.get("tasks", ())},
         restoration=restoration_of(described_now.get("restoration", ()), now),
         stores=tuple(described_now.get("restoration", ())),
-        lag=sum(lags) if lags else None,
+        lag=lag_of(described_now),
         counters=dict((snapshot.described or {}).get("counters", {})),
         restarts=snapshot.restarts,
         failure=snapshot.failure or (Failure(error["class"], error["message"]) if error else None),
         log=snapshot.log,
     )
+
+
+def lag_of(described: Mapping[str, Any]) -> int | None:
+    """Records that an instance has not processed yet, by its `/state`; None until it has reported any."""
+    lags = [each["lag"] for each in described.get("lag", ()) if each["lag"] is not None]
+    return sum(lags) if lags else None
 
 
 def restoration_of(stores: Sequence[Mapping[str, Any]], now: float) -> Restoration | None:
