@@ -34,12 +34,14 @@ if TYPE_CHECKING:
         EnvironmentException,
         FatalStateStoreException,
         IllegalStateException,
+        InternalTopicsAlreadySetupException,
         InvalidApplicationException,
         InvalidStateStoreException,
         InvalidStateStorePartitionException,
         LockException,
         MisconfiguredInternalTopicException,
         MissingInternalTopicException,
+        MissingInternalTopicsException,
         MissingSourceTopicException,
         Mistake,
         NotSupportedException,
@@ -114,6 +116,7 @@ __all__ = [
     "InputTopic",
     "InstanceNotReachableException",
     "InstanceSettings",
+    "InternalTopicsAlreadySetupException",
     "InvalidApplicationException",
     "InvalidQueryException",
     "InvalidStateStoreException",
@@ -126,6 +129,7 @@ __all__ = [
     "LockException",
     "MisconfiguredInternalTopicException",
     "MissingInternalTopicException",
+    "MissingInternalTopicsException",
     "MissingSourceTopicException",
     "Mistake",
     "NotSupportedException",
@@ -203,7 +207,8 @@ _NAMES = {
         "StreamsException ConfigException Mistake InvalidApplicationException NotSupportedException "
         "TopologyException EnvironmentException BrokerNotAvailableException SchemaRegistryNotAvailableException "
         "SchemaRegistryException UnreleasedInstanceIdException MissingSourceTopicException "
-        "MissingInternalTopicException MisconfiguredInternalTopicException UserCodeException "
+        "MissingInternalTopicException MissingInternalTopicsException MisconfiguredInternalTopicException "
+        "InternalTopicsAlreadySetupException UserCodeException "
         "DeserializationException ProducerException TaskMigratedException ProducerFencedException LockException "
         "ProcessorStateException TaskCorruptedException ShutdownRequestedException TimeoutException "
         "IllegalStateException StoreTypeMismatch InvalidStateStoreException RetryableStateStoreException "

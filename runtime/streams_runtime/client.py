@@ -23,7 +23,7 @@ from streams_runtime.restore.restore_listener import StandbyUpdateListener, Stat
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState, StateListener
 from streams_runtime.threads.stream_thread import StreamThread
-from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters, explicit
+from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters
 
 _LOGGER = logging.getLogger("streams_runtime.client")
 _AT_REST = frozenset({ClientState.CREATED, ClientState.NOT_RUNNING, ClientState.ERROR})
@@ -147,7 +147,7 @@ class StreamsClient:
             MissingInternalTopicException: some are missing that may not be created; the message lists them.
             MisconfiguredInternalTopicException: internal topics have settings that do not fit; correct them.
             MissingSourceTopicException, TopologyException: users' topics are missing or do not fit together.
-            BrokerNotAvailableException: call again.
+            BrokerNotAvailableException: call again; new topics may also not have been usable within the timeout.
             ConfigException: the brokers refuse the settings of the new topics, the login, or a right.
         """
         if self.state is not ClientState.CREATED:
@@ -155,7 +155,7 @@ class StreamsClient:
                 f"init() is for a client that is CREATED; {self.instance} is {self.state}. Call it before start(), or"
                 " run streamsapp init"
             )
-        self.context.set_up_topics(explicit(parameters))
+        self.context.set_up_topics(parameters)
 
     def start(self) -> None:
         """Start threads, stores, queries and Spark, and return; `wait_for` waits for RUNNING (KafkaStreams#start).

@@ -30,7 +30,7 @@ from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import GlobalThreadState
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.topics.external_topics import sink_topics, source_topics
-from streams_runtime.topics.setup_policy import SetupPolicy, automatic, manual
+from streams_runtime.topics.setup_policy import InitParameters, automatic, explicit, manual
 from streams_runtime.topics.topic_manager import InternalTopicManager
 from streams_runtime.topics.topic_watch import TopicWatch
 from streams_runtime.topology.declared.build_topology import build_topology
@@ -122,9 +122,9 @@ class ClientContext:
         """The stores of the global tables that are open, by the names of the tables."""
         return {} if self.global_tables is None else self.global_tables.stores
 
-    def set_up_topics(self, policy: SetupPolicy) -> None:
-        """Check all topics, and make internal ones as the policy says. Raises as InternalTopicManager.set_up."""
-        self._topics.set_up(self.topology, self.application.spec, policy)
+    def set_up_topics(self, parameters: InitParameters) -> None:
+        """Check all topics, and make internal ones as an init() does. Raises as InternalTopicManager.set_up."""
+        self._topics.set_up(self.topology, self.application.spec, explicit(parameters), parameters.seconds)
 
     def make_topics_ready(self) -> Mapping[str, int]:
         """Check the topics as a rebalance does; with automatic set-up create the internal ones that are missing.

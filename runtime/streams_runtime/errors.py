@@ -13,6 +13,7 @@
     ├── MissingSourceTopicException             create the topic that is named
     ├── MissingInternalTopicException           set up the internal topics again, or find out who deleted them
     ├── MisconfiguredInternalTopicException     correct the topic's settings
+    ├── InternalTopicsAlreadySetupException     (never raised: init() of topics that are all there does nothing)
     ├── DeserializationException                repair or skip the record at topic, partition, offset
     ├── UserCodeException                       mend the class and the method that are named
     ├── ProducerException                       the batch was not written; the broker's reason is in the message
@@ -129,8 +130,19 @@ class MissingInternalTopicException(StreamsException):
     """
 
 
+MissingInternalTopicsException = MissingInternalTopicException
+"""The same class under the name that Kafka Streams 4.2 and later give it."""
+
+
 class MisconfiguredInternalTopicException(StreamsException):
     """An internal topic has settings that would lose data. Correct them, then start the application again."""
+
+
+class InternalTopicsAlreadySetupException(StreamsException):
+    """Kafka Streams has it for an init() that finds all internal topics; here that init() does nothing (KIP-698).
+
+    Nothing raises it. Code that catches it, as it would in Java, is accepted.
+    """
 
 
 class UserCodeException(StreamsException):

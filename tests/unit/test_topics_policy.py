@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streams_runtime.api.spec.kafka_spec import InitSpec
-from streams_runtime.errors import MissingInternalTopicException
+from streams_runtime.errors import ConfigException, MissingInternalTopicException
 from streams_runtime.topics.setup_policy import InitParameters, automatic, explicit, manual
 from streams_runtime.topology.plan import InternalTopic
 
@@ -45,6 +46,31 @@ def enabled(parameters):
         )
         if on
     }
+
+
+@pytest.mark.parametrize("parameters", ALL)
+def test_a_timeout_stays_whatever_is_enabled_after_it_and_changes_no_permission(parameters):
+    timed = parameters.with_timeout(timedelta(seconds=90))
+    assert dataclasses.replace(timed, timeout=None) == parameters
+    assert parameters.timeout is None
+    assert parameters.seconds is None
+    for change in (
+        "enable_setup_repartition_topics_if_incomplete",
+        "disable_setup_repartition_topics_if_incomplete",
+        "enable_setup_changelog_topics_if_incomplete",
+        "disable_setup_changelog_topics_if_incomplete",
+        "enable_setup_internal_topics_if_incomplete",
+        "disable_setup_internal_topics_if_incomplete",
+    ):
+        changed = getattr(timed, change)()
+        assert changed.seconds == 90
+        assert dataclasses.replace(changed, timeout=None) == getattr(parameters, change)()
+
+
+@pytest.mark.parametrize("timeout", [timedelta(0), timedelta(seconds=-1)])
+def test_a_timeout_that_leaves_no_time_is_refused(timeout):
+    with pytest.raises(ConfigException, match="more than zero"):
+        InitParameters().with_timeout(timeout)
 
 
 @given(mixtures(), st.sampled_from(ALL))
@@ -138,7 +164,7 @@ def test_init_parameters_can_not_be_changed():
 
 @pytest.mark.parametrize("parameters", ALL)
 def test_the_resource_s_init_says_the_same_as_parameters(parameters):
-    repartition, changelog = dataclasses.astuple(parameters)
+    repartition, changelog, _ = dataclasses.astuple(parameters)
     spec = InitSpec.model_validate(
         {
             "nonce": 1,

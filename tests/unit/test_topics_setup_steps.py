@@ -245,6 +245,15 @@ def test_what_was_made_is_told_and_a_second_call_made_nothing(
     assert manager.set_up(TOPOLOGY, APPLICATION.spec).created == ()
 
 
+@pytest.mark.parametrize(("timeout", "told"), [(None, "within 50 s"), (7.0, "within 7 s")])
+def test_topics_that_do_not_become_usable_end_the_call_after_its_timeout(
+    manager: InternalTopicManager, brokers: FakeBrokers, timeout: float | None, told: str
+) -> None:
+    brokers.end_offsets = lambda _partitions: {}  # type: ignore[method-assign]
+    with pytest.raises(BrokerNotAvailableException, match=told):
+        manager.set_up(TOPOLOGY, APPLICATION.spec, timeout=timeout)
+
+
 def test_a_look_changes_nothing_and_tells_what_is_there(manager: InternalTopicManager, brokers: FakeBrokers) -> None:
     brokers.make(CHANGELOG, 3, {"cleanup.policy": "compact"})
     survey = manager.look(TOPOLOGY, APPLICATION.spec)

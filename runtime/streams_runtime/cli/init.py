@@ -28,7 +28,7 @@ from streams_runtime.errors import (
 from streams_runtime.topics.application_topics import ApplicationTopics, InitOutcome
 from streams_runtime.topics.setup_policy import InitParameters
 
-_SECONDS = 30.0  # for one answer of the brokers, set-up included
+_SECONDS = 30.0
 _REFUSALS = (
     MissingSourceTopicException,
     MissingInternalTopicException,
@@ -60,6 +60,9 @@ def init(
     ] = False,
     internal: Annotated[bool, typer.Option("--setup-internal-topics-if-incomplete", help="Both of these.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Make nothing; say what would be done.")] = False,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds for the brokers' answers, and until new topics are usable.", min=1.0)
+    ] = _SECONDS,
     output: Annotated[Output, typer.Option(help="json: one object a line.")] = Output.TEXT,
 ) -> None:
     """Set up the internal topics of FILE's application: all of them, or nothing when they are there.
@@ -74,7 +77,7 @@ def init(
     refuse_secret(application, output, _IN_A_CLUSTER)
     parameters = InitParameters(repartition or internal, changelog or internal)
     with exits_reported(output):
-        topics = ApplicationTopics(application, deadline=_SECONDS, bootstrap_servers=bootstrap_servers)
+        topics = ApplicationTopics(application, deadline=timeout, bootstrap_servers=bootstrap_servers)
         try:
             outcome = topics.rehearse(parameters) if dry_run else topics.init(parameters)
         except _REFUSALS as error:

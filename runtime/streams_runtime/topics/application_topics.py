@@ -137,7 +137,8 @@ class ApplicationTopics:
         """
 
         def work() -> InitOutcome:
-            done = self._manager.set_up(self._topology, self._application.spec, explicit(parameters))
+            seconds = None if parameters.seconds is None else min(parameters.seconds, self._work)
+            done = self._manager.set_up(self._topology, self._application.spec, explicit(parameters), seconds)
             return self._outcome(done.survey, done.created)
 
         return self._bounded(work)

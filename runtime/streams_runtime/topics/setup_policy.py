@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from streams_runtime.api.spec.kafka_spec import InitSpec
-from streams_runtime.errors import MissingInternalTopicException
+from streams_runtime.errors import ConfigException, MissingInternalTopicException
 from streams_runtime.topology.plan import InternalTopic
 
 SetupPolicy = Callable[[Sequence[InternalTopic], Sequence[InternalTopic]], Sequence[InternalTopic]]
@@ -27,11 +28,13 @@ class InitParameters:
     """Which missing internal topics an init() creates when others exist (InitParameters of KIP-698).
 
     The default enables none: a topic that is missing beside others was probably deleted, with the records in it.
-    Immutable: each method returns new parameters, and none raises.
+    Immutable: each method returns new parameters.
     """
 
     setup_repartition_topics_if_incomplete_enabled: bool = False
     setup_changelog_topics_if_incomplete_enabled: bool = False
+    timeout: timedelta | None = None
+    """How long new topics may take until they are usable on all brokers; None: a minute."""
 
     @classmethod
     def from_spec(cls, spec: InitSpec | None) -> InitParameters:
@@ -44,6 +47,11 @@ class InitParameters:
     def setup_internal_topics_if_incomplete_enabled(self) -> bool:
         """Whether repartition topics and changelog topics are both enabled."""
         return self.setup_repartition_topics_if_incomplete_enabled and self.setup_changelog_topics_if_incomplete_enabled
+
+    @property
+    def seconds(self) -> float | None:
+        """How long new topics may take, in seconds; None: a minute."""
+        return None if self.timeout is None else self.timeout.total_seconds()
 
     def enable_setup_repartition_topics_if_incomplete(self) -> InitParameters:
         """Create missing repartition topics; the records in them that were not processed yet stay lost."""
@@ -63,11 +71,28 @@ class InitParameters:
 
     def enable_setup_internal_topics_if_incomplete(self) -> InitParameters:
         """Create missing internal topics of both kinds, with what that loses of each."""
-        return InitParameters(True, True)
+        return replace(
+            self,
+            setup_repartition_topics_if_incomplete_enabled=True,
+            setup_changelog_topics_if_incomplete_enabled=True,
+        )
 
     def disable_setup_internal_topics_if_incomplete(self) -> InitParameters:
         """Have init() raise MissingInternalTopicException when a topic of either kind is missing beside others."""
-        return InitParameters(False, False)
+        return replace(
+            self,
+            setup_repartition_topics_if_incomplete_enabled=False,
+            setup_changelog_topics_if_incomplete_enabled=False,
+        )
+
+    def with_timeout(self, timeout: timedelta) -> InitParameters:
+        """Have init() raise BrokerNotAvailableException when new topics are not usable after `timeout`.
+
+        Raises ConfigException: it is not more than zero.
+        """
+        if timeout <= timedelta(0):
+            raise ConfigException(f"the timeout of init() has to be more than zero, and is {timeout}")
+        return replace(self, timeout=timeout)
 
 
 NONE_IF_INCOMPLETE = InitParameters()

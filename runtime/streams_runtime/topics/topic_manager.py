@@ -114,8 +114,14 @@ class InternalTopicManager:
             self._raise_refusals(self._admin.create_topics(asked, validate_only=True).refused)
         return survey
 
-    def set_up(self, topology: Topology, spec: ApplicationSpec, policy: SetupPolicy = automatic) -> SetUp:
-        """Makes the missing internal topics that `policy` allows.
+    def set_up(
+        self,
+        topology: Topology,
+        spec: ApplicationSpec,
+        policy: SetupPolicy = automatic,
+        timeout: float | None = None,
+    ) -> SetUp:
+        """Makes the missing internal topics that `policy` allows. `timeout`: seconds in place of the manager's.
 
         Several clients may call this at once, and one client again at any time. If it raises, the topics that
         this call made are gone again, unless the brokers stopped answering; then a later call goes on with
@@ -128,22 +134,22 @@ class InternalTopicManager:
         """
         made: set[str] = set()
         try:
-            return self._set_up(self.look(topology, spec), policy, made)
+            return self._set_up(self.look(topology, spec), policy, made, self._timeout if timeout is None else timeout)
         except BaseException:
             self._remove(made)
             raise
 
-    def _set_up(self, survey: Survey, policy: SetupPolicy, made: set[str]) -> SetUp:
+    def _set_up(self, survey: Survey, policy: SetupPolicy, made: set[str], timeout: float) -> SetUp:
         expected, missing = survey.expected, survey.missing
         permission = _Permission(policy, expected, self._clock)
-        deadline = self._clock() + self._timeout
+        deadline = self._clock() + timeout
         fresh = bool(missing)
         while missing or (fresh and not self._usable(expected)):
             if self._clock() > deadline:
                 late = [topic.name for topic in missing or expected]
                 raise BrokerNotAvailableException(
                     f"the new internal topics {', '.join(late)} did not become usable on the brokers at"
-                    f" {self._admin.address} within {self._timeout:g} s. Check the brokers, then start again"
+                    f" {self._admin.address} within {timeout:g} s. Check the brokers, then start again"
                 )
             # Those made by this call that are not to be seen yet are on their way, not missing.
             absent = [topic for topic in missing if topic.name not in made]
