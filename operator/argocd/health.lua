@@ -26,7 +26,10 @@ local function has_reason(type, reason)
   return held[type] ~= nil and held[type].reason == reason
 end
 
-if is_true("Suspended") then
+-- Closed, and nothing is left to do: a reset may be under way, late or refused.
+local reset = is_true("Progressing") or has_reason("Progressing", "ProgressDeadlineExceeded")
+  or has_reason("Degraded", "ResetRefused")
+if is_true("Suspended") and not reset then
   return health("Suspended", held.Suspended.message)
 end
 if is_true("Degraded") then

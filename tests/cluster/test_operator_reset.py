@@ -121,6 +121,7 @@ def test_a_reset_of_a_running_application_and_impossible_ones_are_refused_and_ch
     assert "set spec.suspend to true" in reached(stage, 2, "Refused")["message"]
     asked(stage, nonce=3, to={"offsets": {"in": {"0": 6}}})
     assert f"{stage.namespace}-in-0 has the offsets 0 to 5, and not 6" in reached(stage, 3, "Refused")["message"]
+    assert stage.condition("Degraded")[:2] == ("True", "ResetRefused")
     for bad, said in (
         ({"nonce": 1}, "the nonce can only grow: each number is one reset"),
         ({"nonce": 4, "to": "soon"}, "spec.reset.to"),

@@ -22,6 +22,7 @@ RESTORING: dict[str, Any] = {"state": "REBALANCING", "ready": False, "restored":
 STUCK: dict[str, Any] = {"deleting": True, "ready": False, "gone_by": START - 3600, "node": "n7"}
 BACK = {"rollback": "automatic"}
 PAUSED = {"paused": True}
+RESET: dict[str, Any] = {"reset": {"nonce": 1, "to": "earliest"}}
 MANUAL = {"internalTopics": {"setup": "manual"}}
 ABSENT = TopicsState(START, False, missing=("t",), tasks=4)
 LOST = TopicsState(START, False, ("a",), ("t",), 4)
@@ -76,7 +77,7 @@ def resetting(
     seconds: float = 1.0, suspend: bool = True, refusals: tuple[str, ...] = (), members: tuple[str, ...] = ()
 ) -> Observed:
     """The brokers have answered, and so long ago they had said the same."""
-    spec: dict[str, Any] = {"suspend": True, "reset": {"nonce": 1, "to": "earliest"}}
+    spec: dict[str, Any] = {"suspend": True, **RESET}
     outlook = ResetOutlook(None if refusals else ResetPlan(("t",), ()), refusals, members)
     answer = ResetAnswer("reset-check", request_of(ResetSpec.model_validate(spec["reset"])), START, outlook)
     status = status_of(observed(spec, reset=answer))
@@ -113,6 +114,10 @@ SITUATIONS: Sequence[tuple[str, Callable[[], Observed]]] = (
     ("a reset waits for members of the group", lambda: resetting(members=("orders-1 at h",))),
     ("the same for longer than `progressDeadline`", lambda: resetting(LATE, members=("orders-1 at h",))),
     ("a reset is refused", lambda: resetting(refusals=("no such partition",))),
+    (
+        "a reset is asked for while pods run, which is refused",
+        lambda: observed(RESET, two(), status=remembered(*two())),
+    ),
     ("a reset is under way", resetting),
     ("the same, and spec.suspend is false again", lambda: resetting(suspend=False)),
     ("pausing", lambda: observed(PAUSED, [running(0, NOW, paused=True), running(1, NOW)])),

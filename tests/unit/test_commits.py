@@ -15,11 +15,13 @@ from streams_runtime.errors import (
     BrokerNotAvailableException,
     ConfigException,
     ProcessorStateException,
+    ProducerException,
     ProducerFencedException,
     SchemaRegistryNotAvailableException,
 )
 from streams_runtime.kafka.producer.transaction_errors import StaleMemberException
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.processing.batch_processor import Counters, Held, Outcome
 from streams_runtime.processing.batch_queue import Batches
@@ -57,7 +59,7 @@ class Stage:
             self.intake,
             ExactlyOnce(self.producer, self.consumer, 30.0),
             processor,
-            Counters(),
+            Counters(recorder=ThreadRecorder(clock=lambda: self.now)),
             self.spark,
             threading.Event(),
             lambda: self.now,
@@ -223,6 +225,22 @@ def test_the_time_of_a_batch_is_told_apart_by_what_it_went_into() -> None:
     assert (recorder.process.reading(now).total, recorder.process_records.reading(now).total) == (2.0, 5)
     assert (recorder.commit.reading(now).count, recorder.commit.reading(now).total) == (1, 3.0)
     assert recorder.written == {"totals": 1}
+
+
+def test_waiting_for_brokers_counts_though_the_commit_or_the_ends_of_changelogs_fail() -> None:
+    stage = Stage(Mock())
+    stage.producer.flush.side_effect = lambda: stage.fail_after(3.0, ProducerException("lost"))
+    with pytest.raises(ProducerException):
+        stage.batches.work_on(BATCH)
+    recorder = stage.batches.counters.recorder
+    assert recorder.blocked == 3.0
+    stage.producer.flush.side_effect = None
+    changed(stage, None)
+    admin: Any = stage.batches.admin
+    admin.end_offsets.side_effect = lambda *_: stage.fail_after(2.0, ConfigException("no right"))
+    with pytest.raises(ConfigException):
+        stage.work()
+    assert recorder.blocked == 5.0
 
 
 def test_a_batch_that_is_not_committed_counts_as_no_commit() -> None:

@@ -121,10 +121,26 @@ def test_a_thread_knows_what_its_time_went_into() -> None:
     recorder.stage("changelog-ends", 0.25)
     recorder.processed(1, 2.0, 10)
     recorder.committed(1, 0.25)
-    assert recorder.blocked == 1.0
     assert recorder.task_records[1].reading(clock.now).total == 10
     assert recorder.commit.reading(clock.now).count == 1
     assert recorder.stages["spark"].reading(clock.now).total == 1.0
+
+
+def test_time_in_which_a_thread_waits_for_the_brokers_counts_also_where_that_ends_in_an_error() -> None:
+    clock = Clock()
+    recorder = ThreadRecorder(clock=clock, wall=clock)
+    with recorder.waiting():
+        clock.now += 0.5
+    clock.now += 7.0
+
+    @recorder.waiting()
+    def asks() -> None:
+        clock.now += 0.25
+        raise OSError("away")
+
+    with pytest.raises(OSError, match="away"):
+        asks()
+    assert recorder.blocked == 0.75
 
 
 def test_bytes_and_single_writes_are_measured_at_debug_only() -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from operator_cases import CRASH, ERROR, PENDING, digest_of, made, observed, remembered, removed, status_of, told
 from operator_world import START, World, ready_topics, running
 
@@ -14,6 +16,8 @@ from streams_operator.application_load import Learned, Load, LoadSample
 from streams_operator.model import InstanceAccount, Observed, PodState
 from streams_operator.names import ANNOTATION_HOLD
 from streams_operator.plan import plan
+from streams_operator.plan.scaling.replica_decision import _spare
+from streams_operator.plan.scaling.scaling_policy import Policy
 
 SPEC: dict[str, Any] = {"autoscaling": {"maxReplicas": 4}, "replicas": 1}
 NOW = digest_of()
@@ -268,3 +272,12 @@ def test_an_application_that_was_scaled_rolls_and_goes_back_to_fewer_in_order() 
     world.settle()
     assert sorted(world.pods) == ["orders-0", "orders-1"]
     assert "autoscaling" not in world.status
+
+
+@given(st.integers(2, 9), st.integers(1, 40), st.floats(1, 1e6), st.tuples(st.floats(0, 1e7), st.floats(0, 1e7)))
+def test_fewer_instances_that_are_enough_for_a_load_are_enough_for_a_smaller_one(
+    current: int, tasks: int, rate: float, loads: tuple[float, float]
+) -> None:
+    """So that of many samples only the greatest has to be looked at."""
+    policy = Policy(1, 9, 9, tasks)
+    assert _spare(policy, min(loads), current, rate) >= _spare(policy, max(loads), current, rate)

@@ -124,10 +124,29 @@ def test_refusals_change_nothing_and_hold_until_something_else_is_asked_for() ->
     found = observed(spec, reset=answer(spec, outlook=ResetOutlook(None, refusals)))
     assert shown(found)["state"] == "Refused"
     assert shown(found)["message"] == "nothing was changed: orders: no partition 7; 2030 is in the future"
-    assert condition(status_of(found), "Degraded")["status"] == "False"
     assert plan(observed(spec, status=status_of(found), reset=answer(spec))).status is None
     other = suspended(reset(1, to="latest"))
     assert work(plan(observed(other, status=status_of(found), reset=answer(spec)))) == ("reset-check",)
+
+
+def test_a_refusal_needs_a_person_until_the_resource_asks_for_something_else() -> None:
+    spec = suspended()
+    refused = {"outlook": ResetOutlook(None, ("orders: no partition 7",))}
+    found = observed(spec, reset=answer(spec, **refused))
+    status = status_of(found)
+    degraded = condition(status, "Degraded")
+    assert (degraded["status"], degraded["reason"]) == ("True", "ResetRefused")
+    assert "the reset of nonce 1 was refused: nothing was changed: orders: no partition 7" in degraded["message"]
+    assert [each.reason for each in plan(found).events if "Reset" in each.reason] == ["ResetRefused"], "said once"
+    assert plan(observed(spec, status=status)).status is None, "it stays so without a write"
+    held = observed(spec, status=status, metadata={"annotations": {ANNOTATION_HOLD: "true"}})
+    assert condition(status_of(held), "Degraded")["reason"] == "ResetRefused"
+    for other in ({"suspend": True}, suspended(reset(2)), suspended(reset(to="latest"))):
+        assert condition(status_of(observed(other, status=status)), "Degraded")["status"] == "False"
+    rehearsed = suspended(reset(dryRun=True))
+    asked = observed(rehearsed, reset=answer(rehearsed, **refused))
+    assert shown(asked)["state"] == "Refused"
+    assert condition(status_of(asked), "Degraded")["status"] == "False", "a dry run has said what it was asked for"
 
 
 def test_a_dry_run_says_what_would_go_and_changes_nothing_also_while_pods_run() -> None:

@@ -279,6 +279,14 @@ def test_a_strange_status_is_not_degraded(status: Any) -> None:
     assert is_degraded({"status": {"conditions": [7, {"type": "Degraded", "status": "True"}]}})
 
 
+@pytest.mark.parametrize(
+    ("reason", "counts"), [("ResetRefused", False), ("TopologyChangeRefused", False), ("PodsCrashed", True)]
+)
+def test_what_was_refused_to_one_application_stops_the_image_of_no_other(reason: str, counts: bool) -> None:
+    said = {"type": "Degraded", "status": "True", "reason": reason}
+    assert is_degraded({"status": {"conditions": [said]}}) == counts
+
+
 def test_an_application_that_is_scaled_by_its_load_has_arrived_with_all_that_are_wanted() -> None:
     fleet = Fleet(2, 1, replicas=1, autoscaling={"minReplicas": 2, "maxReplicas": 3})
     for _ in range(60):

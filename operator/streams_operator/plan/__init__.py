@@ -11,11 +11,13 @@ from streams_operator.plan.objects.document import document
 from streams_operator.plan.pods.standing import serving
 from streams_operator.plan.reconcile_context import is_on_hold
 from streams_operator.plan.scaling.scaling_policy import sample_interval, wanted_replicas
+from streams_operator.plan.status.complaints import REFUSALS
 from streams_operator.plan.status.past import Past
 from streams_operator.plan.version.followed_sources import followed
 from streams_operator.plan.version.in_force import in_force
 
 __all__ = [
+    "REFUSALS",
     "Past",
     "differs",
     "document",

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from streams_operator.model import AwaitedImage, Json, Key, PodState
-from streams_operator.plan import Past, is_on_hold, serving, wanted_replicas
+from streams_operator.plan import REFUSALS, Past, is_on_hold, serving, wanted_replicas
 from streams_runtime.api import StreamsApplication
 
 _LOGGER = logging.getLogger("streams_operator.reconcile.rollouts")
@@ -171,8 +171,12 @@ def image_of(pods: Sequence[PodState]) -> str:
 
 
 def is_degraded(resource: Json) -> bool:
-    """Whether its status says so. Whoever owns the resource may have written anything there."""
-    return Past.of(resource).condition("Degraded")[0] == "True"
+    """Whether its status says so, of anything that an image may have to do with.
+
+    Whoever owns the resource may have written anything there.
+    """
+    status, reason, _ = Past.of(resource).condition("Degraded")
+    return status == "True" and reason not in REFUSALS
 
 
 def _follows(resource: Json, application: StreamsApplication) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from streams_runtime.metrics.metric_definition import Level
@@ -67,18 +68,24 @@ class ThreadRecorder:
         """The thread begins."""
         self.started_at = self._wall()
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The block waits for the brokers, however it ends."""
+        began = self.clock()
+        try:
+            yield
+        finally:
+            self.blocked += self.clock() - began
+
     def polled(self, seconds: float, records: int) -> None:
         """A look for the next batch took so long, and came by so many records."""
         now = self.clock()
         self.poll.record(seconds, now)
         self.poll_records.record(records, now)
-        self.blocked += seconds
 
     def stage(self, stage: str, seconds: float) -> None:
         """A stage of a batch took so long."""
         self.stages[stage].record(seconds, self.clock())
-        if stage in ("commit", "changelog-ends"):
-            self.blocked += seconds
         if self._trace is not None:
             self._trace.stage(stage, seconds)
 

@@ -153,7 +153,8 @@ class Batches:
         ends: Mapping[TopicPartition, int] = {}
         committed = self.clock()
         try:
-            ends = self._changelog_ends(outcome)
+            with recorder.waiting():
+                ends = self._changelog_ends(outcome)
         finally:
             asked = self.clock()
             recorder.stage("changelog-ends", asked - committed)
@@ -207,7 +208,8 @@ class Batches:
             applied = self.clock()
             recorder.stage("process", applied - began)
             recorder.processed(part.sub.id, waited + applied - began, outcome.records)
-            held = self.commits.commit(outcome.offsets, self.tasks.topic_ids)
+            with recorder.waiting():
+                held = self.commits.commit(outcome.offsets, self.tasks.topic_ids)
             took = self.clock() - applied
             recorder.stage("commit", took)
             if held:

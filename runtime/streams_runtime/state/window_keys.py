@@ -12,6 +12,8 @@ from typing import Protocol
 LATEST = 2**63 - 1
 """The largest time that a key can hold."""
 _TIME_BYTES = 8
+START_BYTES = _TIME_BYTES
+"""How many bytes follow the record's key in a topic of windows, which has no sequence numbers."""
 _SEQUENCE_BYTES = 4
 
 
@@ -96,6 +98,11 @@ SESSION_KEYS: KeySchema = _SessionKeys()
 def split_window_key(data: bytes) -> tuple[bytes, int, int]:
     """Record's key, start (ms) and sequence number of a window's key."""
     return data[:-12], int.from_bytes(data[-12:-4], "big"), int.from_bytes(data[-4:], "big")
+
+
+def split_start(data: bytes) -> tuple[bytes, int]:
+    """Record's key and start (ms) of a window's key in a topic (Kafka Streams' TimeWindowedSerializer)."""
+    return data[:-START_BYTES], int.from_bytes(data[-START_BYTES:], "big")
 
 
 def split_session_key(data: bytes) -> tuple[bytes, int, int]:

@@ -215,7 +215,8 @@ class Participation:
             return
         recorder = self._parts.counters.recorder
         began = recorder.clock()
-        batch = intake.next()
+        with recorder.waiting():
+            batch = intake.next()
         recorder.polled(recorder.clock() - began, 0 if batch is None else batch.length)
         self._keep_up_with_assignment(intake)
         batches.work_on(batch)

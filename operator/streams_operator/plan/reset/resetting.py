@@ -47,6 +47,7 @@ class ResetVerdict:
     """`shown` is status.reset. `work` is to be done at the brokers now; at `requeue_at` there is more to do.
 
     `running`: nothing else is to be made or done at the brokers. `wait`: how long it has waited for others, or gone on.
+    `refused`: the reset that spec.reset asks for, and is no dry run, was refused.
     """
 
     shown: ResetStatus | None = None
@@ -55,6 +56,7 @@ class ResetVerdict:
     remove: tuple[Removal, ...] = ()
     requeue_at: float | None = None
     wait: Wait | None = None
+    refused: bool = False
 
     @property
     def pending(self) -> bool:
@@ -79,6 +81,19 @@ class ResetVerdict:
 
 def reset(context: ReconcileContext) -> ResetVerdict:
     """What to do now about spec.reset."""
+    found = _next(context)
+    return replace(found, refused=True) if _stands_refused(context, found.shown) else found
+
+
+def _stands_refused(context: ReconcileContext, shown: ResetStatus | None) -> bool:
+    """A dry run that says why it can't be has done what it was for."""
+    asked = context.application.spec.reset if context.application is not None else None
+    if shown is None or shown.state != REFUSED or asked is None or asked.dry_run:
+        return False
+    return (shown.nonce, shown.request) == (asked.nonce, request_of(asked))
+
+
+def _next(context: ReconcileContext) -> ResetVerdict:
     shown = context.past.status.reset
     if context.application is None or context.deleted_at is not None or context.on_hold:
         return ResetVerdict(shown)

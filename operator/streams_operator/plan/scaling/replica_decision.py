@@ -50,7 +50,8 @@ class Verdict:
 
 def decide(policy: Policy, load: Load, current: int, before: str) -> Verdict:
     """What to do while nothing is under way. `before`: the last reason, which stays where samples do not agree."""
-    settled = [each for each in load.samples if each.since >= load.quiet_since + policy.settling]
+    earliest = load.quiet_since + policy.settling
+    settled = [each for each in load.samples if each.since >= earliest]
     found = measured_rate(settled, policy)
     rate = found or load.learned.rate
     recent = settled[-_RECENT:]
@@ -88,18 +89,18 @@ def _asked(policy: Policy, sample: LoadSample, rate: float, within: float) -> in
     return needed(_demand(policy, sample, within), policy.tasks, rate)
 
 
-def caught_up(policy: Policy, sample: LoadSample) -> bool:
-    """Whether no more waits than is under way in an application that keeps up."""
-    return sample.furthest <= _under_way(policy, sample)
+def caught_up(sample: LoadSample, interval: float) -> bool:
+    """Whether no more waits than is under way in an application that keeps up; `interval`: the policy's."""
+    return sample.furthest <= _under_way(sample, interval)
 
 
-def _under_way(policy: Policy, sample: LoadSample) -> float:
-    return max(_LITTLE_LAG, sample.arrival * policy.interval)
+def _under_way(sample: LoadSample, interval: float) -> float:
+    return max(_LITTLE_LAG, sample.arrival * interval)
 
 
 def _demand(policy: Policy, sample: LoadSample, within: float) -> float:
     """Records a second that have to be processed for the backlog to be gone within so many seconds."""
-    return sample.arrival + max(sample.furthest - _under_way(policy, sample), 0.0) / within
+    return sample.arrival + max(sample.furthest - _under_way(sample, policy.interval), 0.0) / within
 
 
 def _more(policy: Policy, last: LoadSample, current: int, asked: int, rate: float) -> Verdict:
@@ -140,20 +141,22 @@ def _fewer(policy: Policy, load: Load, settled: Sequence[LoadSample], current: i
 
 
 def _spare_since(policy: Policy, samples: Sequence[LoadSample], current: int, rate: float) -> float | None:
-    """Since when every sample asked for fewer; None: the last one did not."""
-    since = None
+    """Since when every sample asked for fewer; None: the last one did not. None does while a backlog waits."""
+    since, enough_for, interval = None, -1.0, policy.interval
     for each in reversed(samples):
-        if not _spare(policy, each, current, rate):
+        if not caught_up(each, interval):
             break
+        # What is enough for a load is enough for a smaller one, and there are dozens of samples in each round.
+        if each.arrival > enough_for:
+            if not _spare(policy, each.arrival, current, rate):
+                break
+            enough_for = each.arrival
         since = each.since
     return since
 
 
-def _spare(policy: Policy, sample: LoadSample, current: int, rate: float) -> bool:
-    """Whether one instance fewer is enough, with room for what a move leaves behind. Never while a backlog waits."""
-    if not caught_up(policy, sample):
-        return False
-    demand = _demand(policy, sample, policy.target)
+def _spare(policy: Policy, demand: float, current: int, rate: float) -> bool:
+    """Whether one instance fewer is enough for so many records a second, with room for what a move leaves behind."""
     fewest = needed(demand / ROOM, policy.tasks, rate)
     if fewest >= current:
         return False

@@ -24,7 +24,7 @@ def memory(policy: Policy, load: Load, verdict: Verdict, current: int, quiet: bo
     if load.samples and learned.stepped_at is not None:
         cost = min(max(load.quiet_since - learned.stepped_at, 0.0), _MOST_COST)
         learned = replace(learned, stepped_at=None, cost=cost)
-    elif load.samples and learned.recovering and caught_up(policy, load.samples[-1]):
+    elif load.samples and learned.recovering and caught_up(load.samples[-1], policy.interval):
         learned = replace(learned, recovering=False)
     return LoadMemory(stabilization_of(policy, learned) + policy.settling, learned)
 

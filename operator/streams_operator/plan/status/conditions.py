@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from streams_operator import names
 from streams_operator.model import AwaitedImage
 from streams_operator.plan.decision import Decision, Phase
-from streams_operator.plan.objects.claims import mismatch
 from streams_operator.plan.pods.instances import Instance
-from streams_operator.plan.pods.lost_nodes import STUCK_TERMINATING
 from streams_operator.plan.pods.pausing import lagging
 from streams_operator.plan.pods.progress import EXCEEDED, overdue
 from streams_operator.plan.pods.rolling import arrived
 from streams_operator.plan.pods.standing import Standing, available
 from streams_operator.plan.status.application_state import state
+from streams_operator.plan.status.complaints import TOPOLOGY_REFUSED, TOPOLOGY_REMEDY, complaints, rests
 from streams_operator.plan.status.holdup import holdup
 from streams_operator.plan.status.kstatus import Said, abnormal
 from streams_operator.plan.status.message_texts import CONDITION_LENGTH, clipped, listed
-from streams_operator.plan.status.suspending import all_closed, closed, late_resets, suspended_progress
+from streams_operator.plan.status.suspending import all_closed, closed, suspended_progress
 from streams_operator.plan.status.times import text_not_before, text_of
-from streams_operator.plan.version.rollback import ROLLBACK_REFUSED, ROLLED_BACK, given_up, refusal, rolled_back_message
+from streams_operator.plan.version.rollback import ROLLED_BACK
 from streams_runtime.api.status.condition_status import ConditionStatus
-from streams_runtime.topology.changes.change import Change
 
 _GAPS = (Standing.ABSENT, Standing.CLOSING, Standing.NEW, Standing.DONE)
-_SHOWN = 20  # pods, or changes, that are named one by one
-_REFUSED_LENGTH = 8_000  # bytes; the remedy stands behind it
-_REMEDY = "spec.topology is as it was, or spec.topologyChange is allow"
 
-TOPOLOGY_REFUSED = "TopologyChangeRefused"
-"""Reason of Degraded, of Progressing, and of the event."""
 ON_HOLD = "ReconciliationPaused"
 """Reason of Progressing, and of Ready where there is no pod."""
 IMAGE_AWAITED, IMAGE_STOPPED = "AwaitingImage", "ImageRolloutStopped"
@@ -145,7 +138,7 @@ def _going_on(decision: Decision) -> Condition:
         return Condition("Progressing", "True", reason, text)
     context = decision.context
     if context.observed.refused:
-        text = f"the pods stay as they are until {_REMEDY}; Degraded says why"
+        text = f"the pods stay as they are until {TOPOLOGY_REMEDY}; Degraded says why"
         return Condition("Progressing", "False", TOPOLOGY_REFUSED, text)
     if context.observed.rolled_back:
         return Condition("Progressing", "False", ROLLED_BACK, "pods are of the last stable version; Degraded says why")
@@ -178,7 +171,7 @@ def _under_way(decision: Decision) -> Iterator[tuple[str, str]]:
     surplus = [pod.name for pod in context.own if pod.ordinal is not None and pod.ordinal >= context.replicas]
     if surplus:
         yield "ScalingDown", f"closing {listed(surplus)}, from the last on"
-    resting = [each for each in wanted if _rests(each, context.now)]
+    resting = [each for each in wanted if rests(each, context.now)]
     if resting:
         until = [f"{each.name} at {text_not_before(each.account.until or context.now)}" for each in resting]
         yield "BackingOff", f"after a crash these are made again: {listed(until)}"
@@ -197,97 +190,6 @@ def degraded(decision: Decision) -> Condition:
     if not parts:
         return Condition("Degraded", "False", "AsExpected", "nothing has failed")
     return Condition("Degraded", "True", parts[0][0], "; ".join(text for _, text in parts))
-
-
-def complaints(decision: Decision) -> Iterator[tuple[str, str]]:
-    """What is wrong, the worst first: (reason, text)."""
-    context = decision.context
-    if decision.phase is Phase.INVALID:
-        yield "InvalidSpec", f"the spec can't be used: {'; '.join(map(str, context.mistakes[:_SHOWN]))}"
-    failed = [each for each in decision.instances if each.error is not None]
-    if failed:
-        texts = [
-            f"{each.name} {_ended(each)}: {each.error[0]}: {each.error[1]}" for each in failed[:_SHOWN] if each.error
-        ]
-        more = f", and {len(failed) - _SHOWN} more pods" if len(failed) > _SHOWN else ""
-        remedy = f"Remove the cause, then set spec.restartNonce to {context.nonce + 1} or change the spec"
-        yield "PodsInError", f"{'; '.join(texts)}{more}. {remedy}"
-    yield from _topics_gone(decision)
-    yield from _lost(decision)
-    record, refused = given_up(decision), refusal(decision)
-    if record is not None:
-        yield ROLLED_BACK, rolled_back_message(record)
-    if refused is not None:
-        yield ROLLBACK_REFUSED, f"spec.rollback does not go back: {refused}"
-    crashed = [each for each in decision.instances if _rests(each, context.now)]
-    if crashed:
-        texts = [f"{each.name} ({each.account.last.reason if each.account.last else 'unknown'})" for each in crashed]
-        yield "PodsCrashed", f"crashed: {listed(texts)}"
-    if context.observed.refused:
-        yield TOPOLOGY_REFUSED, _refused(context.observed.refused)
-    if context.foreign:
-        found = listed([pod.name for pod in context.foreign])
-        text = f"pods with the label {names.LABEL_APPLICATION}={context.identity.name} that the operator did not make"
-        yield "ForeignPods", f"{text}: {found}. Remove them, or their label"
-    yield from _unlike_claims(decision)
-    yield from late_resets(decision)
-
-
-def _topics_gone(decision: Decision) -> Iterator[tuple[str, str]]:
-    """Internal topics that are missing or do not fit while pods run, where the operator does not make them."""
-    context, said = decision.context, decision.topics.condition
-    if not decision.runs or decision.waits_for_topics or said is None or said[0] != "False":
-        return
-    topics = context.observed.topics
-    manual = context.application is not None and context.application.spec.internal_topics.setup == "manual"
-    if manual or (topics is not None and topics.failure is not None):
-        yield said[1], f"pods run on without internal topics that they need: {said[2]}"
-
-
-def _lost(decision: Decision) -> Iterator[tuple[str, str]]:
-    """Pods that do not go, and instances that do not come."""
-    context = decision.context
-    stuck = [each.pod for each in decision.instances if each.standing is Standing.STUCK and each.pod is not None]
-    if stuck:
-        texts = [
-            f"{pod.name} on node {pod.node or 'unknown'}, since {text_of(pod.gone_by or context.now)}" for pod in stuck
-        ]
-        remedy = (
-            "When the node is off for good, delete it, or delete the pod by force: kubectl delete pod --force"
-            f" --namespace {context.identity.namespace} {stuck[0].name}."
-            " spec.nodeLoss.forceDeleteAfter does it by itself"
-        )
-        yield STUCK_TERMINATING, f"deleted pods whose node does not confirm their end: {listed(texts)}. {remedy}"
-    late = decision.late
-    if late:
-        texts = [
-            f"{each.name} since {text_of(each.wait.since)}: {holdup(context, each)}"
-            for each in late[:_SHOWN]
-            if each.wait is not None
-        ]
-        more = f", and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
-        yield EXCEEDED, f"instances that do not get nearer to RUNNING and restored: {'; '.join(texts)}{more}"
-    waits = decision.wait_for_topics
-    if waits is not None and overdue(context, waits):
-        _, reason, message = decision.topics.condition or context.past.condition("InternalTopicsReady")
-        text = f"no pod is made or replaced, as the internal topics are not ready since {text_of(waits.since)}"
-        yield EXCEEDED, f"{text}: {reason}: {message}"
-
-
-def _unlike_claims(decision: Decision) -> Iterator[tuple[str, str]]:
-    context = decision.context
-    storage = context.application.spec.state.storage if context.application is not None else None
-    if storage is None:
-        return
-    claimed = [
-        ("PersistentVolumeClaim", names.claim(context.identity.name, each.ordinal)) for each in decision.instances
-    ]
-    found = [context.observed.objects[key] for key in claimed if key in context.observed.objects]
-    unlike = [text for claim in found if (text := mismatch(storage, claim)) is not None]
-    if unlike:
-        text = f"claims that can't become what spec.state.storage says: {listed(unlike)}"
-        remedy = "To have others, scale down, delete the claims and scale up: stores are restored from Kafka"
-        yield "StorageKept", f"{text}. {remedy}"
 
 
 def suspended(decision: Decision) -> Condition:
@@ -316,28 +218,8 @@ def paused(decision: Decision) -> Condition | None:
     return Condition("Paused", "False", "NotPaused", "spec.paused is false")
 
 
-def _refused(changes: Sequence[Change]) -> str:
-    texts = [f"{each.where}: {each.what} ({each.consequence})" for each in changes[:_SHOWN]]
-    more = f", and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-    text = clipped("; ".join(texts), _REFUSED_LENGTH)
-    return (
-        f"the change of spec.topology would lose or misread state: {text}{more}. Pods stay as they are until {_REMEDY}"
-    )
-
-
-def _rests(instance: Instance, now: float) -> bool:
-    until = instance.account.until
-    return instance.standing in (Standing.CRASHED, Standing.ABSENT) and until is not None and until > now
-
-
 def _lives(instance: Instance) -> bool:
     return instance.standing is Standing.LIVE
-
-
-def _ended(instance: Instance) -> str:
-    if instance.standing is Standing.LOST_IN_ERROR:
-        return "ended in ERROR and was removed"
-    return "ended in ERROR" if instance.standing is not Standing.FAILING else "is on its way to ERROR"
 
 
 def _camel(state: str) -> str:

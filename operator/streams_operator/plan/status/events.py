@@ -11,7 +11,7 @@ from streams_operator.plan.decision import Decision, Phase
 from streams_operator.plan.pods.lost_nodes import STUCK_TERMINATING
 from streams_operator.plan.pods.progress import EXCEEDED
 from streams_operator.plan.reset.reset_record import REFUSED
-from streams_operator.plan.status.conditions import TOPOLOGY_REFUSED, complaints
+from streams_operator.plan.status.complaints import TOPOLOGY_REFUSED, complaints
 from streams_operator.plan.status.message_texts import EVENT_LENGTH, clipped, listed
 from streams_operator.plan.topics import SET_UP
 from streams_operator.plan.version.rollback import ROLLBACK_REFUSED, ROLLED_BACK

@@ -23,7 +23,7 @@ def abnormal(decision: Decision, progressing: Said, degraded: Said, beside: str)
 
     `beside` is the reason of Progressing that is no part of it: another default image is not in the resource.
     """
-    if state(decision) == "SUSPENDED" and not decision.reset.under_way:
+    if state(decision) == "SUSPENDED" and not decision.reset.under_way and not decision.reset.refused:
         return None
     if progressing[0] == "True" and progressing[1] != beside:
         return (RECONCILING, "True", progressing[1], clipped(progressing[2], _LENGTH))

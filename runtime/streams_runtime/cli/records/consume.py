@@ -28,10 +28,10 @@ from streams_runtime.query.wire.json_values import to_plain
 from streams_runtime.query.wire.moments import parse_time
 from streams_runtime.query.wire.windowed_keys import first_ms, moment
 from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
+from streams_runtime.state.window_keys import SESSION_KEYS, START_BYTES, split_session_key, split_start
 
 _LOOK = 0.3  # seconds between two looks for more under --follow
 _COLUMNS = ("partition", "offset", "timestamp", "key", "headers", "value")
-_MS_BYTES = 8
 
 
 class KeyWindows(StrEnum):
@@ -214,14 +214,11 @@ def _milliseconds(text: str | None) -> int | None:
 
 def _split(key: bytes, windows: KeyWindows) -> tuple[bytes, dict[str, Any] | None]:
     """The record's key and its window; a key that is too short for one stays whole."""
-    size = _MS_BYTES * (1 if windows is KeyWindows.TIME else 2)
-    if len(key) < size:
+    sessions = windows is KeyWindows.SESSION
+    if len(key) < (SESSION_KEYS.suffix_bytes if sessions else START_BYTES):
         return key, None
-    times = [
-        to_plain(moment(int.from_bytes(key[at : at + _MS_BYTES], "big", signed=True)))
-        for at in range(len(key) - size, len(key), _MS_BYTES)
-    ]
-    return key[:-size], {"start": times[-1]} if len(times) == 1 else {"start": times[1], "end": times[0]}
+    bare, *times = split_session_key(key) if sessions else split_start(key)
+    return bare, {name: to_plain(moment(ms)) for name, ms in zip(("start", "end"), times, strict=False)}
 
 
 def _text(data: bytes | None) -> str | None:

@@ -23,6 +23,7 @@ from streams_runtime.cli.status.status_values import (
     of_description,
 )
 from streams_runtime.errors import ConfigException
+from streams_runtime.query.client.client_http import QueryCredentials
 from streams_runtime.states import ClientState
 
 _SECONDS = 3.0  # for an answer; an instance that plans a batch on a busy machine is slow
@@ -49,9 +50,9 @@ def status(
     Exit code 0: shown. 1: there is no run.
     """
     with reported_errors(output):
-        token = None if queries_token_file is None else queries_token_file.read_text().strip()
+        headers = QueryCredentials(token_file=queries_token_file).headers()
         runs = temporary_runs() if state_dir is None else {state_dir: instance_folders(state_dir)}
-        found = {root: run_status(instances, token) for root, instances in runs.items() if instances}
+        found = {root: run_status(instances, headers) for root, instances in runs.items() if instances}
         if not found:
             where = f"{state_dir} holds no run" if state_dir else f"no run is in {tempfile.gettempdir()}"
             raise ConfigException(f"{where}. Start one with `streamsapp run FILE`, or name its folder by --state-dir")
@@ -62,9 +63,9 @@ def status(
             print_status(seen)
 
 
-def run_status(folders: Mapping[str, InstanceFolder], token: str | None = None) -> ApplicationStatus:
+def run_status(folders: Mapping[str, InstanceFolder], headers: Mapping[str, str]) -> ApplicationStatus:
     """The status of one run by what its instances answer, and by what those left behind that have ended."""
-    with httpx.Client(trust_env=False, timeout=_SECONDS, headers=_headers(token)) as http:
+    with httpx.Client(trust_env=False, timeout=_SECONDS, headers=headers) as http:
         seen = [_instance(name, folder, http) for name, folder in folders.items()]
     instances = tuple(instance for instance, _ in seen)
     lags = [each.lag for each in instances if each.lag is not None]
@@ -108,7 +109,3 @@ def _ended(name: str, folder: InstanceFolder, remedy: str) -> tuple[InstanceStat
     problem = Problem(name, f"{error}: {last_words['message']}", remedy) if error else None
     state = str(ClientState.ERROR) if error else str(last_words["state"])
     return InstanceStatus(name, state, ready=False), problem
-
-
-def _headers(token: str | None) -> dict[str, str]:
-    return {} if token is None else {"Authorization": f"Bearer {token}"}

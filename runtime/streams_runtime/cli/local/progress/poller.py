@@ -11,6 +11,9 @@ from typing import Any
 import httpx
 import orjson
 
+from streams_runtime.errors import ConfigException
+from streams_runtime.query.client.client_http import QueryCredentials
+
 _INTERVAL = 0.4  # seconds between two requests
 _TIMEOUT = 3.0  # seconds for an answer; an instance that plans a batch on a busy machine is slow
 
@@ -22,7 +25,7 @@ class StatePoller:
         """An endpoint file of another process than `pid` is ignored. `token`: the file with the token for queries."""
         self._endpoint = endpoint
         self._pid = pid
-        self._token = token
+        self._credentials = QueryCredentials(token_file=token)
         self._stopping = threading.Event()
         self.url: str | None = None
         self.described: Mapping[str, Any] | None = None
@@ -40,12 +43,10 @@ class StatePoller:
                     self.url = self._find()
                 if self.url is not None:
                     # No answer is nothing to report: the replica watches whether the process lives.
-                    with contextlib.suppress(httpx.HTTPError, orjson.JSONDecodeError, OSError):
-                        answer = http.get(f"{self.url}/state", headers=self._headers()).raise_for_status()
+                    # Nor is one of a token that is just being renewed.
+                    with contextlib.suppress(httpx.HTTPError, orjson.JSONDecodeError, ConfigException):
+                        answer = http.get(f"{self.url}/state", headers=self._credentials.headers()).raise_for_status()
                         self.described = orjson.loads(answer.content)
-
-    def _headers(self) -> dict[str, str]:
-        return {} if self._token is None else {"Authorization": f"Bearer {self._token.read_text().strip()}"}
 
     def _find(self) -> str | None:
         try:
