@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from streams_runtime.api.checks.autoscaling_checks import autoscaling_mistakes
 from streams_runtime.api.checks.disruption_checks import disruption_mistakes
 from streams_runtime.api.checks.function_checks import function_mistakes
 from streams_runtime.api.checks.init_checks import init_mistakes
 from streams_runtime.api.checks.network_checks import network_mistakes
+from streams_runtime.api.checks.operations.autoscaling_checks import autoscaling_mistakes
+from streams_runtime.api.checks.operations.reset_checks import reset_mistakes
 from streams_runtime.api.checks.query_checks import query_mistakes
-from streams_runtime.api.checks.reset_checks import reset_mistakes
 from streams_runtime.api.checks.spark_checks import spark_mistakes
+from streams_runtime.api.checks.state_checks import state_mistakes
 from streams_runtime.api.checks.template_checks import template_mistakes
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.reading.not_yet import global_table_limits, state_limits, table_limits
+from streams_runtime.api.reading.not_yet import global_table_limits, table_limits
 from streams_runtime.api.reading.readable_parts import Parts
 from streams_runtime.api.schemas.avro_checks import registry_mistakes
 from streams_runtime.api.spec.kafka_spec import LEAST_POLL, MOST_POLL, InternalTopicsSpec, KafkaSpec, ProcessingSpec
@@ -41,7 +42,7 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
             _topic_properties(parts.internal_topics, list(internal)),
         ]
     if parts.state:
-        checks.append(state_limits(parts.state))
+        checks.append(state_mistakes(parts.state))
     if parts.queries:
         checks.append(query_mistakes(parts.queries))
     if parts.spark:

@@ -121,6 +121,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             ".replicationFactor",
         ),
     ),
+    "SnapshotsSpec": (
+        Rule(
+            "!has(self.secretRef) || !self.url.startsWith('file:')",
+            "given for a folder, which needs no credentials; leave it out, or give the url of a bucket",
+            ".secretRef",
+        ),
+    ),
     "StorageSpec": (
         Rule(
             "!isQuantity(string(self.size)) || !isQuantity(string(oldSelf.size))"

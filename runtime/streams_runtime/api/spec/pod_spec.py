@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from pydantic import Field
 
+from streams_runtime.api.spec.snapshots_spec import SnapshotsSpec
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.api.spec.spec_values import Duration, ObjectName, Property, Quantity, format_duration
 
@@ -33,7 +34,13 @@ class StateSpec(Model):
 
     storage: StorageSpec | None = Field(
         default=None,
-        description="Absent: an emptyDir; stores are then restored from Kafka whenever a pod is replaced.",
+        description="Absent: an emptyDir; stores are then restored, from Kafka or a snapshot, whenever a pod is"
+        " replaced.",
+    )
+    snapshots: SnapshotsSpec | None = Field(
+        default=None,
+        description="Copies of the stores in a bucket. An instance without a store begins with the newest whole"
+        " snapshot and reads the rest of the changelog; nothing depends on one. A change loses nothing. Absent: none.",
     )
     cleanup_delay: Duration = Field(
         default=_CLEANUP_DELAY,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -53,6 +54,18 @@ def format_duration(duration: timedelta) -> str:
         count, left = divmod(left, size)
         text += f"{count}{unit}" if count else ""
     return text or "0ms"
+
+
+def between(least: timedelta, most: timedelta) -> Callable[[timedelta], timedelta]:
+    """A validator that refuses durations outside of a range, which includes its ends."""
+
+    def checked(value: timedelta) -> timedelta:
+        if not least <= value <= most:
+            remedy = f"give {format_duration(least)} to {format_duration(most)}"
+            raise refusal(f"found {format_duration(value)}", remedy)
+        return value
+
+    return checked
 
 
 def _duration(value: Any) -> timedelta:

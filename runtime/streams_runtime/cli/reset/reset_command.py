@@ -12,7 +12,7 @@ import typer
 from pydantic import ValidationError
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.api.checks.reset_checks import reset_mistakes
+from streams_runtime.api.checks.operations.reset_checks import reset_mistakes
 from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.cli.broker_option import bootstrap_option
 from streams_runtime.cli.local.run_folders import RunFolders

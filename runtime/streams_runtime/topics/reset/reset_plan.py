@@ -94,7 +94,7 @@ class ResetOutlook:
 def plan_reset(reset: ResetSpec, topology: Topology, survey: ResetSurvey, now: float) -> ResetOutlook:
     """What the reset does. `now` is in seconds since 1970.
 
-    The application's file says nothing wrong of it (api.checks.reset_checks). Raises nothing.
+    The application's file says nothing wrong of it (api.checks.operations.reset_checks). Raises nothing.
     """
     topics = reset_topics_of(reset, topology)
     refusals = [*survey.problems, *_unknown(reset, topics), *_time_refusals(reset, now), *_readers(survey)]

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from streams_runtime.api.spec.spec_model import Model
-from streams_runtime.api.spec.spec_values import Duration, format_duration, refusal
+from streams_runtime.api.spec.spec_values import Duration, between, format_duration
 
 _LEAST, _MOST = timedelta(seconds=10), timedelta(days=1)
 _TARGET, _STABILIZATION = timedelta(minutes=2), timedelta(minutes=5)
 
-
-def _between(least: timedelta, most: timedelta) -> Callable[[timedelta], timedelta]:
-    def checked(value: timedelta) -> timedelta:
-        if not least <= value <= most:
-            remedy = f"give {format_duration(least)} to {format_duration(most)}"
-            raise refusal(f"found {format_duration(value)}", remedy)
-        return value
-
-    return checked
-
-
 # Lag is read every few seconds, and the operator remembers a day at most.
-ScalingTime = Annotated[Duration, AfterValidator(_between(_LEAST, _MOST))]
+ScalingTime = Annotated[Duration, AfterValidator(between(_LEAST, _MOST))]
 """A length of time that a decision about the number of instances can rest on."""
 
 
