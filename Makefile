@@ -24,7 +24,7 @@ WORKERS ?= 3
 # They have to be there before a source package can be built without a download of its own.
 BUILD_TOOLS := pip|setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|tomlkit|trove-classifiers
 
-.PHONY: help install jvm demo test test-unit test-parts test-quick lint format images test-kstatus bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-idle coverage again mutations soak faults crd lock clean
+.PHONY: help install jvm demo test test-unit test-parts test-quick lint format images test-kstatus bench bench-quick bench-operator bench-tenants profile test-e2e test-nodes test-hour test-idle coverage again mutations soak faults crd lock clean
 
 help:
 	@echo "make demo         run the demonstration (sets everything up the first time)"
@@ -34,6 +34,7 @@ help:
 	@echo "make test-quick   before each commit: lint, unit and parts, and one test each of Spark and a broker"
 	@echo "make test-e2e     the operator and its pods on a node of its own (root, Linux), from images made here"
 	@echo "make test-nodes   three nodes: drained, cut off and lost, with applications on them (root, Linux; a quarter of an hour)"
+	@echo "make test-hour    no alert fires in MINUTES= (60) of restarts, changes, rescaling and pauses on a node (root, Linux)"
 	@echo "make test-kstatus the rules of kstatus as tests restate them, beside kstatus itself (Go; a minute the first time)"
 	@echo "make test-idle    an idle operator with 50 applications writes nothing for two minutes"
 	@echo "make soak         200 kills at random moments under exactly once, a long random life, and memory under 30 minutes of load"
@@ -110,6 +111,10 @@ test-e2e: install
 
 test-nodes: install
 	@$(PYTHON) -m pytest -s tests/nodes/long_nodes.py
+
+MINUTES := 60
+test-hour: install
+	@STREAMSAPP_TEST_MINUTES=$(MINUTES) $(PYTHON) -m pytest -s tests/e2e/long_hour.py
 
 test-kstatus: $(PROJECT_STAMP)
 	@$(PYTHON) -m pytest tests/cluster/long_kstatus.py

@@ -8,22 +8,13 @@ from pathlib import Path
 
 import pytest
 from clients import make_topics, send
-from e2e_kit import OPERATOR_NAMESPACE, PATIENCE, Application
+from e2e_kit import PATIENCE, Application
 from e2e_orders import expect, orders, totals
-from kube_cluster import Cluster
 from kube_kafka import KafkaInCluster
-from prometheus import Target, dashboard_queries, prometheus
+from prometheus import dashboard_queries, prometheus
 from waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
-
-PODS = ("watched-0", "watched-1")
-
-
-def operators(cluster: Cluster) -> list[Target]:
-    found = cluster.find("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=streams-operator")
-    labels = {"namespace": OPERATOR_NAMESPACE}
-    return [Target(OPERATOR_NAMESPACE, pod["metadata"]["name"], labels) for pod in found]
 
 
 def test_every_query_of_every_dashboard_has_data_and_only_the_alert_fires_that_has_a_reason(
@@ -34,9 +25,7 @@ def test_every_query_of_every_dashboard_has_data_and_only_the_alert_fires_that_h
     app = application("watched")
     processing = {"standbyReplicas": 1, "metricsRecordingLevel": "DEBUG", "onDeserializationError": "continue"}
     app.apply(document=totals("watched", node_namespace, replicas=2, processing=processing))
-    labels = {"namespace": node_namespace, "application": "watched"}
-    targets = [*operators(app.cluster), *(Target(node_namespace, pod, labels) for pod in PODS)]
-    with prometheus(app.cluster, targets, tmp_path / "prometheus") as seen:
+    with prometheus(app.cluster, node_namespace, tmp_path / "prometheus") as seen:
         app.reaches("RUNNING", "2/2")
         orders(address, node_namespace, users, 1)
         expect(address, node_namespace, users, 1)
@@ -63,3 +52,4 @@ def test_every_query_of_every_dashboard_has_data_and_only_the_alert_fires_that_h
             raise AssertionError(f"{error}; without data: {json.dumps(lacking, indent=1)}") from None
         eventually(lambda: seen.firing() == {"StreamsRecordsUnreadable"}, "records that can't be read are told of")
         assert seen.ever_fired(3600) == {"StreamsRecordsUnreadable"}
+        assert seen.unhealthy_rules() == {}

@@ -156,14 +156,21 @@ def forwarded(application: Application, pod: str, folder: Path) -> Iterator[str]
 @contextmanager
 def states_of(application: Application, pod: str, folder: Path) -> Iterator[Callable[[], list[str]]]:
     """What the pods of that name have said that their client's state is, each once, from the block's beginning on."""
-    log = folder / f"states-of-{pod}"
-    path = '{.status.conditions[?(@.type=="streamsoperator.io/Running")].reason}{"\\n"}'
-    command = [program("kubectl"), f"--kubeconfig={application.cluster.kubeconfig}", "get", "pod", pod, "--watch"]
-    options = [f"--namespace={application.namespace}", f"--output=jsonpath={path}"]
+    path = '{.status.conditions[?(@.type=="streamsoperator.io/Running")].reason}'
+    with watched(application, f"pod/{pod}", path, folder) as seen:
+        yield seen
+
+
+@contextmanager
+def watched(application: Application, what: str, path: str, folder: Path) -> Iterator[Callable[[], list[str]]]:
+    """What a JSONPath has said of an object, each value once in a row, from the block's beginning on."""
+    log = folder / f"{what.replace('/', '-')}.watched"
+    command = [program("kubectl"), f"--kubeconfig={application.cluster.kubeconfig}", "get", what, "--watch"]
+    options = [f"--namespace={application.namespace}", f'--output=jsonpath={path}{{"\\n"}}']
     with log.open("w") as file, subprocess.Popen([*command, *options], stdout=file) as watching:
         try:
             eventually(lambda: log.read_text() != "", "the watch has begun")
-            yield lambda: [state for state, _ in groupby(filter(None, log.read_text().splitlines()))]
+            yield lambda: [value for value, _ in groupby(filter(None, log.read_text().splitlines()))]
         finally:
             watching.terminate()
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import yaml
@@ -16,7 +14,10 @@ from helm import CHART, helm
 from kube_binaries import program
 from kube_cluster import Cluster
 from kube_process import LOOPBACK, free_port, running
+from prometheus_targets import followed
 
+INTERVAL = 5
+"""Seconds between two scrapes, and between two looks at the rules."""
 _SECONDS = 10.0
 _VARIABLES = {
     "$namespace": ".*",
@@ -24,15 +25,6 @@ _VARIABLES = {
     "$client_id": ".*",
     "$__rate_interval": "1m",
 }
-
-
-@dataclass(frozen=True)
-class Target:
-    """A pod whose port 8080 has metrics, and the labels that a ServiceMonitor or PodMonitor gives its series."""
-
-    namespace: str
-    pod: str
-    labels: Mapping[str, str]
 
 
 class Prometheus:
@@ -43,9 +35,7 @@ class Prometheus:
 
     def query(self, expression: str) -> list[Any]:
         """The series that it gives at this moment. Raises AssertionError when Prometheus refuses the expression."""
-        answer = self._http.get("/query", params={"query": expression})
-        assert answer.status_code == httpx.codes.OK, (expression, answer.text)
-        found: list[Any] = answer.json()["data"]["result"]
+        found: list[Any] = self._get("/query", query=expression)["result"]
         return found
 
     def firing(self) -> set[str]:
@@ -54,21 +44,41 @@ class Prometheus:
 
     def ever_fired(self, seconds: int) -> set[str]:
         """The names of the alerts that have fired within that time."""
-        found = self.query(f'max_over_time(ALERTS{{alertstate="firing"}}[{seconds}s])')
-        return {row["metric"]["alertname"] for row in found}
+        return set(self.longest("firing", seconds))
+
+    def longest(self, state: str, seconds: int) -> dict[str, float]:
+        """Alerts that were `pending` or `firing` within that time, and for how many seconds in all the longest was."""
+        found: dict[str, float] = {}
+        for row in self.query(f'count_over_time(ALERTS{{alertstate="{state}"}}[{seconds}s])'):
+            name = row["metric"]["alertname"]
+            found[name] = max(found.get(name, 0.0), float(row["value"][1]) * INTERVAL)
+        return found
+
+    def unhealthy_rules(self) -> dict[str, str]:
+        """The rules that could not be evaluated, with the error; a rule that was not evaluated yet is one of them."""
+        groups = self._get("/rules")["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        assert rules
+        return {rule["name"]: rule.get("lastError", "") for rule in rules if rule["health"] != "ok"}
 
     def close(self) -> None:
         """Free its connections."""
         self._http.close()
 
+    def _get(self, path: str, **parameters: str) -> Any:
+        answer = self._http.get(path, params=parameters)
+        assert answer.status_code == httpx.codes.OK, (path, parameters, answer.text)
+        return answer.json()["data"]
+
 
 @contextmanager
-def prometheus(cluster: Cluster, targets: Sequence[Target], folder: Path) -> Iterator[Prometheus]:
-    """Prometheus while the block runs. It reaches pods through the API server, every five seconds."""
+def prometheus(cluster: Cluster, namespace: str, folder: Path) -> Iterator[Prometheus]:
+    """Prometheus with the chart's rules while the block runs, over the operator and the applications of a namespace.
+
+    It reaches pods through the API server.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "alerts.yml").write_text(yaml.safe_dump({"groups": chart_rules()}))
-    (folder / "token").write_text(cluster.token)
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(_configuration(cluster, targets, folder)))
     port = free_port()
     command = (
         program("prometheus"),
@@ -77,12 +87,14 @@ def prometheus(cluster: Cluster, targets: Sequence[Target], folder: Path) -> Ite
         f"--web.listen-address={LOOPBACK}:{port}",
     )
     url = f"http://{LOOPBACK}:{port}"
-    with running(command, folder, lambda: _is_ready(url), "prometheus"):
-        made = Prometheus(url)
-        try:
-            yield made
-        finally:
-            made.close()
+    with followed(cluster, namespace, folder) as jobs:
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(_configuration(jobs, folder)))
+        with running(command, folder, lambda: _is_ready(url), "prometheus"):
+            made = Prometheus(url)
+            try:
+                yield made
+            finally:
+                made.close()
 
 
 def chart_rules() -> list[Any]:
@@ -123,25 +135,11 @@ def _rendered() -> list[Any]:
     return [made for made in yaml.safe_load_all(text) if made]
 
 
-def _configuration(cluster: Cluster, targets: Sequence[Target], folder: Path) -> dict[str, Any]:
-    address = urlsplit(cluster.url)
+def _configuration(jobs: Sequence[Mapping[str, Any]], folder: Path) -> dict[str, Any]:
     return {
-        "global": {"scrape_interval": "5s", "evaluation_interval": "5s"},
+        "global": {"scrape_interval": f"{INTERVAL}s", "evaluation_interval": f"{INTERVAL}s"},
         "rule_files": [str(folder / "alerts.yml")],
-        "scrape_configs": [
-            {
-                "job_name": f"{target.namespace}/{target.pod}",
-                "scheme": address.scheme,
-                "metrics_path": f"/api/v1/namespaces/{target.namespace}/pods/{target.pod}:8080/proxy/metrics",
-                "honor_labels": True,
-                "authorization": {"credentials_file": str(folder / "token")},
-                "tls_config": {"insecure_skip_verify": True},
-                "static_configs": [
-                    {"targets": [address.netloc], "labels": {"pod": target.pod, **target.labels}},
-                ],
-            }
-            for target in targets
-        ],
+        "scrape_configs": list(jobs),
     }
 
 
