@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from operator_world import resource
+from operator_world import application_of, resource
 from pydantic import ValidationError
 
 from streams_runtime.api import read_application
 from streams_runtime.api.spec.snapshots_spec import LONGEST_URL, SnapshotsSpec
+from streams_runtime.cli.local.run_checks import credential_mistakes
 
 URL = "s3://bucket/prefix"
 NOT_YET = "spec.state.snapshots: snapshots are not there yet; leave it out; changelogs restore stores"
@@ -129,3 +131,31 @@ def test_mistakes_have_their_lines_in_the_order_of_the_file() -> None:
     given = resource({"state": {"snapshots": {"keep": 0, "interval": "1ms", "url": "ftp://x"}}})
     found = [each.path for each in read_application(given, "here").mistakes]
     assert found == [f"spec.state.snapshots.{field}" for field in ("keep", "interval", "url")]
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "variables"),
+    [
+        (URL, {}, "AWS_…"),
+        (URL, {"AZURE_STORAGE_ACCOUNT_KEY": "k"}, "AWS_…"),
+        (URL, {"AWS_ACCESS_KEY_ID": "k"}, None),
+        ("gs://bucket", {"AWS_ACCESS_KEY_ID": "k"}, "GOOGLE_…"),
+        ("gs://bucket", {"GOOGLE_SERVICE_ACCOUNT": "k"}, None),
+        ("az://box", {"AZURE_STORAGE_ACCOUNT_KEY": "k"}, None),
+    ],
+)
+def test_a_run_on_this_machine_has_credentials_by_its_environment(
+    url: str, environment: dict[str, str], variables: str | None
+) -> None:
+    given = resource({"state": {"snapshots": {"url": url, "secretRef": {"name": "shop"}}}})
+    reading = replace(read_application(given, "here"), application=application_of(given))
+    found = list(credential_mistakes(reading, environment))
+    assert [each.path for each in found] == ["spec.state.snapshots.secretRef"] * (variables is not None)
+    if variables is not None:
+        assert variables in found[0].remedy
+
+
+def test_without_a_secret_a_run_on_this_machine_takes_what_there_is() -> None:
+    given = resource({"state": {"snapshots": {"url": URL}}})
+    reading = replace(read_application(given, "here"), application=application_of(given))
+    assert list(credential_mistakes(reading, {})) == []

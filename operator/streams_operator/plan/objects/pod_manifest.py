@@ -91,6 +91,7 @@ def _container(identity: Identity, application: StreamsApplication, defaults: De
             {"name": "STREAMSAPP_GRACE_SECONDS", "value": str(grace_seconds(application, defaults))},
             *(_given(each.model_dump(mode="json")) for each in template.env),
         ],
+        **_env_from(application),
         "ports": [{"name": "queries", "containerPort": names.QUERY_PORT, "protocol": "TCP"}],
         "startupProbe": {"httpGet": get("/healthz"), "periodSeconds": 2, "failureThreshold": 90},
         "livenessProbe": {
@@ -114,6 +115,14 @@ def _container(identity: Identity, application: StreamsApplication, defaults: De
         amounts = resources.model_dump(mode="json")
         container["resources"] = {kind: amount for kind, amount in amounts.items() if amount}
     return container
+
+
+def _env_from(application: StreamsApplication) -> dict[str, Any]:
+    """The credentials of snapshots. What env names wins over them; executors' pods take env alone."""
+    snapshots = application.spec.state.snapshots
+    if snapshots is None or snapshots.secret_ref is None:
+        return {}
+    return {"envFrom": [{"secretRef": {"name": snapshots.secret_ref.name}}]}
 
 
 def _spread(identity: Identity, template: TemplateSpec) -> list[dict[str, Any]]:

@@ -58,6 +58,8 @@ def _not_started(context: ReconcileContext, instance: Instance, pod: PodState) -
     if not pod.reason:
         return str(instance.state)
     text = clipped(f"{pod.reason}: {pod.message}" if pod.message else pod.reason, _LENGTH)
+    if (secret := _credentials(context)) is not None and f'secret "{secret}" not found' in pod.message:
+        return f"{text}. Create the Secret {secret}, which spec.state.snapshots.secretRef names, or correct the name"
     stored = context.application is not None and context.application.spec.state.storage is not None
     if pod.reason == "Unschedulable" and stored and "volume" in pod.message.lower():
         claim = names.claim(context.identity.name, instance.ordinal)
@@ -66,6 +68,11 @@ def _not_started(context: ReconcileContext, instance: Instance, pod: PodState) -
             f" PersistentVolumeClaim {claim}, and the stores are restored from Kafka"
         )
     return text
+
+
+def _credentials(context: ReconcileContext) -> str | None:
+    snapshots = context.application.spec.state.snapshots if context.application is not None else None
+    return snapshots.secret_ref.name if snapshots is not None and snapshots.secret_ref is not None else None
 
 
 def _crashed(instance: Instance) -> str:

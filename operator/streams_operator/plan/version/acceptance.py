@@ -11,6 +11,7 @@ from streams_operator.plan.objects.pod_manifest import RESERVED
 from streams_operator.plan.objects.volumes import ACCOUNT_VOLUME, RESERVED_VOLUMES, folder_in_the_way
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.checks.spark_checks import is_kubernetes
+from streams_runtime.api.checks.volume_checks import mount_place
 from streams_runtime.errors import Mistake
 
 
@@ -26,6 +27,7 @@ def cluster_mistakes(application: StreamsApplication, defaults: Defaults) -> Ite
         remedy = "install the chart with rbac.executorsAsPods: true, or write local[*]"
         yield Mistake("spec.spark.master", found, remedy)
     yield from _template(application)
+    yield from _snapshots(application)
 
 
 def _template(application: StreamsApplication) -> Iterator[Mistake]:
@@ -48,3 +50,24 @@ def _template(application: StreamsApplication) -> Iterator[Mistake]:
         if folder is not None:
             found = f"{mount.mount_path} lies over, under or at {folder}, which the runtime needs as it is"
             yield Mistake(f"{at}.volumeMounts[{index}].mountPath", found, "mount it elsewhere, such as below /mnt")
+
+
+def _snapshots(application: StreamsApplication) -> Iterator[Mistake]:
+    """A folder for snapshots that would go with its pod, or that nobody could write into."""
+    snapshots, template = application.spec.state.snapshots, application.spec.template
+    if snapshots is None or not snapshots.url.startswith("file:"):
+        return
+    folder = snapshots.url.removeprefix("file://")
+    above = [each for each in template.volume_mounts if f"{folder}/".startswith(f"{mount_place(each.mount_path)}/")]
+    at, found = "spec.state.snapshots.url", f"found {snapshots.url!r}"
+    remedy = "mount a persistentVolumeClaim there that several pods can write into, or give the url of a bucket"
+    if not above:
+        yield Mistake(at, f"{found}, and no volume of spec.template is mounted at {folder} or above it", remedy)
+        return
+    mount = max(above, key=lambda each: len(each.mount_path))
+    volume = next(each for each in template.volumes if each.name == mount.name)
+    claim, csi = volume.persistent_volume_claim, volume.csi
+    if claim is None and csi is None:
+        yield Mistake(at, f"{found}, where {mount.name} is mounted, a volume that goes with its pod", remedy)
+    elif mount.read_only or (claim and claim.read_only) or (csi and csi.read_only):
+        yield Mistake(at, f"{found}, where {mount.name} is mounted for reading only", "let it be written into")

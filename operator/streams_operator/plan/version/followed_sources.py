@@ -29,6 +29,9 @@ def _mounted(application: StreamsApplication) -> Iterator[Ref]:
         yield "Secret", kafka.secret_ref.name
     if kafka.schema_registry is not None and kafka.schema_registry.secret_ref is not None:
         yield "Secret", kafka.schema_registry.secret_ref.name
+    snapshots = application.spec.state.snapshots
+    if snapshots is not None and snapshots.secret_ref is not None:
+        yield "Secret", snapshots.secret_ref.name
     if application.spec.code is not None:
         yield "ConfigMap", application.spec.code.config_map
     for volume in template.volumes:

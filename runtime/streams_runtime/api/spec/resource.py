@@ -146,9 +146,9 @@ class ApplicationSpec(Model):
         default_factory=list,
         max_length=2,
         description="Replaces running pods, one by one, when what they read at their start has changed. secrets: the"
-        " Secrets of spec.kafka, and those that spec.template mounts or takes variables from; code: the ConfigMap of"
-        " spec.code, and those of spec.template. Pods that were made without it are replaced once. A client in ERROR"
-        " waits for a person all the same.",
+        " Secrets of spec.kafka and spec.state.snapshots, and those that spec.template mounts or takes variables from;"
+        " code: the ConfigMap of spec.code, and those of spec.template. Pods that were made without it are replaced"
+        " once. A client in ERROR waits for a person all the same.",
     )
 
 
