@@ -13,8 +13,8 @@ import typer
 import yaml
 
 from streams_runtime.builder.resolve_python import Beside
+from streams_runtime.cli.common.given_file import NOT_CHECKED, File, application_or_exit, read_or_exit
 from streams_runtime.cli.output_format import Output, print_error
-from streams_runtime.cli.validate import NOT_CHECKED, File, application_or_exit, read_or_exit
 from streams_runtime.errors import EnvironmentException
 
 

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from streams_runtime.cli.broker_option import bootstrap_option
-from streams_runtime.cli.output_format import Output, print_error, print_json
-from streams_runtime.cli.validate import (
+from streams_runtime.cli.common.given_file import (
     INVALID,
     File,
     application_or_exit,
@@ -18,6 +17,7 @@ from streams_runtime.cli.validate import (
     read_or_exit,
     refuse_secret,
 )
+from streams_runtime.cli.output_format import Output, print_error, print_json
 from streams_runtime.errors import (
     MisconfiguredInternalTopicException,
     MissingInternalTopicException,

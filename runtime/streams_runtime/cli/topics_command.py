@@ -9,15 +9,15 @@ import typer
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.cli.broker_option import LOCAL_BROKER, bootstrap_option, wait_for_broker
-from streams_runtime.cli.output_format import Output, print_json
-from streams_runtime.cli.users_topics import make_topics, missing_topics
-from streams_runtime.cli.validate import (
+from streams_runtime.cli.common.given_file import (
     File,
     application_or_exit,
     exits_reported,
     read_or_exit,
     refuse_secret,
 )
+from streams_runtime.cli.output_format import Output, print_json
+from streams_runtime.cli.users_topics import make_topics, missing_topics
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicSpec

@@ -6,8 +6,8 @@ import importlib.util
 import os
 import subprocess
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.java import find_java
@@ -85,12 +85,12 @@ def resolve(coordinates: tuple[str, ...], exclusions: tuple[str, ...], work: Pat
 def module_descriptor(wanted: list[Coordinate], exclusions: tuple[str, ...]) -> str:
     """The ivy.xml that asks for the run-time dependencies of `wanted`."""
     dependencies = "".join(
-        f"<dependency org={quoteattr(it.group)} name={quoteattr(it.artifact)} rev={quoteattr(it.version)}"
+        f'<dependency org="{escape(it.group)}" name="{escape(it.artifact)}" rev="{escape(it.version)}"'
         ' conf="default->default(runtime)"/>'
         for it in wanted
     )
     excludes = "".join(
-        f"<exclude org={quoteattr(group)} module={quoteattr(artifact)}/>"
+        f'<exclude org="{escape(group)}" module="{escape(artifact)}"/>'
         for group, artifact in (each.split(":") for each in exclusions)
     )
     return (

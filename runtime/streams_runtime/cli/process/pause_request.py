@@ -6,8 +6,10 @@ Whoever hosts the instances writes it: in a pod the kubelet, from an annotation.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from streams_runtime.client import StreamsClient
+if TYPE_CHECKING:
+    from streams_runtime.client import StreamsClient
 
 PAUSE_FILE = "paused"
 """Its name, beside the file of a requested shutdown."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
-from streams_runtime.client import StreamsClient
 from streams_runtime.errors import ShutdownRequestedException
 from streams_runtime.states import ClientState
+
+if TYPE_CHECKING:
+    from streams_runtime.client import StreamsClient
 
 _GOING = (ClientState.REBALANCING, ClientState.RUNNING)
 

@@ -24,7 +24,7 @@ from streams_runtime.cli.query.query_options import (
 
 _HELP = "Read a store of a running application: one JSON object a line."
 
-app = typer.Typer(help=f"{_HELP}\n\n{EXIT_CODES}", no_args_is_help=True)
+app = typer.Typer(help=f"{_HELP}\n\n{EXIT_CODES}", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()

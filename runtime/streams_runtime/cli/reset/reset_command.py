@@ -15,12 +15,7 @@ from streams_runtime.api import StreamsApplication
 from streams_runtime.api.checks.operations.reset_checks import reset_mistakes
 from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.cli.broker_option import bootstrap_option
-from streams_runtime.cli.local.run_folders import RunFolders
-from streams_runtime.cli.local.run_stores import delete_stores, held_stores
-from streams_runtime.cli.output_format import Output
-from streams_runtime.cli.reset.reset_options import InternalTopics, Source, To, target_of
-from streams_runtime.cli.reset.reset_output import print_plan, print_refusals
-from streams_runtime.cli.validate import (
+from streams_runtime.cli.common.given_file import (
     INVALID,
     File,
     application_or_exit,
@@ -29,6 +24,11 @@ from streams_runtime.cli.validate import (
     read_or_exit,
     refuse_secret,
 )
+from streams_runtime.cli.local.run_folders import RunFolders
+from streams_runtime.cli.local.run_stores import delete_stores, held_stores
+from streams_runtime.cli.output_format import Output
+from streams_runtime.cli.reset.reset_options import InternalTopics, Source, To, target_of
+from streams_runtime.cli.reset.reset_output import print_plan, print_refusals
 from streams_runtime.errors import ConfigException, LockException, Mistake
 from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.state.state_directory import StateDirectory

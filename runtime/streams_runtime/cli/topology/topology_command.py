@@ -10,10 +10,10 @@ from typing import Annotated
 import orjson
 import typer
 
+from streams_runtime.cli.common.given_file import NOT_CHECKED, application_or_exit, read_or_exit
 from streams_runtime.cli.output_format import Output, print_error
 from streams_runtime.cli.topology.drawing import draw
 from streams_runtime.cli.topology.topology_diff import diff
-from streams_runtime.cli.validate import NOT_CHECKED, application_or_exit, read_or_exit
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text

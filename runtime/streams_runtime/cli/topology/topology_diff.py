@@ -9,8 +9,8 @@ import typer
 
 from streams_runtime.api import Reading
 from streams_runtime.builder.resolve_python import Beside
+from streams_runtime.cli.common.given_file import INVALID, read_or_exit
 from streams_runtime.cli.output_format import Output, print_json
-from streams_runtime.cli.validate import INVALID, read_or_exit
 from streams_runtime.topology.changes.change import Change, Owned, TopologyChanges
 from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.declared.build_topology import build_topology

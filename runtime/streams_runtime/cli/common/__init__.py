@@ -1,0 +1,1 @@
+"""What verbs share: how they are loaded, and the file that most of them are given."""

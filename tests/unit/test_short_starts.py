@@ -1,0 +1,106 @@
+"""What a start does not load: libraries that its work does not need. Holds on any machine, unlike a start's seconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import typer
+
+from streams_runtime.cli.cluster import plugin
+from streams_runtime.cli.common.loaded_verbs import Verb
+from streams_runtime.cli.main import VERBS, app
+
+ROOT = Path(__file__).parents[2]
+HEAVY = frozenset(
+    {
+        "confluent_kafka",
+        "fastapi",
+        "fastavro",
+        "grpc",
+        "grpc_tools",
+        "httpx",
+        "kubernetes",
+        "numpy",
+        "opentelemetry",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "pyspark",
+        "rocksdict",
+        "structlog",
+        "uvicorn",
+    }
+)
+MODELS = frozenset({"pydantic", "sqlglot", "yaml"})
+"""What reads a resource: half a second of a processor's time."""
+MISTAKEN = """\
+apiVersion: streamsoperator.io/v1alpha1
+kind: StreamsApplication
+metadata: {name: orders}
+spec:
+  topology:
+    sources: [{name: orders, topik: orders}]
+"""
+
+
+def loaded(*lines: str) -> frozenset[str]:
+    """Which of HEAVY and MODELS a fresh process has loaded after these lines of Python."""
+    asked = sorted(HEAVY | MODELS)
+    last = f"import json, sys; print(json.dumps([each for each in {asked} if sys.modules.get(each)]), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join([*lines, last])], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return frozenset(json.loads(done.stderr.splitlines()[-1]))
+
+
+def command(program: str, *words: str) -> tuple[str, ...]:
+    """Lines that call the command line, whatever it ends with."""
+    return (f"from {program} import app", "try:", f"    app({list(words)})", "except SystemExit: pass")
+
+
+@pytest.mark.parametrize("program", ["streams_runtime.cli.main", "streams_runtime.cli.cluster.plugin"])
+@pytest.mark.parametrize("words", [["--help"], ["no-such-verb"]])
+def test_the_list_of_verbs_loads_none_of_them(program: str, words: list[str]) -> None:
+    # Typer takes pydantic to refuse a word.
+    assert loaded(*command(program, *words)) <= ({"pydantic"} if words == ["no-such-verb"] else set())
+
+
+@pytest.mark.parametrize("verbs", [VERBS, plugin.VERBS], ids=["streamsapp", "kubectl"])
+def test_the_list_of_verbs_says_what_each_says_of_itself(verbs: Mapping[str, Verb]) -> None:
+    own = {name: verb.load(name).help for name, verb in verbs.items()}
+    assert {name: " ".join(text.split("\n\n")[0].split()) for name, text in own.items()} == {
+        name: verb.help for name, verb in verbs.items()
+    }
+
+
+def test_a_verb_is_found_by_its_name_and_no_other() -> None:
+    group = typer.main.get_command(app)
+    context = typer.Context(group)
+    assert group.list_commands(context) == list(VERBS)
+    assert group.get_command(context, "validate").name == "validate"
+    assert group.get_command(context, "validated") is None
+
+
+def test_mistakes_are_found_without_spark_and_kafka(tmp_path: Path) -> None:
+    (tmp_path / "orders.yaml").write_text(MISTAKEN)
+    assert loaded(*command("streams_runtime.cli.main", "validate", str(tmp_path / "orders.yaml"))) == MODELS
+
+
+@pytest.mark.parametrize("verb", ["build", "topology"])
+def test_a_file_is_shown_without_spark_and_kafka(verb: str) -> None:
+    assert loaded(*command("streams_runtime.cli.main", verb, "examples/flights.yaml")) == MODELS
+
+
+def test_a_query_loads_no_more_than_the_client_that_asks() -> None:
+    asked = ["query", "totals", "get", "ada", "--url", "http://127.0.0.1:9", "--timeout", "0"]
+    assert loaded(*command("streams_runtime.cli.main", *asked)) & HEAVY == {"httpx"}
+
+
+def test_what_starts_instances_loads_none_of_what_they_run() -> None:
+    assert loaded("import streams_runtime.cli.run") & HEAVY <= {"confluent_kafka", "httpx"}
