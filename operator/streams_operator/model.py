@@ -54,6 +54,7 @@ class PodState:
     state: str | None = None
     restored: bool = False
     records_left: int = 0
+    spark_ready: bool = True  # False while Spark, which may refuse the topology, starts beside a client
     restartable: bool = True
     shutdown_requested: bool = False  # its client asks for the shutdown of the whole application
     shutdown_signaled: bool = False  # ANNOTATION_SHUTDOWN: its client is to end, as another one asked

@@ -6,6 +6,7 @@ import logging
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.client_context import ClientContext
@@ -14,7 +15,6 @@ from streams_runtime.errors import IllegalStateException, ShutdownRequestedExcep
 from streams_runtime.inspection import ClientInspection
 from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
-from streams_runtime.pipeline.spark.executor_pods import OwnPod
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.query.server.access import OPEN, QueryGuard, check_guard
 from streams_runtime.query.server.query_server import QueryServer
@@ -24,6 +24,9 @@ from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState, StateListener
 from streams_runtime.threads.stream_thread import StreamThread
 from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters
+
+if TYPE_CHECKING:
+    from streams_runtime.pipeline.spark.executor_pods import OwnPod
 
 _LOGGER = logging.getLogger("streams_runtime.client")
 _AT_REST = frozenset({ClientState.CREATED, ClientState.NOT_RUNNING, ClientState.ERROR})
@@ -82,6 +85,14 @@ class StreamsClient:
     def error(self) -> BaseException | None:
         """The exception by which the client ends, or has ended, in ERROR; None in every other case."""
         return self._lifecycle.error
+
+    @property
+    def spark_ready(self) -> bool:
+        """Whether Spark runs and has compiled the topology. A client is RUNNING, answers queries where an earlier start
+        has left what that needs, and does the batches that need no Spark, before it is. What Spark refuses ends it in
+        ERROR.
+        """
+        return self.context.engine.is_ready
 
     @property
     def shutdown_requested(self) -> bool:

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.kafka.admin.kafka_admin import Admin
@@ -15,7 +15,7 @@ from streams_runtime.metrics.metric_definition import Level
 from streams_runtime.metrics.store_recorder import StoreRecorders
 from streams_runtime.metrics.tracing import tracing_of
 from streams_runtime.pipeline.pushdown.foreseen import is_added_up
-from streams_runtime.pipeline.spark.executor_pods import OwnPod
+from streams_runtime.pipeline.without_spark.findings_file import FindingsFile, is_keepable
 from streams_runtime.processing.batch_size import AGGREGATED_KEYS
 from streams_runtime.processing.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
 from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
@@ -34,6 +34,9 @@ from streams_runtime.topics.setup_policy import InitParameters, automatic, expli
 from streams_runtime.topics.topic_manager import InternalTopicManager
 from streams_runtime.topics.topic_watch import TopicWatch
 from streams_runtime.topology.declared.build_topology import build_topology
+
+if TYPE_CHECKING:
+    from streams_runtime.pipeline.spark.executor_pods import OwnPod
 
 _LOGGER = logging.getLogger("streams_runtime.client")
 
@@ -95,7 +98,15 @@ class ClientContext:
         self.progress = ProgressListener(restore_listener)
         self.standby_progress = StandbyProgress(standby_listener)
         java = java_properties(settings.bootstrap_servers, kafka.config, once)
-        self.engine = SparkRuntime(application, self.topology, self.client_properties, java, own_pod)
+        kept = FindingsFile(self.directory.root, application, self.topology)
+        self.engine = SparkRuntime(
+            application,
+            self.topology,
+            self.client_properties,
+            java,
+            own_pod,
+            kept if is_keepable(application, self.topology) else None,
+        )
         self.updaters = Updaters(
             self.client_properties,
             self.admin,

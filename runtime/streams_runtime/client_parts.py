@@ -69,6 +69,7 @@ class ClientParts:
         self.url = f"{self._scheme}://{settings.advertised or f'{settings.host}:{port}'}"
         self._address = self.url.removeprefix("http://")  # as the group tells it: without a scheme it is http
         self._context.directory.acquire()
+        self._context.engine.recall()
         self._cleaner.start()
         if self._global_thread is not None:
             self._global_thread.start()

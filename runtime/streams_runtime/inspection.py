@@ -19,7 +19,7 @@ from streams_runtime.lifecycle.recent_problems import RecentProblems
 from streams_runtime.lifecycle.remedies import error_row
 from streams_runtime.measuring import dropped_rows, measurements
 from streams_runtime.metrics.measurements import Measurements
-from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.pipeline.without_spark.findings import StoreFormats
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.processing.peek_log import rows_of
 from streams_runtime.query.client.sibling_names import every_name, is_sibling
@@ -79,7 +79,7 @@ class ClientInspection:
         self._topology = context.topology
         admin, group = context.admin, context.topology.application_id
         self._ends = RecentAnswer[dict[TopicPartition, int]](self._ask_for_ends, {})
-        self._codecs: dict[str, tuple[Compiler | None, StoreCodec]] = {}
+        self._codecs: dict[str, tuple[StoreFormats | None, StoreCodec]] = {}
         self._members = RecentAnswer[tuple[GroupMember, ...]](lambda: admin.group_members(group), ())
         self._problems = RecentProblems(context.settings.instance)
         self._met: frozenset[str] = frozenset()  # instances that the group has had
@@ -157,10 +157,10 @@ class ClientInspection:
         Raises:
             StreamsRebalancingException: Spark has not analysed the topology yet; retry.
         """
-        analysed = self._context.engine.compiler
+        formats = self._context.engine.formats
         known = self._codecs.get(store)
-        if known is None or known[0] is not analysed:
-            known = self._codecs[store] = analysed, codec_of(self._topology, store, partial(self._compiler, store))
+        if known is None or known[0] is not formats:
+            known = self._codecs[store] = formats, codec_of(self._topology, store, partial(self._formats, store))
         return known[1]
 
     def owners(self, store: str) -> Mapping[int, Owner]:
@@ -202,6 +202,16 @@ class ClientInspection:
     def _url_of(self, instance: str) -> str | None:
         return self.url if instance == self._client.instance else self._peers(instance)
 
+    @property
+    def spark_ready(self) -> bool:
+        """Whether Spark has compiled the topology."""
+        return self._context.engine.is_ready
+
+    @property
+    def is_analysed(self) -> bool:
+        """Whether the topology is analysed, now or at an earlier start, so that stores can be read."""
+        return self._context.engine.formats is not None
+
     def stuck_threads(self, turn_seconds: float | None = None) -> Collection[Stuck]:
         """The threads whose loops stand still, by their own notes."""
         pulses = [
@@ -226,6 +236,7 @@ class ClientInspection:
             "instance": client.instance,
             "state": str(client.state),
             "paused": context.paused.is_set(),
+            "spark_ready": context.engine.is_ready,
             "url": client.url,
             "pid": os.getpid(),
             "transitions": [{"state": str(state), "at": at} for state, at in client.transitions],
@@ -262,13 +273,14 @@ class ClientInspection:
     def _is_global(self, store: str) -> bool:
         return self._topology.store(store)[1].global_
 
-    def _compiler(self, store: str) -> Compiler:
-        compiler = self._context.engine.compiler
-        if compiler is None:
+    def _formats(self, store: str) -> StoreFormats:
+        formats = self._context.engine.formats
+        if formats is None:
             raise StreamsRebalancingException(
-                f"the format of store {store} is not known yet: the client is {self.state}. Retry"
+                f"the format of store {store} is not known yet: the client is {self.state}, and Spark, which is still"
+                " starting, has not analysed the topology. Retry"
             )
-        return compiler
+        return formats
 
     def _rates(self) -> dict[str, float]:
         """Over the last 30 s: records a second, and parts of the time."""
@@ -297,10 +309,8 @@ class ClientInspection:
 
     def _ask_for_ends(self) -> dict[TopicPartition, int]:
         """Under exactly once records of open transactions do not count: nobody may read them yet."""
-        return self._context.admin.end_offsets(self._inputs(), self._context.exactly_once)
-
-    def _inputs(self) -> list[TopicPartition]:
-        return [each for thread in self._client.threads for each in thread.positions]
+        inputs = [each for thread in self._client.threads for each in thread.positions]
+        return self._context.admin.end_offsets(inputs, self._context.exactly_once)
 
     def _standbys(self) -> list[StandbyTask]:
         standbys = self._context.standbys
@@ -310,20 +320,20 @@ class ClientInspection:
         return [task for thread in self._client.threads for task in thread.tasks.tasks.values()]
 
 
-def codec_of(topology: Topology, store: str, compiler: Callable[[], Compiler]) -> StoreCodec:
-    """How the bytes of a store are read; `compiler` knows what Spark has found out, and is not needed
-    for tables but those of avro and protobuf.
+def codec_of(topology: Topology, store: str, formats: Callable[[], StoreFormats]) -> StoreCodec:
+    """How the bytes of a store are read; `formats` know what Spark has found out, and are not needed for tables but
+    those of avro and protobuf.
     """
     spec = topology.store(store)[1]
     node = topology.node(spec.node)
     if isinstance(node, TableSourceNode) and node.value.name in REGISTERED:
-        return StoreCodec(key_serde(node.key), compiler().decoder(node.name).registered_value)
+        return StoreCodec(key_serde(node.key), formats().stored_value(node.name))
     if isinstance(node, TableSourceNode):
         return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
     size = None if spec.windowing is None else spec.windowing.size
-    known = compiler()
+    known = formats()
     if isinstance(node, ToTableNode | ForeignKeyJoinNode):
-        return StoreCodec(known.key_serde(node.name), value_serde(known.decoder(node.name).value).decode)
+        return StoreCodec(known.key_serde(node.name), known.stored_value(node.name))
     return StoreCodec(
         known.key_serde(spec.node),
         known.aggregate(spec.node).finish_value,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.checks.spark_checks import is_cluster, is_kubernetes, outside_mistake
@@ -19,54 +19,28 @@ from streams_runtime.errors import (
     StreamsException,
 )
 from streams_runtime.kafka.schema_registry import SchemaRegistry
-from streams_runtime.pipeline.batch_input import RecordReader
-from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
-from streams_runtime.pipeline.pushdown.scan_ranges import start_workers
-from streams_runtime.pipeline.runner import SubTopologyRunner
-from streams_runtime.pipeline.spark.cluster import Cluster, check_executors, wait_for_executor, wait_for_master, watch
-from streams_runtime.pipeline.spark.executor_pods import ExecutorPods, OwnPod
-from streams_runtime.pipeline.spark.java_group_members import remove_members
-from streams_runtime.pipeline.spark.registered_functions import with_functions
-from streams_runtime.pipeline.spark.spark_session import (
-    SparkSession,
-    cancel_tagged_jobs,
-    is_running,
-    open_session,
-    tag_jobs,
-    trouble_with,
-)
-from streams_runtime.pipeline.spark.standalone import Standalone
+from streams_runtime.pipeline.without_spark.early_runner import EarlyRunner, is_done_early
+from streams_runtime.pipeline.without_spark.findings import Findings, StoreFormats
+from streams_runtime.pipeline.without_spark.findings_file import FindingsFile
 from streams_runtime.processing.batch_processor import BatchProcessor, Counters
 from streams_runtime.processing.unreadable_records import ErrorPolicy
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.topology.plan import Topology
 
+if TYPE_CHECKING:  # pyspark is imported beside the start of the threads, which need none of it
+    from pyspark.sql import SparkSession
+
+    from streams_runtime.pipeline.compile import Compiler
+    from streams_runtime.pipeline.compiled_topology import Compiled
+    from streams_runtime.pipeline.runner import SubTopologyRunner
+    from streams_runtime.pipeline.spark.cluster import Cluster
+    from streams_runtime.pipeline.spark.executor_pods import OwnPod
+
 _LOGGER = logging.getLogger(__name__)
 _RETRY = 1.0  # seconds between two questions to a registry that is away
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A topology over a Spark session: what runs its batches, by sub-topology, and what knows its formats."""
-
-    compiler: Compiler
-    runners: Mapping[int, SubTopologyRunner]
-
-
-def compiled(
-    session: SparkSession, topology: Topology, properties: Mapping[str, str], schemas: Schemas | None = None
-) -> Compiled:
-    """Compile a topology; `properties` are librdkafka's, with which Spark's workers read Kafka, `schemas` a registry's.
-
-    Raises:
-        InvalidApplicationException: Spark's analysis refuses expressions, or a function can't be loaded.
-        EnvironmentException: functions need what is not installed.
-    """
-    session = with_functions(session, topology.functions)
-    compiler, reader = Compiler(session, topology, schemas), RecordReader(session, properties)
-    return Compiled(compiler, {sub.id: SubTopologyRunner(compiler, reader, sub) for sub in topology.every_subtopology})
+_LOOK = 0.1  # seconds between two looks at Spark by a batch that waits for it
+_SESSION_WAIT = 30.0  # seconds that a session, of this machine's cores, takes at most on a busy one
 
 
 def error_policy(application: StreamsApplication) -> ErrorPolicy:
@@ -84,6 +58,9 @@ def cluster_of(application: StreamsApplication, own_pod: OwnPod | None) -> Clust
     spark = application.spec.spark
     if not is_cluster(spark.master):
         return None
+    from streams_runtime.pipeline.spark.executor_pods import ExecutorPods
+    from streams_runtime.pipeline.spark.standalone import Standalone
+
     config = {name: str(value) for name, value in spark.config.items()}
     if not is_kubernetes(spark.master):
         return Standalone(spark.master, config)
@@ -103,10 +80,12 @@ class SparkRuntime:
         properties: Mapping[str, str],
         java_properties: Mapping[str, str],
         own_pod: OwnPod | None = None,
+        kept: FindingsFile | None = None,
     ) -> None:
         """`properties` are those of kafka.client.client_properties.client_properties, for the reading of ranges;
         `java_properties`
-        those for Java's client in Spark's JVM; `own_pod`: see `cluster_of`.
+        those for Java's client in Spark's JVM; `own_pod`: see `cluster_of`. `kept`: where what the analysis finds out
+        is kept for the next start, if that may be.
 
         Raises:
             ConfigException: spec.kafka.schemaRegistry has a property that can't be used, or spec.spark.master a value.
@@ -122,10 +101,17 @@ class SparkRuntime:
         self._started = False
         self._closing = threading.Event()
         self._session: SparkSession | None = None
+        self._has_session = threading.Event()  # or will have none
         self._borrowed = False
         self._workers: threading.Thread | None = None
         self._warming = f"workers of {id(self)}"
         self._ready: Future[Compiled] = Future()
+        self._kept = kept
+        self._recalled: Findings | None = None
+
+    def recall(self) -> None:
+        """Read what an earlier start has found out about this topology; the state folder is this process's now."""
+        self._recalled = None if self._kept is None else self._kept.read()
 
     def start(self) -> None:
         """Start Spark and compile the topology; returns at once. May be called again, by any thread."""
@@ -135,10 +121,14 @@ class SparkRuntime:
                 threading.Thread(target=self._run, name="engine", daemon=True).start()
 
     @property
-    def compiler(self) -> Compiler | None:
-        """The compiled topology; None while it is not there yet."""
-        done = self._ready.done() and self._ready.exception() is None
-        return self._ready.result().compiler if done else None
+    def is_ready(self) -> bool:
+        """Whether Spark runs, and has compiled the topology."""
+        return self._ready.done() and self._ready.exception() is None
+
+    @property
+    def formats(self) -> StoreFormats | None:
+        """How stores are read: as Spark has analysed the topology, now or at an earlier start; None: not known yet."""
+        return self._ready.result().compiler if self.is_ready else self._recalled
 
     def processor(
         self, counters: Counters, global_stores: Mapping[str, GlobalStore] | None = None
@@ -150,7 +140,37 @@ class SparkRuntime:
         ready = self.ready()
         if ready is None:
             return None
-        return BatchProcessor(ready.compiler, ready.runners, error_policy(self._application), counters, global_stores)
+        return BatchProcessor(ready.runners, error_policy(self._application), counters, global_stores)
+
+    def early_processor(
+        self,
+        counters: Counters,
+        global_stores: Mapping[str, GlobalStore] | None,
+        should_stop: Callable[[], bool],
+    ) -> BatchProcessor | None:
+        """A processor for the batches before Spark is there; it raises SparkNeeded at those that have to wait for it.
+
+        None: all of them have to. `should_stop`: whether a batch that waits for Spark in its midst is to be given up.
+        """
+        findings, subs = self._recalled, self._topology.subtopologies
+        if findings is None or not any(is_done_early(sub, findings) for sub in subs):
+            return None
+        if self._cluster is not None and any(findings.after_joins.values()):
+            return None  # behind a join a batch may have to wait for Spark in its midst, and a cluster may be away long
+
+        def runner(number: int) -> Callable[[], SubTopologyRunner]:
+            return lambda: self._awaited(should_stop).runners[number]
+
+        early = {sub.id: EarlyRunner(findings, sub, runner(sub.id)) for sub in subs}
+        return BatchProcessor(early, error_policy(self._application), counters, global_stores)
+
+    def _awaited(self, should_stop: Callable[[], bool]) -> Compiled:
+        self.start()
+        while (ready := self.ready()) is None:
+            if should_stop():
+                raise IllegalStateException("the client was closed while a batch waited for Spark")
+            self.wait(_LOOK)
+        return ready
 
     def ready(self) -> Compiled | None:
         """The compiled topology; None while Spark is still starting.
@@ -168,11 +188,15 @@ class SparkRuntime:
     def tag_jobs(self, name: str) -> None:
         """From now on the calling thread's Spark jobs are those of `name`, which `cancel_jobs` ends."""
         if self._session is not None:
+            from streams_runtime.pipeline.spark.spark_session import tag_jobs
+
             tag_jobs(self._session, name)
 
     def cancel_jobs(self, name: str) -> None:
         """End what Spark is doing now for `name`; the batch that waits for it fails."""
         if self._session is not None:
+            from streams_runtime.pipeline.spark.spark_session import cancel_tagged_jobs
+
             cancel_tagged_jobs(self._session, name)
 
     def remove_members(self, instance_ids: Collection[str]) -> None:
@@ -182,9 +206,13 @@ class SparkRuntime:
             StreamsException: Spark, whose Kafka client does it, is not there, or the group did not answer. Others have
             the partitions when the members' sessions end.
         """
+        if self._started and self._cluster is None:
+            self._has_session.wait(_SESSION_WAIT)
         if self._session is None:
             names = ", ".join(instance_ids)
             raise StreamsException(f"{names}: in the group until the session ends, as Spark does not run yet")
+        from streams_runtime.pipeline.spark.java_group_members import remove_members
+
         remove_members(self._session, self._java_properties, self._application.application_id, instance_ids)
 
     @property
@@ -195,7 +223,11 @@ class SparkRuntime:
         failure = self._ready.exception()
         if failure is not None:
             return f"Spark has not started in this process ({type(failure).__name__})"
-        return "Spark is stopped" if self._session is None else trouble_with(self._session)
+        if self._session is None:
+            return "Spark is stopped"
+        from streams_runtime.pipeline.spark.spark_session import trouble_with
+
+        return trouble_with(self._session)
 
     def close(self) -> None:
         """Stop Spark, unless it ran already when this client started. May be called twice.
@@ -206,9 +238,9 @@ class SparkRuntime:
             self._closing.set()
         if self._started:
             wait([self._ready])
+        if self._workers is not None:
+            self.cancel_jobs(self._warming)
         session, self._session = self._session, None
-        if session is not None and self._workers is not None:
-            cancel_tagged_jobs(session, self._warming)
         if session is not None and not self._borrowed:
             session.stop()
         if self._workers is not None:
@@ -231,6 +263,8 @@ class SparkRuntime:
 
     def _have_executors(self, session: SparkSession, cluster: Cluster) -> None:
         """Return when a cluster works for this client."""
+        from streams_runtime.pipeline.spark.cluster import check_executors, wait_for_executor, watch
+
         wait_for_executor(session, cluster, self._closing)
         self._go_on()
         check_executors(session, cluster)
@@ -238,33 +272,55 @@ class SparkRuntime:
 
     def _start_workers(self, session: SparkSession) -> None:
         """Beside the compiling. What fails here fails again when there are records, and is told then."""
+        from streams_runtime.pipeline.pushdown.scan_ranges import start_workers
+        from streams_runtime.pipeline.spark.spark_session import tag_jobs
+
         with suppress(Exception):
             tag_jobs(session, self._warming)
             start_workers(session, os.cpu_count() or 1)
 
     def _run(self) -> None:
         try:
-            spark = self._application.spec.spark
-            config = {name: str(value) for name, value in spark.config.items()}
-            self._borrowed = is_running()
-            rows = not is_foreseen(self._topology)
-            cluster, there = None if self._borrowed else self._cluster, {}
-            if cluster is not None:
-                wait_for_master(cluster, self._closing)
-                self._go_on()
-                there = cluster.settings(self._closing)
-            self._go_on()
-            self._session = open_session(self._application.application_id, spark.master, config, rows, there)
-            if cluster is not None:
-                self._have_executors(self._session, cluster)
-            elif not rows:  # all others warm up by jobs of their own, which would have to wait for this one
-                self._workers = threading.Thread(target=self._start_workers, args=(self._session,), name="workers")
-                self._workers.start()
-            self._go_on()
-            ready = compiled(self._session, self._topology, self._properties, self.schemas)
-            self._register_schemas(ready.compiler)
-            for runner in ready.runners.values():
-                runner.warm_up()
-            self._ready.set_result(ready)
+            self._ready.set_result(self._compiled())
         except BaseException as error:
             self._ready.set_exception(error)
+        finally:
+            self._has_session.set()
+
+    def _compiled(self) -> Compiled:
+        """Spark's session, the topology compiled over it, and its runners warm."""
+        from streams_runtime.pipeline.compiled_topology import compiled
+
+        session, rows = self._opened_session()
+        if self._cluster is not None and not self._borrowed:
+            self._have_executors(session, self._cluster)
+        elif not rows:  # all others warm up by jobs of their own, which would have to wait for this one
+            self._workers = threading.Thread(target=self._start_workers, args=(session,), name="workers")
+            self._workers.start()
+        self._go_on()
+        ready = compiled(session, self._topology, self._properties, self.schemas)
+        self._register_schemas(ready.compiler)
+        for runner in ready.runners.values():
+            runner.warm_up()
+        if self._kept is not None:
+            self._kept.write(ready.findings(self._topology))
+        return ready
+
+    def _opened_session(self) -> tuple[SparkSession, bool]:
+        """The session, and whether rows will go through its JVM, as far as that is foreseen."""
+        from streams_runtime.pipeline.spark.cluster import wait_for_master
+        from streams_runtime.pipeline.spark.spark_session import is_running, open_session
+
+        spark = self._application.spec.spark
+        config = {name: str(value) for name, value in spark.config.items()}
+        self._borrowed = is_running()
+        rows = not is_foreseen(self._topology)
+        cluster, there = None if self._borrowed else self._cluster, {}
+        if cluster is not None:
+            wait_for_master(cluster, self._closing)
+            self._go_on()
+            there = cluster.settings(self._closing)
+        self._go_on()
+        self._session = session = open_session(self._application.application_id, spark.master, config, rows, there)
+        self._has_session.set()
+        return session, rows

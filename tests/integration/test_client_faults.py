@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import client, last_values, make_topics, run_until_done, send, until_done
+from clients import client, last_values, make_topics, run_until_done, send, until_done, until_running
 from kafka_proxy import Fault, KafkaProxy, Mode
 from waiting import eventually
 
@@ -55,7 +55,7 @@ def test_a_client_waits_for_a_broker_that_is_away_at_the_start_and_later_and_los
         assert not any(record.exc_info for record in caplog.records)
 
         own_broker.start()
-        assert made.wait_for(ClientState.RUNNING, timeout=90), made.error
+        until_running(made, 90)
         send(address, "orders", [(f"u{i % 10}", {"amount": i}) for i in range(100)])
         until_done(made, ["orders"])
 
@@ -89,7 +89,7 @@ def test_a_member_whose_answer_was_lost_gives_back_what_others_wait_for(
         make_topics(address, orders=2, totals=1)
         with client(address, "missed", TOPOLOGY, tmp_path / "state") as made:
             made.start()
-            assert made.wait_for(ClientState.RUNNING, timeout=90), made.error
+            until_running(made, 90)
             # Longer than librdkafka waits, which is the interval of heartbeats.
             proxy.faults = [Fault("ConsumerGroupHeartbeat", Mode.DELAYED, "missed-i-0", delay=(1.5, 1.5), limit=2)]
             has: set[TopicPartition] = set()

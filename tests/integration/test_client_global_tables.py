@@ -9,7 +9,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from clients import client, last_values, make_topics, read, send, until_done
+from clients import client, last_values, make_topics, read, send, until_done, until_running
 from confluent_kafka.admin import AdminClient, NewPartitions
 from open_transactions import transaction
 from waiting import DEADLINE, eventually
@@ -60,7 +60,7 @@ def airlines(made: StreamsClient) -> dict[str, str]:
 
 def started(made: StreamsClient) -> StreamsClient:
     made.start()
-    assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+    until_running(made)
     return made
 
 

@@ -7,14 +7,13 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from clients import client, make_topics, run_until_done, send, until_done
+from clients import client, make_topics, run_until_done, send, until_done, until_running
 from prometheus_client.parser import text_string_to_metric_families
 from waiting import DEADLINE, eventually
 
 from streams_runtime.client import StreamsClient
 from streams_runtime.metrics.catalogue import CATALOGUE
 from streams_runtime.metrics.metric_definition import Level
-from streams_runtime.states import ClientState
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
@@ -82,7 +81,7 @@ def test_debug_shows_exactly_what_a_client_of_two_threads_did_exactly_once(
     }
     with client(bootstrap, n, topology(n), tmp_path, processing=processing) as made:
         made.start()
-        assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+        until_running(made)
         eventually(lambda: all(len(each.tasks.tasks) == 4 for each in made.threads), "both threads have their tasks")
         send(bootstrap, f"{n}-orders", orders(range(40)))
         until_done(made, [f"{n}-orders", f"{n}-by-user-repartition"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from chromium import PROGRAMS, Page, chromium
-from clients import DEADLINE, client, last_values, make_topics, read, run_until_done, send, until_done
+from clients import DEADLINE, client, last_values, make_topics, read, run_until_done, send, until_done, until_running
 from kube_binaries import lacking
 from totals_application import USERS, totals
 from waiting import eventually
@@ -111,7 +111,7 @@ def test_a_client_that_is_paused_before_its_start_restores_and_runs_and_processe
     with client(bootstrap, namespace, totals(namespace), tmp_path / "second") as second:
         second.pause()
         second.start()
-        assert second.wait_for(ClientState.RUNNING, timeout=DEADLINE), second.error
+        until_running(second)
         turns(second)
         assert contents(second) == dict.fromkeys(USERS, 1)
         assert second.describe()["counters"]["records_processed"] == 0  # type: ignore[index]
@@ -150,7 +150,7 @@ def test_a_paused_client_closes_at_once(broker: Any, namespace: str, tmp_path: P
     with client(bootstrap, namespace, totals(namespace), tmp_path) as made:
         made.pause()
         made.start()
-        assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+        until_running(made)
         assert made.close(DEADLINE)
     assert made.state is ClientState.NOT_RUNNING
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import DEADLINE, client, last_values, make_topics, read, run_until_done, send, until_done
+from clients import DEADLINE, client, last_values, make_topics, read, run_until_done, send, until_done, until_running
 from confluent_kafka import Producer
 from waiting import eventually
 
@@ -94,7 +94,7 @@ def test_a_source_written_by_transactions_is_processed_to_its_end(
     topics(bootstrap, namespace, 1)
     with client(bootstrap, namespace, totals(namespace), tmp_path) as made:
         made.start()
-        assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+        until_running(made)
         producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": namespace})
         producer.init_transactions(DEADLINE)
         for _ in range(commits):
@@ -246,7 +246,7 @@ def test_an_instance_more_than_there_are_tasks_is_running_and_idle(broker: Any, 
     ):
         run_until_done(first, [f"{namespace}-orders"])
         second.start()
-        assert second.wait_for(ClientState.RUNNING, timeout=60), second.describe()
+        until_running(second, 60)
         tasks = [len(each.describe()["tasks"]) for each in (first, second)]  # type: ignore[arg-type]
         assert sorted(tasks) == [0, 1]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import client, make_topics, send
+from clients import client, make_topics, send, until_running
 from thread_faults import Faults
 from topic_apps import TopicApp, delete
 from waiting import eventually
@@ -161,7 +161,7 @@ def test_a_request_for_the_end_of_the_application_ends_every_client_of_it_that_i
         first.start()
         second.start()
         for made in (first, second):
-            assert made.wait_for(ClientState.RUNNING, timeout=LONG), made.error
+            until_running(made, LONG)
         send(bootstrap, f"{namespace}-orders", [("ada", b"{oops")])
         eventually(lambda: first.shutdown_requested or second.shutdown_requested, "the one that met the record asks")
         asking, other = (first, second) if first.shutdown_requested else (second, first)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import client, last_values, make_topics, run_until_done, send, until_done
+from clients import client, last_values, make_topics, run_until_done, send, until_done, until_running
 from waiting import eventually
 
 from streams_runtime.errors import TaskCorruptedException
@@ -73,7 +73,7 @@ def test_damaged_files_found_at_the_start_by_a_query_and_by_a_batch_are_set_asid
             list(entries)
         eventually(lambda: quarantined() == 2 and len(restored()) == 2, "the second is set aside and restored")
         assert restored() == {0: USERS, 1: USERS}
-        assert made.wait_for(ClientState.RUNNING, timeout=30), made.error
+        until_running(made, 30)
 
         send(bootstrap, orders, [(f"u2-{i}", {"amount": 1}) for i in range(USERS)], 2)
         eventually(lambda: quarantined() == 3 and len(restored()) == 3, "the third is set aside and restored")

@@ -14,7 +14,7 @@ from clients import client
 from pyspark.sql import SparkSession
 from waiting import eventually
 
-from streams_runtime import spark_runtime
+from streams_runtime.pipeline.pushdown import scan_ranges
 
 pytestmark = pytest.mark.integration
 
@@ -40,7 +40,7 @@ def test_an_engine_that_closes_ends_a_start_of_workers_that_takes_its_time(
         begun.set()
         session.range(0, workers, 1, workers).mapInArrow(for_ever, "id long").toArrow()
 
-    monkeypatch.setattr(spark_runtime, "start_workers", never_ready)
+    monkeypatch.setattr(scan_ranges, "start_workers", never_ready)
     with client(broker.bootstrap_servers, namespace, TOPOLOGY, tmp_path) as made:
         made.context.engine.start()
         eventually(lambda: made.context.engine.ready() is not None, "the topology is compiled meanwhile")
@@ -57,7 +57,7 @@ def test_a_failed_start_of_workers_keeps_nobody_from_working(
     def fails(session: SparkSession, workers: int) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(spark_runtime, "start_workers", fails)
+    monkeypatch.setattr(scan_ranges, "start_workers", fails)
     with client(broker.bootstrap_servers, namespace, TOPOLOGY, tmp_path) as made:
         made.context.engine.start()
         eventually(lambda: made.context.engine.ready() is not None, "the topology is compiled")

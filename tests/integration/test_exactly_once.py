@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from away import standing_still
-from clients import client, make_topics, run_until_done, send, until_done
+from clients import client, make_topics, run_until_done, send, until_done, until_running
 from instances import write_application
 from open_transactions import transaction
 from orders import copies, expected_totals, make_order_topics, orders, topology, totals
@@ -71,7 +71,7 @@ def test_what_is_not_committed_is_neither_processed_nor_restored(
     ):
         made.context.limits = dataclasses.replace(made.context.limits, backlog=backlog)
         made.start()
-        assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+        until_running(made)
         eventually(
             lambda: contents(made, "totals") == expected_totals(range(100)), "what is before the open transaction"
         )
@@ -117,7 +117,7 @@ def test_a_fenced_producer_is_replaced_and_its_tasks_revived_where_the_group_is(
             send(bootstrap, f"{n}-orders", orders(range(50, 100)))
             until_done(made, [f"{n}-orders"])
         assert "end that one" in caplog.text
-        assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+        until_running(made)
         until_done(made, [f"{n}-by-user-repartition"])
         assert contents(made, "totals") == expected_totals(range(100))
         assert made.describe()["counters"]["restored_records"] == 0  # type: ignore[index]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from json_texts import JSON_TEXTS
 from pipeline_kit import Pipeline, Record, batch, sent, source, topology_of
 
-from streams_runtime.pipeline.batch_input import RecordReader
 from streams_runtime.pipeline.formats.decode import Decoder
 from streams_runtime.pipeline.kafka_scan import FIELDS, READ
+from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.state.serdes import SerdeException, key_serde
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 

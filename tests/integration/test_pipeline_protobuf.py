@@ -79,7 +79,7 @@ def why(made: Pipeline, *records: Record) -> str:
     one = batch(*records)
     result = made.runners[0].run(one)
     with pytest.raises(DeserializationException) as refused:
-        dead_letters(ErrorPolicy("fail"), made.compiler, made.runners[0], one, result)
+        dead_letters(ErrorPolicy("fail"), made.runners[0], one, result)
     return str(refused.value)
 
 

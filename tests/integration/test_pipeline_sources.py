@@ -29,7 +29,8 @@ from streams_runtime.kafka.consumer.range_reader import RangeReader
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
+from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.spark.query_failures import translated
 from streams_runtime.processing.intake import batch_of
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
-from clients import client, make_topics
+from clients import client, make_topics, until_running
 from waiting import eventually
 
 from streams_runtime.processing.intake import Intake
 from streams_runtime.query.server import liveness
-from streams_runtime.states import ClientState
 
 pytestmark = pytest.mark.integration
 
@@ -40,7 +39,7 @@ def test_a_loop_that_stands_still_is_unhealthy_until_it_turns_again(
     with client(broker.bootstrap_servers, namespace, topology, tmp_path) as made:
         try:
             made.start()
-            assert made.wait_for(ClientState.RUNNING, timeout=90), made.error
+            until_running(made, 90)
 
             def healthz() -> httpx.Response:
                 return httpx.get(f"{made.url}/healthz", trust_env=False)

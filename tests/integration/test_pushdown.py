@@ -23,8 +23,9 @@ from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.pipeline.pushdown.partial_columns import Answer, Stage
+from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.runner import SubTopologyRunner
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
+from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.processing.batch_processor import Counters
 
@@ -272,8 +273,8 @@ def handed_on(result: StageOutput) -> tuple[list[Any], list[Any], dict[str, tupl
 @pytest.mark.parametrize("name", TAKEN_OVER)
 def test_it_is_taken_over(both: Both, name: str) -> None:
     ours, sparks = ([*one.runners.values()] for one in both[name])
-    assert [(runner.is_taken_over, runner.joins_taken_over) for runner in ours] == [(True, {"j"})]
-    assert [(runner.is_taken_over, runner.joins_taken_over) for runner in sparks] == [(False, set())]
+    assert [(runner.is_taken_over, set(runner.after_joins)) for runner in ours] == [(True, {"j"})]
+    assert [(runner.is_taken_over, set(runner.after_joins)) for runner in sparks] == [(False, set())]
 
 
 JOIN: dict[str, Any] = {"name": "j", "from": "in", "join": {"table": "users", "select": {"tier": "users.tier"}}}
@@ -324,4 +325,4 @@ LEFT_TO_SPARK: dict[str, tuple[bool, set[str], list[dict[str, Any]], list[dict[s
 def test_it_is_left_to_spark(spark: SparkSession, what: str) -> None:
     scan, joins, steps, sinks = LEFT_TO_SPARK[what]
     (runner,) = pipeline(spark, "string", steps, sinks).runners.values()
-    assert (runner.is_taken_over, runner.joins_taken_over) == (scan, joins)
+    assert (runner.is_taken_over, set(runner.after_joins)) == (scan, joins)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import client, make_topics, send
+from clients import client, make_topics, send, until_running
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
@@ -100,7 +100,7 @@ def test_a_standby_follows_is_read_on_request_is_promoted_without_restoring_and_
             for each in (first, second):
                 each.start()
             for each in (first, second):
-                assert each.wait_for(ClientState.RUNNING, timeout=90), each.error
+                until_running(each, 90)
             eventually(lambda: warm(first, second), "each instance keeps the other's tasks up to their ends")
             # The first to come may have done all of the first half alone; its standbys then have nothing to read.
             send(bootstrap, orders, half)
@@ -123,7 +123,7 @@ def test_a_standby_follows_is_read_on_request_is_promoted_without_restoring_and_
 
         with client(bootstrap, namespace, totals(namespace), folders[1], "i-1", **spec) as second:
             second.start()
-            assert second.wait_for(ClientState.RUNNING, timeout=90), second.error
+            until_running(second, 90)
             eventually(lambda: warm(first, second), "what was promoted is a standby again")
             assert active(second) == promoted
             assert counter(second, "restored_records") == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import client, make_topics, run_until_done, send
+from clients import client, make_topics, run_until_done, send, until_running
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
@@ -49,7 +49,7 @@ def test_stores_of_tasks_that_went_elsewhere_are_deleted_and_restored_when_the_t
         assert active(first) == ["0_0", "0_1", "0_2", "0_3"]
         with client(bootstrap, namespace, totals(namespace), tmp_path / "1", "i-1", **spec) as second:
             second.start()
-            assert second.wait_for(ClientState.RUNNING, timeout=90), second.error
+            until_running(second, 90)
             eventually(lambda: len(active(second)) == 2 and len(active(first)) == 2, "two tasks have moved")
             moved, kept = active(second), active(first)
             eventually(lambda: not any((root / task).exists() for task in moved), "their folders have gone")

@@ -63,6 +63,7 @@ def test_a_running_pod_is_what_its_conditions_say():
             condition("Ready", "True"),
             condition(names.CONDITION_RUNNING, "False", "REBALANCING"),
             condition(names.CONDITION_RESTORED, "False", "Restoring", "1200 records left"),
+            condition(names.CONDITION_SPARK_READY, "False", "NotReady"),
         ],
         "containerStatuses": [
             {"name": "sidecar", "state": {"terminated": {"exitCode": 1}}},
@@ -72,6 +73,9 @@ def test_a_running_pod_is_what_its_conditions_say():
     seen = pod_state(pod(status), "app")
     assert (seen.state, seen.ready, seen.restored, seen.records_left) == ("REBALANCING", True, False, 1200)
     assert (seen.started_at, seen.ip, seen.exit_code) == (seconds(LATER), "10.0.0.7", None)
+    assert not seen.spark_ready
+    del status["conditions"][-1]
+    assert pod_state(pod(status), "app").spark_ready, "a runtime that does not say it has Spark before it is RUNNING"
 
 
 def test_the_last_words_of_a_pod_count_when_its_conditions_do_not_know_better():

@@ -33,6 +33,7 @@ class PlayedClient:
         self.error: BaseException | None = None
         self.threads = [SimpleNamespace(name="t-1", state="RUNNING", tasks=SimpleNamespace(tasks={}))]
         self.shutdown_requested = False
+        self.spark_ready = True
         self.closing_reaches = closing_reaches
         self.started = False
         self.is_paused = False

@@ -147,10 +147,16 @@ def client(
         assert made.wait_for_end(60)
 
 
+def until_running(made: StreamsClient, timeout: float = DEADLINE) -> None:
+    """Wait until the client is RUNNING and has Spark, which it is RUNNING before."""
+    assert made.wait_for(ClientState.RUNNING, timeout=timeout), made.error
+    eventually(lambda: made.spark_ready or made.error is not None, "Spark is there", timeout)
+
+
 def run_until_done(made: StreamsClient, topics: Sequence[str]) -> None:
     """Start the client and wait until it has committed all that these topics hold."""
     made.start()
-    assert made.wait_for(ClientState.RUNNING, timeout=DEADLINE), made.error
+    until_running(made)
     until_done(made, topics)
 
 

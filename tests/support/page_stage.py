@@ -97,6 +97,7 @@ def calm(instance: str, partitions: Sequence[int]) -> State:
         "instance": instance,
         "state": "RUNNING",
         "paused": False,
+        "spark_ready": True,
         "url": "",
         "pid": 7,
         "transitions": [],

@@ -38,9 +38,7 @@ class Bench:
 
     def process(self, *records: Record, policy: str = "fail", topic: str | None = None) -> Outcome:
         self.producer.records.clear()
-        processor = BatchProcessor(
-            self.pipeline.compiler, self.pipeline.runners, ErrorPolicy(policy, topic), self.counters
-        )
+        processor = BatchProcessor(self.pipeline.runners, ErrorPolicy(policy, topic), self.counters)
         sub, one = self.pipeline.topology.subtopologies[0], batch(*records)
         return processor.apply(sub, self.tasks, one, processor.compute(sub, one), self.producer)  # type: ignore[arg-type]
 

@@ -14,9 +14,9 @@ from streams_runtime.api import parse_application
 from streams_runtime.batch.stage import Emission, StageOutput
 from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.compiled_topology import compiled
 from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.processors.aggregates.store_updates import Merged, merged
-from streams_runtime.spark_runtime import compiled
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.testing.memory_topics import Logged, batch_of
 from streams_runtime.topology.declared.build_topology import build_topology

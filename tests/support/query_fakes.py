@@ -94,6 +94,8 @@ class FakeClient:
     known_owners: dict[int, Owner] = field(default_factory=dict)
     owners_error: Exception | None = None
     stuck: tuple[Stuck, ...] = ()
+    spark_ready: bool = True
+    is_analysed: bool = True
     known: list[KnownInstance] = field(default_factory=list)
     topology_document: dict[str, Any] = field(default_factory=dict)
 
@@ -141,6 +143,7 @@ class FakeClient:
             "instance": "flights-0",
             "state": self.state.value,
             "paused": False,
+            "spark_ready": self.spark_ready,
             "url": self.url,
             "pid": 7,
             "threads": [{"name": "t1", "state": "RUNNING"}, {"name": "t2", "state": "DEAD"}],

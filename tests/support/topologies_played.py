@@ -18,8 +18,9 @@ from steps_model.windows import Windows
 
 from streams_runtime.api.reading.load import accepted
 from streams_runtime.builder.resolve_python import read_with_python
+from streams_runtime.pipeline.compiled_topology import compiled
 from streams_runtime.query.stores.key_value_handle import StoreQueryParameters, Windowed, open_store
-from streams_runtime.spark_runtime import compiled, error_policy
+from streams_runtime.spark_runtime import error_policy
 from streams_runtime.testing.driver_stores import DriverStores
 from streams_runtime.testing.memory_registry import LocalSchemas
 from streams_runtime.testing.mock_producer import Sent

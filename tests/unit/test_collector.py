@@ -1,4 +1,4 @@
-"""Python's collector does not look through what a client has loaded by the time it runs."""
+"""Python's collector does not look through what a client has loaded by the time Spark is ready."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from streams_runtime.cli.process.client_process import freeze_loaded_objects
-from streams_runtime.states import ClientState
 
 
 @pytest.fixture(autouse=True)
@@ -18,18 +17,18 @@ def _nothing_spared() -> Iterator[None]:
     gc.unfreeze()
 
 
-def test_what_is_loaded_is_spared_when_a_client_first_runs() -> None:
-    freeze_loaded_objects(ClientState.REBALANCING)
+def test_what_is_loaded_is_spared_once_spark_is_ready() -> None:
+    freeze_loaded_objects(spark_ready=False)
     assert not gc.get_freeze_count()
-    freeze_loaded_objects(ClientState.RUNNING)
+    freeze_loaded_objects(spark_ready=True)
     spared = gc.get_freeze_count()
     assert spared > 0
 
 
 def test_what_comes_later_is_looked_through_also_after_it_has_run_again() -> None:
-    freeze_loaded_objects(ClientState.RUNNING)
+    freeze_loaded_objects(spark_ready=True)
     spared = gc.get_freeze_count()
     later = [[number] for number in range(1_000)]
-    freeze_loaded_objects(ClientState.RUNNING)
+    freeze_loaded_objects(spark_ready=True)
     assert gc.get_freeze_count() <= spared  # what is no longer used is freed all the same
     assert any(each is later for each in gc.get_objects())  # which has none of what is spared

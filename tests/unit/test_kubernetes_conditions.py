@@ -76,6 +76,12 @@ def test_restored_holds_once_nothing_is_left_to_restore(view: ClientView, holds:
     assert restored.message == f"{view.records_left} records left"
 
 
+@pytest.mark.parametrize("ready", [True, False])
+def test_spark_is_said_beside_the_state(ready: bool) -> None:
+    spark = said(ClientView(ClientState.RUNNING, spark_ready=ready))["SparkReady"]
+    assert (spark.holds, spark.reason) == (ready, "Ready" if ready else "NotReady")
+
+
 def test_a_note_is_said_with_the_state() -> None:
     assert said(ClientView(ClientState.PENDING_SHUTDOWN, note="not in time"))["Running"].message == "not in time"
 

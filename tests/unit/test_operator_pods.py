@@ -196,6 +196,7 @@ def test_running_pods_of_an_old_version_are_replaced_from_the_last_on_one_at_a_t
     [
         {"state": "REBALANCING", "ready": False},
         {"restored": False},
+        {"spark_ready": False},
         {"deleting": True},
         PENDING,
         ERROR,
@@ -207,6 +208,13 @@ def test_the_next_is_replaced_only_when_the_one_before_is_running_and_restored(a
     todo = plan(observed({"replicas": 3}, pods))
     assert removed(todo) == []
     assert condition(status_of(observed({"replicas": 3}, pods)), "Progressing")["reason"] == "RollingOut"
+
+
+def test_an_instance_that_runs_without_spark_yet_is_not_ready_and_is_waited_for() -> None:
+    status = status_of(observed({"replicas": 1}, [running(0, NOW, spark_ready=False)]))
+    assert status["readyReplicas"] == 0
+    assert (condition(status, "Ready")["status"], condition(status, "Ready")["reason"]) == ("False", "PodsNotReady")
+    assert "RUNNING, and Spark is still starting" in condition(status, "Progressing")["message"]
 
 
 def test_the_next_is_not_replaced_before_the_one_before_is_made() -> None:

@@ -211,7 +211,8 @@ def test_only_running_is_ready_and_every_state_is_healthy(state: ClientState) ->
     client = client_with(0)
     client.state = state
     ready = ask(client, "/readyz")
-    assert (ready.status_code, ready.json()) == (200 if state == "RUNNING" else 503, {"state": state.value})
+    assert ready.status_code == (200 if state == "RUNNING" else 503)
+    assert ready.json() == {"state": state.value, "sparkReady": True}
     assert ask(client, "/healthz").status_code == 200
     assert ask(client, "/state").json() == client.describe()
     assert ask(client, "/metrics").status_code == 200
@@ -225,7 +226,22 @@ def test_a_stuck_thread_makes_the_instance_unhealthy_and_is_named() -> None:
     [thread] = answer.json()["threads"]
     assert (thread["name"], thread["seconds"]) == ("t2", 301)
     ready = ask(client, "/readyz")
-    assert (ready.status_code, ready.json()) == (503, {"state": "RUNNING", "stuck": ["t2"]})
+    assert (ready.status_code, ready.json()) == (
+        503,
+        {"state": "RUNNING", "sparkReady": True, "stuck": ["t2"]},
+    )
+
+
+@pytest.mark.parametrize(("analysed", "status"), [(True, 200), (False, 503)])
+def test_before_spark_is_there_only_an_instance_whose_topology_was_analysed_before_is_ready(
+    analysed: bool, status: int
+) -> None:
+    client = client_with(0)
+    client.spark_ready, client.is_analysed = False, analysed
+    ready = ask(client, "/readyz")
+    assert (ready.status_code, ready.json()) == (status, {"state": "RUNNING", "sparkReady": False})
+    assert ask(client, "/state").json()["spark_ready"] is False
+    assert "kafka_streams_client_spark_ready" in ask(client, "/metrics").text
 
 
 def test_metrics_show_the_description_under_kafka_streams_names() -> None:

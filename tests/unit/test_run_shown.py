@@ -153,6 +153,7 @@ def test_an_instance_that_will_not_come_back_is_not_waited_for():
     assert on_the_way([running, row("app-1", state="CRASHED")])
     assert on_the_way([running, row("app-1", described=described("REBALANCING"))])
     assert on_the_way([row(state="ERROR", over=True)])
+    assert on_the_way([running, row("app-1", described=described() | {"spark_ready": False})])
 
 
 def test_the_account_says_at_the_end_how_often_a_record_came_too_late():

@@ -48,3 +48,10 @@ def test_an_archive_whose_directory_was_forgotten_is_read_again_where_something_
     assert str(archive) not in sys.path_importer_cache
     assert others <= sys.path_importer_cache.keys()
     assert [*found, importlib.import_module("zipped_two").NAME] == ["zipped_one", "zipped_two"]
+
+
+@pytest.mark.parametrize("module", ["client", "cli.process.instance", "pipeline.without_spark.early_runner"])
+def test_what_a_start_needs_before_spark_loads_none_of_it(module: str) -> None:
+    script = f"import sys, streams_runtime.{module}\nprint('pyspark' in sys.modules, 'py4j' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

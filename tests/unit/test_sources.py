@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.batch_input import OffsetRange, parts_of
+from streams_runtime.pipeline.batch_input import OffsetRange
+from streams_runtime.pipeline.record_reader import parts_of
 
 RANGES = st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 10**6)), min_size=1, max_size=30).map(
     lambda sizes: [

@@ -24,16 +24,16 @@ class Member:
 
     def __init__(self, folder: Path, topology: Topology = WITH_STORES) -> None:
         self.spark_starts = 0
-        self.assigned = False
+        self.assigned = self.running = False
         self.updater: Any = SimpleNamespace(loading=False)
         directory = StateDirectory(folder, "app", "test")
         directory.root.mkdir(exist_ok=True)
-        engine = SimpleNamespace(start=self._start)
+        self.engine = engine = SimpleNamespace(start=self._start, formats=None)
         context: Any = SimpleNamespace(topology=topology, directory=directory, engine=engine)
         self.start = SparkStart(context, self.updater)
 
     def started(self) -> bool:
-        self.start.start_if_due(self.assigned)
+        self.start.start_if_due(self.assigned, self.running)
         return self.spark_starts > 0
 
     def _start(self) -> None:
@@ -68,3 +68,21 @@ def test_a_member_that_is_not_let_in_has_spark_started_however_often_it_joins(
     assert member.started()
     again.assigned, again.updater.loading = True, True
     assert not again.started(), "the load that it would wait for has begun"
+
+
+def test_where_an_earlier_start_has_left_its_findings_spark_starts_once_the_thread_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(spark_start.time, "monotonic", lambda: now[0])
+    member, slow = Member(tmp_path, WITHOUT), Member(tmp_path, WITHOUT)
+    for each in (member, slow):
+        each.engine.formats = object()
+        each.start.begin()
+        assert not each.started(), "it would only put off what the thread does"
+        each.assigned = True
+        assert not each.started(), "its tasks are still being restored"
+    member.running = True
+    assert member.started()
+    now[0] += 10
+    assert slow.started(), "a restoration may take long"

@@ -58,10 +58,6 @@ class Group:
     def turn(self) -> None:
         self.member._keep_up_with_assignment(self.intake)
 
-    def spark_is_there(self) -> None:
-        batches: Any = SimpleNamespace(give_up=lambda: None)
-        self.member._batches = batches
-
     def take(self) -> list[ThreadState]:
         found, self.states = self.states, []
         return found
@@ -95,14 +91,13 @@ def test_a_thread_whose_end_can_not_be_told_closes_its_tasks_all_the_same(
 
 
 def test_a_thread_is_assigned_revoked_assigned_anew_and_runs_once_its_tasks_are_restored(tmp_path: Path) -> None:
-    """Kafka Streams' shouldChangeStateInRebalanceListener."""
+    """Kafka Streams' shouldChangeStateInRebalanceListener. Spark is not there: nothing of it waits for that."""
     group = Group(tmp_path)
     thread, changelogs = group.thread, [TopicPartition("app-totals-changelog", number) for number in range(2)]
     assert group.take() == [ThreadState.STARTING]
     group.turn()
     assert (thread.state, group.checks) == (ThreadState.STARTING, 0)
     group.member.on_assigned(ONE | TWO)
-    group.spark_is_there()
     group.turn()
     assert (group.take(), group.checks) == ([ThreadState.PARTITIONS_ASSIGNED], 1)
     group.restored = {changelogs[0]}

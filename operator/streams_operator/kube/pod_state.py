@@ -22,6 +22,7 @@ from streams_operator.names import (
     CONDITION_RESTORED,
     CONDITION_RUNNING,
     CONDITION_SHUTDOWN_REQUESTED,
+    CONDITION_SPARK_READY,
     CONTAINER,
     LEAVING,
     PAUSED,
@@ -63,6 +64,7 @@ def pod_state(pod: Json, application: str) -> PodState:
         state=running.get("reason") or final.get("state"),
         restored=_is(restored, "True"),
         records_left=int(left[1]) if left else 0,
+        spark_ready=not _is(conditions.get(CONDITION_SPARK_READY, {}), "False"),
         restartable=not _is(restartable, "False"),
         shutdown_requested=_is(conditions.get(CONDITION_SHUTDOWN_REQUESTED, {}), "True")
         or final.get("shutdown") == "application",

@@ -20,7 +20,8 @@ from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
-from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
+from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.spark.spark_session import end_jvm, open_session
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState

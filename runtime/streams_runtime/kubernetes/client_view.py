@@ -45,6 +45,9 @@ class ClientSeen(Protocol):
     def shutdown_requested(self) -> bool: ...
 
     @property
+    def spark_ready(self) -> bool: ...
+
+    @property
     def threads(self) -> Sequence[ThreadSeen]: ...
 
 
@@ -96,4 +99,5 @@ def view_of(client: ClientSeen, left: Callable[[], int], note: str = "") -> Clie
         failure=None if error is None else Failure.of(error),
         note=note,
         shutdown_requested=shutdown_requested,
+        spark_ready=client.spark_ready,
     )

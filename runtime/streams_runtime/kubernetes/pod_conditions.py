@@ -17,6 +17,8 @@ CONDITION_RUNNING = "streamsoperator.io/Running"
 """True in RUNNING. Reason: the client's state (KIP-696)."""
 CONDITION_RESTORED = "streamsoperator.io/Restored"
 """True when all stores of the pod are restored. Message: `N records left`."""
+CONDITION_SPARK_READY = "streamsoperator.io/SparkReady"
+"""True once Spark has compiled the topology; a client may be RUNNING before. What Spark refuses ends it in ERROR."""
 CONDITION_RESTARTABLE = "streamsoperator.io/Restartable"
 """False from PENDING_ERROR on. Reason: the exception's class, message: its text."""
 CONDITION_SHUTDOWN_REQUESTED = "streamsoperator.io/ShutdownRequested"
@@ -66,6 +68,7 @@ class ClientView:
     note: str = ""
     shutdown_requested: bool = False
     paused: bool | None = None
+    spark_ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ def conditions(view: ClientView) -> tuple[Condition, ...]:
     """What the pod says of itself while its client is like this."""
     running = Condition(CONDITION_RUNNING, view.state is ClientState.RUNNING, str(view.state), bounded(view.note))
     failure = view.failure if view.state in _FAILED else None
-    said = [running, _restored(view), restartable(failure)]
+    spark = Condition(CONDITION_SPARK_READY, view.spark_ready, "Ready" if view.spark_ready else "NotReady")
+    said = [running, _restored(view), spark, restartable(failure)]
     if failure is not None and view.shutdown_requested:
         said.append(Condition(CONDITION_SHUTDOWN_REQUESTED, True, failure.name, bounded(failure.text)))
     if view.paused is not None:

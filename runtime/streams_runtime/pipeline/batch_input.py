@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.kafka_scan import Ranges, Wanted, scan
-from streams_runtime.pipeline.pushdown.scan_ranges import AnyStage, answered_by_workers, answered_here
-from streams_runtime.pipeline.pushdown.scanned_records import Answer
-from streams_runtime.pipeline.spark.frames import frame_of
-
-ALL = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,59 +54,3 @@ class BatchInput:
         if self.records is None:
             return RAW_SCHEMA.empty_table()
         return self.records.filter(pc.equal(self.records["topic"], topic))
-
-
-class RecordReader:
-    """Makes DataFrames of one topic's part of a batch, with the columns of Wanted.schema."""
-
-    def __init__(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
-        """`properties` are librdkafka's, with which Spark's workers read ranges by themselves."""
-        self._spark = spark
-        self._properties = properties
-        self._cores = spark.sparkContext.defaultParallelism
-
-    def read(self, topic: str, batch: BatchInput, wanted: Wanted = ALL) -> DataFrame:
-        """The batch's records of `topic`, in offset order within each partition; empty when it has none."""
-        ranges = batch.ranges_of(topic)
-        if batch.records is not None:
-            return self.from_records(batch.records_of(topic) if ranges else None, wanted)
-        if not ranges:
-            return self.from_records(None, wanted)
-        return scan(self._spark, self._properties, topic, parts_of(ranges, self._cores), wanted)
-
-    def answer(self, topic: str, batch: BatchInput, stage: AnyStage) -> Answer:
-        """What the stage makes of the batch's records of `topic`, without Spark where they were fetched already."""
-        ranges = batch.ranges_of(topic)
-        if batch.records is not None or not ranges:
-            return answered_here(stage, batch.records_of(topic))
-        parts = parts_of(ranges, self._cores, stage.whole_partitions)
-        return answered_by_workers(self._spark, self._properties, topic, parts, stage)
-
-    def from_records(self, records: pa.Table | None, wanted: Wanted = ALL) -> DataFrame:
-        """A DataFrame of fetched records; None: of no records."""
-        # A range may have no record at all, only the marker of a transaction.
-        some = records is not None and records.num_rows > 0
-        return frame_of(self._spark, wanted.read(records) if some else wanted.schema.empty_table())
-
-
-def parts_of(ranges: Sequence[OffsetRange], count: int, whole: bool = False) -> Sequence[Ranges]:
-    """Ranges of one topic, divided into parts of about as many records each, at most `count`.
-
-    Unless they are to stay `whole`, a partition may be cut: Spark gives the parts back in order, and with it the
-    partition's records. It is not cut for the sake of a tenth of a part.
-    """
-    size = -(-sum(each.end - each.start for each in ranges) // count)
-    parts: list[dict[int, tuple[int, int]]] = [{}]
-    room = size  # records that the last part is still to get
-    for each in sorted(ranges, key=lambda each: each.partition):
-        start = each.start
-        while start < each.end:
-            if room <= size // 10 and len(parts) < count:
-                parts.append({})
-                room += size
-            fits = whole or each.end - start <= room + size // 10 or len(parts) == count
-            end = each.end if fits else start + room
-            parts[-1][each.partition.partition] = (start, end)
-            room -= end - start
-            start = end
-    return parts

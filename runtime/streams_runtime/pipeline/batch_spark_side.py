@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,7 +13,6 @@ from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.stage import Emission, StageInput, StoreBatch
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.serdes import Serde
 from streams_runtime.state.shown_values import Shown
@@ -20,6 +20,9 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.table_parts import TablePart
+
+if TYPE_CHECKING:
+    from streams_runtime.pipeline.runner import SubTopologyRunner
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.snapshot_columns import held_value
 from streams_runtime.pipeline.analysis import analysed
 from streams_runtime.pipeline.formats.decode import Decoder
-from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
+from streams_runtime.pipeline.formats.registered_format import RegisteredFormat, RegisteredWriter
 from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.kinds.spark_kinds import kind_of
 from streams_runtime.pipeline.pushdown.after_join import AfterJoin
@@ -27,8 +27,9 @@ from streams_runtime.pipeline.steps.table_rows import rows_of_last, tables_of_sn
 from streams_runtime.pipeline.steps.written_rows import sink_format
 from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.pipeline.windowing.record_ordinals import on_one_path, with_order_time
+from streams_runtime.pipeline.without_spark.findings import StoredValue
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.state.serdes import Serde, key_serde
+from streams_runtime.state.serdes import Serde, key_serde, value_serde
 from streams_runtime.state.shown_values import Shown, as_stored, shown
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
@@ -115,6 +116,13 @@ class Compiler:
     def key_serde(self, node: str) -> Serde:
         """How the keys of a node's rows are written."""
         return key_serde(self.key_format(node))
+
+    def stored_value(self, node: str) -> StoredValue:
+        """How the values of a table that is no aggregate lie in its store."""
+        decoder = self.decoder(node)
+        if isinstance(decoder.value, RegisteredFormat):
+            return decoder.registered_value
+        return value_serde(decoder.value).decode
 
     def value_format(self, sink: SinkNode) -> str:
         """Name of the format that a sink writes."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from streams_runtime.batch.columns import (
-    HIDDEN,
     OUT_KEY,
     OUT_ORDER_TIME,
     OUT_TIME,
@@ -17,34 +13,16 @@ from streams_runtime.batch.columns import (
     OUT_WINDOW,
     OUT_WINDOW_END,
 )
-from streams_runtime.batch.encode import Bytes, Headers, encoded, headers_of, windowed_keys
-from streams_runtime.batch.json_columns import json_rows
-from streams_runtime.batch.stage import Emission, TableRows
-from streams_runtime.pipeline.compile import Compiler
+from streams_runtime.batch.encode import encoded, windowed_keys
+from streams_runtime.batch.stage import Emission
 from streams_runtime.pipeline.steps.written_rows import written, written_in_order
 from streams_runtime.pipeline.windowing.repartition_order import stream_time_order
-from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.pipeline.without_spark.column_emissions import ColumnEmissions, headers_in
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, SinkNode
-from streams_runtime.topology.nodes.window_kinds import SessionWindows
-from streams_runtime.topology.plan import SubTopology
 
 
-class Emissions:
-    """Makes the records that a sub-topology writes."""
-
-    def __init__(self, compiler: Compiler, sub: SubTopology) -> None:
-        self._compiler = compiler
-        self._sub = sub
-
-    def keys(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
-        """Keys as the sink writes them."""
-        writer = self._compiler.registered(sink.name, "key")
-        return encoded(column) if writer is None else writer.encoded(column)
-
-    def values(self, sink: SinkNode, column: pa.ChunkedArray | pa.Array) -> Bytes:
-        """Values, from the column that written_rows.value_of gives, as the sink writes them."""
-        writer = self._compiler.registered(sink.name, "value")
-        return encoded(column) if writer is None else writer.encoded(column)
+class Emissions(ColumnEmissions):
+    """Makes the records that a sub-topology writes, of Spark's rows too."""
 
     def of_rows(self, node: SinkNode | RepartitionSinkNode, rows: DataFrame) -> Emission:
         """What Spark's rows come to in the node's topic; for a repartition topic in the order of stream time."""
@@ -53,7 +31,7 @@ class Emissions:
             table = written_in_order(rows, "json").toArrow()
             table = table.take(stream_time_order(table["_partition"], table[OUT_TOPIC], table[OUT_ORDER_TIME]))
         else:
-            table = written(rows, self._compiler.value_format(node)).toArrow()
+            table = written(rows, self._formats.value_format(node)).toArrow()
         headers = table["_headers"]
         starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
         keys = encoded(table[OUT_KEY]) if isinstance(node, RepartitionSinkNode) else self.keys(node, table[OUT_KEY])
@@ -61,65 +39,9 @@ class Emissions:
         return Emission(
             node.topic,
             internal,
-            keys if starts is None else windowed_keys(keys, starts, ends if self._in_sessions(node.input) else None),
+            keys if starts is None else windowed_keys(keys, starts, ends if self.in_sessions(node.input) else None),
             encoded(column) if isinstance(node, RepartitionSinkNode) else self.values(node, column),
             table[OUT_TIME].to_pylist(),
-            _headers_in(headers),
+            headers_in(headers),
             None if starts is None else keys,
         )
-
-    def of_columns(self, node: SinkNode, rows: pa.Table) -> Emission:
-        """What rows come to in the node's topic, of which each has a value: their metadata, then its columns."""
-        headers = rows["_headers"]
-        values = rows.select([name for name in rows.column_names if name not in HIDDEN])
-        times = rows["_timestamp"].cast(pa.int64()).to_numpy() // 1000
-        return Emission(
-            node.topic,
-            False,
-            self.keys(node, rows["_key"]),
-            self._values_of(node, values),
-            times.tolist(),
-            _headers_in(headers),
-        )
-
-    def direct(self, sinks: Sequence[SinkNode], rows: TableRows) -> list[Emission]:
-        """An aggregate's rows straight to sinks: no step in between, so no need of Spark."""
-        timestamps = rows.timestamps.to_pylist()
-        emissions = []
-        for sink in sinks:
-            keys = self.keys(sink, rows.keys)
-            values = self._direct_values(sink, rows)
-            if rows.gone is not None:
-                values = [None if gone else value for value, gone in zip(values, rows.gone.to_pylist(), strict=True)]
-            whole = keys
-            if rows.starts is not None:
-                whole = windowed_keys(keys, rows.starts, rows.ends if self._in_sessions(sink.input) else None)
-            placed_by = None if rows.starts is None else keys
-            emissions.append(Emission(sink.topic, False, whole, values, timestamps, placed_by=placed_by))
-        return emissions
-
-    def _direct_values(self, sink: SinkNode, rows: TableRows) -> Bytes:
-        if rows.json is not None and self._compiler.value_format(sink) == "json":
-            return rows.json
-        return self._values_of(sink, rows.columns)
-
-    def _values_of(self, sink: SinkNode, columns: pa.Table) -> Bytes:
-        match self._compiler.value_format(sink):
-            case "json":
-                return list(json_rows(columns))
-            case "avro" | "protobuf":
-                return self.values(sink, columns.to_struct_array())
-            case _:
-                return encoded(columns.column(0))
-
-    def _in_sessions(self, name: str) -> bool:
-        """Whether the rows that a node gives are sessions, whose keys have two times."""
-        node = next(each for each in self._sub.nodes if each.name == name)
-        if isinstance(node, AggregateNode):
-            return isinstance(node.windows, SessionWindows)
-        return any(self._in_sessions(each) for each in node.streams)
-
-
-def _headers_in(column: pa.ChunkedArray) -> list[Headers | None] | None:
-    """The same of the column; None where no record has any."""
-    return None if column.null_count == len(column) else headers_of(column.to_pylist())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,24 +10,26 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from streams_runtime.batch.columns import ORDER_TIME, OUT_KEY, OUT_TIME, OUT_VALUE
-from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.encode import encoded, headers_of
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.peeks import Seen
-from streams_runtime.batch.read_accounts import Account
 from streams_runtime.batch.rows import table_rows
 from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch, TableRows, store_batch_of
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange, RecordReader
+from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
+from streams_runtime.pipeline.batch_spark_side import BatchSparkSide
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.emissions import Emissions
 from streams_runtime.pipeline.formats.decode import account_of, counted
+from streams_runtime.pipeline.formats.diagnose import reason
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat
 from streams_runtime.pipeline.kinds.spark_kind import Collecting
 from streams_runtime.pipeline.kinds.spark_kinds import kind_of
+from streams_runtime.pipeline.pushdown.after_join import AfterJoin
 from streams_runtime.pipeline.pushdown.scanned_records import Answer
-from streams_runtime.pipeline.pushdown.taken_over import TakenOver
+from streams_runtime.pipeline.pushdown.taken_over import NONE_READ, TakenOver, add_answers
+from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.steps.peek_observations import seen
 from streams_runtime.pipeline.steps.usable_rows import usable
 from streams_runtime.topology.fork_paths import fork_path_between, keeps_order, orders_by_time
@@ -44,14 +46,6 @@ from streams_runtime.topology.stage_order import stage_order
 
 # Batches that are Spark's at once after one that the scan could not do: it would read them in vain, most likely.
 _SPARK_BATCHES = 10
-_NONE_READ = pa.schema(
-    [
-        ("_topic", pa.string()),
-        ("_partition", pa.int32()),
-        ("_offset", pa.int64()),
-        (ORDER_TIME, pa.timestamp("us", tz="UTC")),
-    ]
-).empty_table()
 
 
 class SubTopologyRunner:
@@ -83,11 +77,6 @@ class SubTopologyRunner:
     def is_taken_over(self) -> bool:
         """Whether the scan does the first stage, and Spark what the scan can't read."""
         return bool(self._taken_over)
-
-    @property
-    def joins_taken_over(self) -> Set[str]:
-        """The joins behind which no Spark is needed, unless a table holds what only Spark reads."""
-        return self._behind.keys()
 
     def run(self, batch: BatchInput) -> StageOutput:
         """The first stage: everything up to the stores, and what goes to topics without passing one.
@@ -123,26 +112,19 @@ class SubTopologyRunner:
                 return None
         left = pa.concat_tables(answer.left.select(RAW_SCHEMA.names) for answer in answers)
         sparks = self._run_by_spark(BatchInput(batch.ranges, left)) if left.num_rows else None
-        read = _NONE_READ
+        read = NONE_READ
         if self._orders_by_time and sparks is not None and sparks.readable:
             read = self._read_by_spark(BatchInput(batch.ranges, left))
         result = StageOutput() if sparks is None else StageOutput(sparks.accounts, sparks.dropped, sparks.late)
-        for each, answer in zip(over, answers, strict=True):
-            account = result.accounts.get(each.source.name, Account(0, 0, None))
-            result.accounts[each.source.name] = account.with_more(answer.records, answer.times)
-            result.dropped[each.node.name, DropReason.NULL_KEY] += answer.dropped
-            result.late[each.node.name] += answer.late
-            if not each.put(result, answer, sparks, read):
-                return None
-        return result
+        return result if add_answers(over, answers, result, sparks, read) else None
 
     def _read_by_spark(self, batch: BatchInput) -> pa.Table:
         """Where the records are that Spark can read, and their times, as those that take turns are wanted."""
-        found = [_NONE_READ]
+        found = [NONE_READ]
         for node in self._sources:
             readable = self._compiler.decoder(node.name).readable(self._decoded(node, batch, headers=False))
             times = readable.select("_topic", "_partition", "_offset", F.col("_timestamp").alias(ORDER_TIME)).toArrow()
-            found.append(times.cast(_NONE_READ.schema))
+            found.append(times.cast(NONE_READ.schema))
         return pa.concat_tables(found)
 
     def _run_by_spark(self, batch: BatchInput) -> StageOutput:
@@ -185,6 +167,24 @@ class SubTopologyRunner:
             where = OffsetRange(TopicPartition(node.topic, 0), 0, 1)
             record = pa.table(columns, schema=RAW_SCHEMA)
             self.run(BatchInput((where,), record.slice(1) if self._compiler.has_functions else record))
+
+    @property
+    def taken_over(self) -> Sequence[TakenOver]:
+        """What the scan does of the first stage; nothing: all of it is Spark's."""
+        return self._taken_over
+
+    @property
+    def after_joins(self) -> Mapping[str, AfterJoin]:
+        """The stages behind joins that need no Spark, by the joins' names."""
+        return self._behind
+
+    def side(self, batch: BatchInput) -> BatchSparkSide:
+        """What the store side may ask while it applies the batch."""
+        return BatchSparkSide(self._compiler, self, batch)
+
+    def why_unreadable(self, source: str, key: bytes | None, value: bytes | None, time: int | None) -> str:
+        """The first thing that is wrong with a record of a source. Raises as `diagnose.reason`."""
+        return reason(self._compiler.decoder(source), key, value, time)
 
     def run_after(self, found: StageInput) -> StageOutput:
         """The stage behind a node whose store side has passed on these rows (SparkKind.behind)."""

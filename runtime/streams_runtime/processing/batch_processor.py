@@ -16,9 +16,7 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.sampled import NOTHING, spread_of
 from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.batch_input import BatchInput
-from streams_runtime.pipeline.batch_spark_side import BatchSparkSide
-from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.runner import SubTopologyRunner
+from streams_runtime.processing.batch_runner import BatchRunner
 from streams_runtime.processing.late_log import LateLog
 from streams_runtime.processing.node_names import NodeNames
 from streams_runtime.processing.peek_log import PeekLog, Totals, added_up
@@ -78,7 +76,7 @@ class _Work:
     that they begin behind.
     """
 
-    runner: SubTopologyRunner
+    runner: BatchRunner
     names: NodeNames
     recorder: ThreadRecorder
     producer: BatchProducer
@@ -110,15 +108,13 @@ class BatchProcessor:
 
     def __init__(
         self,
-        compiler: Compiler,
-        runners: Mapping[int, SubTopologyRunner],
+        runners: Mapping[int, BatchRunner],
         policy: ErrorPolicy,
         counters: Counters,
         global_stores: Mapping[str, GlobalStore] | None = None,
     ) -> None:
         """`global_stores` are those of the global tables, by the names of the tables."""
         self._global_stores = global_stores or {}
-        self._compiler = compiler
         self._runners = runners
         self._policy = policy
         self._counters = counters
@@ -147,7 +143,7 @@ class BatchProcessor:
         runner, outcome = self._runners[sub.id], Outcome(records=result.records)
         changes: dict[str, StoreBatch] = {}
         context = ApplyContext(
-            BatchSparkSide(self._compiler, runner, batch),
+            runner.side(batch),
             sub,
             {partition: task.stores for partition, task in tasks.items()},
             self._global_stores,
@@ -159,7 +155,7 @@ class BatchProcessor:
         if names is None:
             names = self._names[sub.id] = NodeNames.of(sub)
         work = _Work(runner, names, self._counters.recorder, producer, outcome, context, changes)
-        letters = dead_letters(self._policy, self._compiler, runner, batch, result)
+        letters = dead_letters(self._policy, runner, batch, result)
         self._note_read(work, result)
         for letter in letters:
             work.send(letter)

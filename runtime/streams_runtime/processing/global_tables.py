@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.pipeline.batch_input import BatchInput
-from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_runner import BatchRunner
 from streams_runtime.processing.unreadable_records import ErrorPolicy, dead_letters
 from streams_runtime.processors.aggregates.store_updates import table_updates
 from streams_runtime.state.global_store import GlobalStore
@@ -39,8 +38,7 @@ class GlobalUpdate:
     """
 
     store: GlobalStore
-    runner: SubTopologyRunner
-    compiler: Compiler
+    runner: BatchRunner
     policy: ErrorPolicy
     counters: Counters
 
@@ -55,7 +53,7 @@ class GlobalUpdate:
             self.store.write_through(Updates([], [], []), positions)
             return
         result = self.runner.run(batch)
-        letters = dead_letters(self.policy, self.compiler, self.runner, batch, result)
+        letters = dead_letters(self.policy, self.runner, batch, result)
         assert not letters  # the checks refuse that policy
         keys: list[bytes] = []
         values: list[bytes | None] = []

@@ -12,9 +12,7 @@ from streams_runtime.batch.stage import Emission, StageOutput
 from streams_runtime.errors import DeserializationException
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.pipeline.batch_input import BatchInput
-from streams_runtime.pipeline.compile import Compiler
-from streams_runtime.pipeline.formats.diagnose import reason
-from streams_runtime.pipeline.runner import SubTopologyRunner
+from streams_runtime.processing.batch_runner import BatchRunner
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _EXCEPTION = DeserializationException.__name__
@@ -28,9 +26,7 @@ class ErrorPolicy:
     topic: str | None = None
 
 
-def dead_letters(
-    policy: ErrorPolicy, compiler: Compiler, runner: SubTopologyRunner, batch: BatchInput, result: StageOutput
-) -> list[Emission]:
+def dead_letters(policy: ErrorPolicy, runner: BatchRunner, batch: BatchInput, result: StageOutput) -> list[Emission]:
     """The letters that the policy sends for records that can't be read; those that it leaves out are told in the log.
 
     Raises:
@@ -40,7 +36,7 @@ def dead_letters(
     for source, account in result.accounts.items():
         if account.first is None:
             continue
-        failure = _failure(compiler, source, account)
+        failure = _failure(runner, source, account)
         if policy.kind == "fail":
             raise failure
         _LOGGER.warning(
@@ -51,31 +47,30 @@ def dead_letters(
             failure,
         )
         if policy.topic is not None:
-            letters.append(_letters(compiler, runner, source, batch, policy.topic))
+            letters.append(_letters(runner, source, batch, policy.topic))
     return letters
 
 
-def _failure(compiler: Compiler, source: str, account: Account) -> DeserializationException:
+def _failure(runner: BatchRunner, source: str, account: Account) -> DeserializationException:
     record = account.first
     assert record is not None
-    why = reason(compiler.decoder(source), record.key, record.value, record.time)
+    why = runner.why_unreadable(source, record.key, record.value, record.time)
     return DeserializationException(record.topic, record.partition, record.offset, why)
 
 
-def _letters(compiler: Compiler, runner: SubTopologyRunner, source: str, batch: BatchInput, topic: str) -> Emission:
+def _letters(runner: BatchRunner, source: str, batch: BatchInput, topic: str) -> Emission:
     """The records as they came, with headers that say why (named as in KIP-1034).
 
     A letter has its record's time, or that of the clock if no record may have such a time: brokers would refuse one in
     the future, and delete one of 1970.
     """
-    decoder = compiler.decoder(source)
     rows = runner.broken(source, batch).to_pylist()
     now = int(time.time() * 1000)
     headers: list[Headers | None] = []
     for row in rows:
         why = {
             "exception": _EXCEPTION,
-            "message": reason(decoder, row["key"], row["value"], row["time"]),
+            "message": runner.why_unreadable(source, row["key"], row["value"], row["time"]),
             "topic": row["_topic"],
             "partition": row["_partition"],
             "offset": row["_offset"],

@@ -19,12 +19,13 @@ from streams_runtime.api.reading.python_origins import retold
 from streams_runtime.builder import StreamsBuilder
 from streams_runtime.builder.resolve_python import read_file, read_with_python
 from streams_runtime.errors import IllegalStateException, InvalidApplicationException, TopologyException
+from streams_runtime.pipeline.compiled_topology import Compiled, compiled
 from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.spark.spark_session import SparkSession
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.query.stores.store_target import check_name
-from streams_runtime.spark_runtime import Compiled, compiled, error_policy
+from streams_runtime.spark_runtime import error_policy
 from streams_runtime.states import ClientState
 from streams_runtime.testing.driver_records import START
 from streams_runtime.testing.driver_stores import DriverStores

@@ -10,11 +10,11 @@ from typing import cast
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.compiled_topology import Compiled
 from streams_runtime.pipeline.spark.query_failures import is_spark_failure, translated
 from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.processing.unreadable_records import ErrorPolicy
-from streams_runtime.spark_runtime import Compiled
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.assignment import inputs_of_task
@@ -49,7 +49,7 @@ class TopologyRunner:
             for sub in topology.global_tables:
                 global_store = open_global_store(sub, directory)
                 undo.callback(global_store.close)
-                update = GlobalUpdate(global_store, compiled.runners[sub.id], compiled.compiler, policy, self.counters)
+                update = GlobalUpdate(global_store, compiled.runners[sub.id], policy, self.counters)
                 self.global_stores[sub.nodes[0].name] = global_store
                 self._global_updates[global_store.changelog.topic] = update
             self.tasks = {
@@ -59,7 +59,7 @@ class TopologyRunner:
                 for sub in topology.subtopologies
             }
             self._closing = undo.pop_all()
-        self._processor = BatchProcessor(compiled.compiler, compiled.runners, policy, self.counters, self.global_stores)
+        self._processor = BatchProcessor(compiled.runners, policy, self.counters, self.global_stores)
 
     def work(self) -> None:
         """Process all that waits, and what comes of it, until nothing is left: sub-topology by sub-topology, upstream

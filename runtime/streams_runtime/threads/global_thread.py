@@ -19,12 +19,12 @@ from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.processing.intake import batch_of
 from streams_runtime.restore.global_topics import GlobalTopics
-from streams_runtime.spark_runtime import Compiled, error_policy
+from streams_runtime.spark_runtime import error_policy
 from streams_runtime.state.global_store import GlobalStore
+from streams_runtime.state.store import Updates
 from streams_runtime.states import GLOBAL_THREAD, GlobalThreadState, StateMachine
 from streams_runtime.tasks.task_stores import close_stores, set_damaged_aside
 from streams_runtime.topics.external_topics import check_external_topics, source_topics
-from streams_runtime.topology.plan import SubTopology
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker, or a registry, that is away is asked again
@@ -55,6 +55,7 @@ class GlobalStreamThread:
         self._counters = counters
         self._stopping = threading.Event()
         self._stores: dict[str, GlobalStore] = {}  # replaced as a whole: other threads read it
+        self._updates: dict[str, GlobalUpdate] = {}
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -145,9 +146,6 @@ class GlobalStreamThread:
             return
 
     def _follow(self, topics: GlobalTopics) -> None:
-        updates = self._updates()
-        if updates is None:
-            return
         while not self._stopping.is_set():
             if self.state is GlobalThreadState.CREATED and topics.complete:
                 self.machine.move(GlobalThreadState.RUNNING)
@@ -158,30 +156,36 @@ class GlobalStreamThread:
                     before = {TopicPartition(topic, number): at for number, at in followed.positions.items()}
                     records = found.get(topic, [])
                     batch = batch_of(Fetched(records, {}), before) or _NOTHING
-                    if not self._applied(updates[topic], batch, reached):
+                    if not self._applied(topic, batch, reached):
                         return
                     topics.note(topic, reached, Counter(message.partition() for message in records))
 
-    def _updates(self) -> Mapping[str, GlobalUpdate] | None:
-        """What batches are applied by, by topic, once Spark is there; None when the thread is to end before.
+    def _update_of(self, topic: str) -> GlobalUpdate | None:
+        """What batches of a topic are applied by, once Spark is there; None when the thread is to end before.
 
         Raises what kept Spark from starting.
         """
+        if topic in self._updates:
+            return self._updates[topic]
         context = self._context
         while (ready := context.engine.ready()) is None:
             if self._stopping.is_set():
                 return None
             context.engine.wait(_SPARK_LOOK)
         context.engine.tag_jobs(self.name)
-        return {sub.source_topics[0]: self._update(ready, sub) for sub in context.topology.global_tables}
+        (sub,) = (each for each in context.topology.global_tables if topic in each.source_topics)
+        policy, store = error_policy(context.application), self._stores[sub.nodes[0].name]
+        self._updates[topic] = GlobalUpdate(store, ready.runners[sub.id], policy, self._counters)
+        return self._updates[topic]
 
-    def _update(self, ready: Compiled, sub: SubTopology) -> GlobalUpdate:
-        policy, store = error_policy(self._context.application), self._stores[sub.nodes[0].name]
-        return GlobalUpdate(store, ready.runners[sub.id], ready.compiler, policy, self._counters)
-
-    def _applied(self, update: GlobalUpdate, batch: BatchInput, reached: Mapping[int, int]) -> bool:
-        """Apply a batch, waiting for a registry that is away; False when the thread is to end before."""
-        while not self._stopping.is_set():
+    def _applied(self, topic: str, batch: BatchInput, reached: Mapping[int, int]) -> bool:
+        """Apply a batch, waiting for Spark and for a registry that is away; False when the thread is to end before."""
+        (store,) = (each for each in self._stores.values() if each.changelog.topic == topic)
+        if not batch.has_records:
+            store.write_through(Updates([], [], []), reached)
+            return True
+        update = self._update_of(topic)
+        while update is not None and not self._stopping.is_set():
             try:
                 update.apply(batch, reached)
             except SchemaRegistryNotAvailableException as error:

@@ -16,7 +16,9 @@ from streams_runtime.kafka.consumer.group_consumer import GroupConsumer
 from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.consumer.range_reader import read_whole
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.pipeline.without_spark.early_runner import SparkNeeded
 from streams_runtime.processing.alignment import inputs_of
+from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_queue import Batches
 from streams_runtime.processing.intake import Intake
 from streams_runtime.states import ThreadState
@@ -26,6 +28,7 @@ from streams_runtime.threads.thread_parts import ThreadParts
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _RETRY = 1.0  # seconds until a broker that is away is asked again
 _LOOK = 0.1  # seconds between two looks at the group while Spark starts
+_SHORT_LOOK = 0.02  # the same until the thread is RUNNING, which others wait for
 
 
 class Participation:
@@ -43,6 +46,8 @@ class Participation:
         self._doubts = GroupDoubts(parts.context.admin, parts.membership)
         self._intake: Intake | None = None
         self._batches: Batches | None = None
+        self._are_early = False  # whether the batches are those before Spark is there
+        self._waits_for_spark = False  # whether one had to wait for it, and all others do
         self._assignment_came = False
         self._join_anew = False
 
@@ -80,7 +85,7 @@ class Participation:
                     continue
                 self._see_to_stores(intake)
                 self._parts.output.make_ready()
-                self._batches = batches = self._batches or self._ready_batches(intake, consumer)
+                batches = self._ready_batches(intake, consumer)
                 if batches is None:
                     self._wait_for_spark(consumer)
                     self._keep_up_with_assignment(intake)
@@ -181,31 +186,52 @@ class Participation:
             self._stopping.wait(_LOOK)
 
     def _ready_batches(self, intake: Intake, consumer: GroupConsumer) -> Batches | None:
-        """What batches are worked on with; None while Spark is not there yet."""
-        context, counters = self._context, self._parts.counters
-        processor = context.engine.processor(counters, context.global_stores)
-        if processor is None:
-            return None
-        context.engine.tag_jobs(self._parts.name)  # what this thread itself asks Spark: why a record can't be read
+        """What batches are worked on with; None while they have to wait for Spark."""
+        if self._batches is not None and not self._are_early:
+            return self._batches
+        parts, engine = self._parts, self._context.engine
+        processor = engine.processor(parts.counters, self._context.global_stores)
+        if processor is not None:
+            self._give_up()  # what an early batch has begun
+            engine.tag_jobs(parts.name)  # what this thread itself asks Spark: why a record can't be read
+            parts.spark.submit(engine.tag_jobs, parts.name)
+            self._batches, self._are_early = self._batches_with(processor, intake, consumer), False
+            return self._batches
+        parts.spark_start.start_if_due(self._assignment_came, parts.machine.state is ThreadState.RUNNING)
+        if self._batches is None and not self._waits_for_spark:
+            processor = engine.early_processor(parts.counters, self._context.global_stores, self._stopping.is_set)
+            if processor is not None:
+                self._batches, self._are_early = self._batches_with(processor, intake, consumer), True
+        return self._batches
+
+    def _batches_with(self, processor: BatchProcessor, intake: Intake, consumer: GroupConsumer) -> Batches:
         return Batches(
-            context.topology,
-            context.admin,
+            self._context.topology,
+            self._context.admin,
             self._tasks,
             intake,
             self._parts.output.commits(consumer, self._stopping.is_set),
             processor,
-            counters,
+            self._parts.counters,
             self._parts.spark,
             self._stopping,
         )
 
     def _wait_for_spark(self, consumer: GroupConsumer) -> None:
-        """Before and while Spark starts, the thread joins the group and restores already."""
-        self._parts.spark_start.start_if_due(self._assignment_came)
+        """Before and while Spark starts, the thread joins the group, restores and is RUNNING already."""
         consumer.poll()
-        self._context.engine.wait(_LOOK)
+        runs = self._parts.machine.state is ThreadState.RUNNING
+        self._context.engine.wait(_LOOK if runs else _SHORT_LOOK)
 
     def _go_on(self, batches: Batches, intake: Intake, consumer: GroupConsumer) -> None:
+        """Work on the next batch. One that has to wait for Spark is read again when that is there."""
+        try:
+            self._take_turn(batches, intake, consumer)
+        except SparkNeeded:
+            self._give_up()
+            self._batches, self._waits_for_spark = None, True
+
+    def _take_turn(self, batches: Batches, intake: Intake, consumer: GroupConsumer) -> None:
         """Work on the next batch. A paused thread stays in the group, takes what comes to it, and has that restored."""
         if self._context.paused.is_set():
             batches.finish()
@@ -233,7 +259,7 @@ class Participation:
         if positions:
             self._topics.note(self._tasks.topic_ids)
             intake.add(positions)
-        if self._tasks.settled and self._batches is not None:
+        if self._tasks.settled:
             # After a revocation that nothing is assigned with, this is where the rebalance ends.
             self._parts.machine.move(ThreadState.PARTITIONS_ASSIGNED)
             self._parts.machine.move(ThreadState.RUNNING)

@@ -15,6 +15,8 @@ class SparkStart:
 
     Before the assignment, where no such load is to be expected: no store, or some that are here from before. And when
     it does not come, since an earlier member's session has to end first; joining again does not begin that wait anew.
+    Where an earlier start has left what queries and first batches need, Spark starts once the thread is RUNNING, which
+    its JVM would only put off, or when that takes long.
     """
 
     def __init__(self, context: ClientContext, updater: StateUpdater) -> None:
@@ -26,14 +28,18 @@ class SparkStart:
         """The thread waits for the group from now on."""
         self._waits_since = time.monotonic()
 
-    def start_if_due(self, assigned: bool) -> None:
-        """Start it if it is time to; `assigned`: the group has said what the thread's tasks are."""
-        if assigned:
-            due = not self._updater.loading
-        else:
-            due = time.monotonic() - self._waits_since > _PATIENCE or not self._may_load_in_bulk
-        if due:
+    def start_if_due(self, assigned: bool, running: bool) -> None:
+        """Start it if it is time to; `assigned`: the group has named its tasks; `running`: they run."""
+        if running or self._is_due(assigned):
             self._context.engine.start()
+
+    def _is_due(self, assigned: bool) -> bool:
+        is_late = time.monotonic() - self._waits_since > _PATIENCE
+        if assigned and self._updater.loading:
+            return False
+        if is_late or self._context.engine.formats is not None:
+            return is_late
+        return assigned or not self._may_load_in_bulk
 
     @property
     def _may_load_in_bulk(self) -> bool:

@@ -55,8 +55,12 @@ def stuck(pod: PodState, now: float) -> bool:
 
 
 def available(pod: PodState) -> bool:
-    """Whether it is ready by Kubernetes' word, and by its own answers."""
-    return pod.ready and not pod.deleting and not pod.silent
+    """Whether it is ready by Kubernetes' word, and by its own answers, and has Spark.
+
+    A pod may be ready for queries before it has Spark. Without that it may yet end in ERROR, or, with executors that
+    are away, process nothing for long.
+    """
+    return pod.ready and pod.spark_ready and not pod.deleting and not pod.silent
 
 
 def serving(pod: PodState) -> bool:

@@ -40,6 +40,8 @@ def _runs(context: ReconcileContext, instance: Instance, pod: PodState) -> str:
         return f"{instance.state}, {left.records_left if left is not None else pod.records_left} records left"
     if instance.state != ClientState.RUNNING:
         return instance.state
+    if not pod.spark_ready:
+        return "RUNNING, and Spark is still starting"
     if not pod.ready:
         return f"RUNNING, but its pod is not ready; node {pod.node or 'unknown'}"
     return "RUNNING; the operator waits for its answer" if pod.doubted else instance.state

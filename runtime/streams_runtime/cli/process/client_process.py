@@ -35,13 +35,13 @@ def shorten_switch_interval() -> None:
     sys.setswitchinterval(_SWITCH_INTERVAL)
 
 
-def freeze_loaded_objects(state: ClientState) -> None:
-    """Once a client is RUNNING, freeze all objects that are loaded by then, so that Python's collector skips them.
+def freeze_loaded_objects(spark_ready: bool) -> None:
+    """Once Spark is ready, freeze all objects that are loaded by then, so that Python's collector skips them.
 
     These are some hundred thousand objects of modules and plans, which stay; to traverse them all takes 180 ms, in
     which no thread goes on.
     """
-    if state is ClientState.RUNNING and not gc.get_freeze_count():
+    if spark_ready and not gc.get_freeze_count():
         gc.freeze()
 
 

@@ -78,13 +78,13 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
             write_whole(termination_file, termination_document("NOT_STARTED", error))
         raise typer.Exit(EXIT_UNUSABLE) from error
     stop = stop_on_signals()
-    client.set_state_listener(lambda new, _: freeze_loaded_objects(new))
     client.start()
     if endpoint_file is not None:
         write_whole(endpoint_file, {"pid": os.getpid(), "url": client.url, "instance": instance_id})
     request_file = ShutdownRequestFile(request_path)
     while not client.wait_for_end(timeout=0.2):
         request_file.pass_on(client)
+        freeze_loaded_objects(client.spark_ready)
         if stop.is_set() or client.state is ClientState.PENDING_ERROR:
             break
     deadline = time.monotonic() + _CLOSE_SECONDS

@@ -65,6 +65,7 @@ class PodLifecycle:
             client.start()
         while not client.wait_for_end(0.2):
             self._request_file.pass_on(client)
+            freeze_loaded_objects(client.spark_ready)
             if self._pause_file.pass_on(client):
                 _LOGGER.info("paused: no records are processed" if client.is_paused else "resumed")
                 self._reporter.wake()
@@ -88,7 +89,6 @@ class PodLifecycle:
 
     def _on_state(self, new: ClientState, _old: ClientState) -> None:
         """Report the state. PENDING_ERROR is reported before ERROR, however soon that follows."""
-        freeze_loaded_objects(new)
         if new is ClientState.PENDING_ERROR:
             self._reporter.owe(conditions(replace(self._view(), state=new)))
             self._failing.set()

@@ -23,6 +23,9 @@ INFO = Metric(
     f"{_C}: version (KIP-444)",
 )
 PAUSED = Metric("kafka_streams_client_paused", "gauge", "0 or 1", "1 while the client is paused (KIP-834).")
+SPARK_READY = Metric(
+    "kafka_streams_client_spark_ready", "gauge", "0 or 1", "1 once Spark runs and has compiled the topology."
+)
 THREADS = Metric("kafka_streams_threads", "gauge", "threads", "Stream threads by state.", ("state",))
 ALIVE = Metric(
     "kafka_streams_alive_stream_threads",
@@ -99,4 +102,4 @@ COUNTERS = {
     "dead_letters": LETTERS,
 }
 """By the name that `/state` has for each among its counters."""
-CLIENT = (STATE, INFO, PAUSED, THREADS, ALIVE, FAILED, TASKS, LAG, *COUNTERS.values(), PEEK)
+CLIENT = (STATE, INFO, PAUSED, SPARK_READY, THREADS, ALIVE, FAILED, TASKS, LAG, *COUNTERS.values(), PEEK)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from streams_runtime.batch.columns import MATCH
 from streams_runtime.pipeline.formats.json_read import JsonReader
-from streams_runtime.pipeline.pushdown.scan_plan import RowPlan
+from streams_runtime.pipeline.pushdown.arrow_plans import RowPlan
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 
 

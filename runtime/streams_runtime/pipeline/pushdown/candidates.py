@@ -11,8 +11,9 @@ from streams_runtime.batch.columns import ORDER_TIME, RECORD, WINDOW_START
 from streams_runtime.pipeline.formats.json_read import json_reader
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.pushdown.after_join import AfterJoin
+from streams_runtime.pipeline.pushdown.arrow_plans import RowPlan
 from streams_runtime.pipeline.pushdown.partial_columns import stage_of
-from streams_runtime.pipeline.pushdown.scan_plan import RowPlan, plan_of, row_plan_of
+from streams_runtime.pipeline.pushdown.scan_plan import plan_of, row_plan_of
 from streams_runtime.pipeline.pushdown.single_rows import row_stage_of, table_stage_of
 from streams_runtime.pipeline.pushdown.taken_over import TakenOver, ToAggregate, ToMatch, ToTable
 from streams_runtime.pipeline.spark.frames import value_columns

@@ -15,7 +15,7 @@ from streams_runtime.batch.stream_times import StreamTimes
 from streams_runtime.batch.vectors import integers
 from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.formats.json_read import JsonReader
-from streams_runtime.pipeline.pushdown.scan_plan import LISTED, Aggregate, Plan
+from streams_runtime.pipeline.pushdown.arrow_plans import LISTED, Aggregate, Plan
 from streams_runtime.pipeline.pushdown.scanned_records import PARTITION, Answer, Column, Formats, Left, formats_of
 from streams_runtime.topology.nodes.window_kinds import TimeWindows, Windows
 

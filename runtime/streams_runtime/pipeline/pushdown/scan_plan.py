@@ -1,14 +1,13 @@
-"""What a scan takes over of a plan: the rows that it keeps, and the partial aggregates that it makes of them."""
+"""What a scan takes over of a plan that Spark has analysed: its expressions become Arrow's (arrow_plans)."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 from pyspark.sql import DataFrame
 
 from streams_runtime.pipeline.pushdown.arrow_expressions import (
@@ -19,63 +18,14 @@ from streams_runtime.pipeline.pushdown.arrow_expressions import (
     id_of,
     translated,
 )
+from streams_runtime.pipeline.pushdown.arrow_plans import Aggregate, Plan, RowPlan
 from streams_runtime.pipeline.pushdown.catalyst import Tree, analysed, tree_of
 
 _LEAVES = frozenset({"LogicalRDD", "LocalRelation"})
 _SUMMED = frozenset({pa.int32(), pa.int64(), pa.float64()})
 _ORDERED = frozenset({pa.int32(), pa.int64()})
-LISTED = pa.struct([("at", pa.int64()), ("record", pa.float64())])
 _OF_ITS_KEY = ("_partition", "_key", "_timestamp")
 _COUNTED = _SUMMED | {pa.string(), pa.bool_()}
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """An aggregate of a partial row: `function` as Arrow calls it; no argument: of the rows themselves.
-
-    A "list" has the values that are not null, each with its offset (LISTED).
-    """
-
-    name: str
-    function: str
-    argument: pc.Expression | None
-    type: pa.DataType
-
-    @property
-    def adds_integers(self) -> bool:
-        """Whether the sum may leave its range, of which Arrow says nothing."""
-        return self.function == "sum" and pa.types.is_integer(self.type)
-
-
-@dataclass(frozen=True, slots=True)
-class RowPlan:
-    """Which rows are kept (None: all), their columns by name, in order, and the columns that this reads."""
-
-    kept: pc.Expression | None
-    columns: Mapping[str, pc.Expression]
-    reads: frozenset[str]
-
-    def applied(self, rows: pa.Table) -> pa.Table:
-        """The rows that this makes of others, in their order."""
-        steps = [acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))]
-        if self.kept is not None:
-            steps.append(acero.Declaration("filter", acero.FilterNodeOptions(self.kept)))
-        project = acero.ProjectNodeOptions(list(self.columns.values()), list(self.columns))
-        steps.append(acero.Declaration("project", project))
-        return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The rows that aggregates need, each with its partition, key and time, and what is made of those of each key."""
-
-    rows: RowPlan
-    aggregates: tuple[Aggregate, ...]
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The columns that it takes to tell."""
-        return self.rows.reads
 
 
 def plan_of(totals: DataFrame, listed: Container[str] = frozenset()) -> Plan | None:

@@ -13,9 +13,8 @@ from pyspark.sql import SparkSession
 from streams_runtime.kafka.consumer.range_reader import shared_reader
 from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.kafka_scan import Ranges, forget_archives, uncollected
-from streams_runtime.pipeline.pushdown.partial_columns import Stage
+from streams_runtime.pipeline.pushdown.scan_stages import AnyStage
 from streams_runtime.pipeline.pushdown.scanned_records import Answer
-from streams_runtime.pipeline.pushdown.single_rows import RowStage, TableStage
 
 _ANSWER = "made binary, left binary, records bigint, dropped bigint, done boolean, late bigint, times string"
 _SCHEMA = pa.schema(
@@ -30,8 +29,6 @@ _SCHEMA = pa.schema(
     ]
 )
 
-AnyStage = Stage | RowStage | TableStage
-
 
 def start_workers(spark: SparkSession, workers: int) -> None:
     """Have so many of Spark's Python workers ready: started, and with the modules that reading needs.
@@ -40,13 +37,6 @@ def start_workers(spark: SparkSession, workers: int) -> None:
     cores. Spark ends workers that nothing needs for a minute.
     """
     spark.range(0, workers, 1, workers).mapInArrow(_nothing, _ANSWER).toArrow()
-
-
-def answered_here(stage: AnyStage, records: pa.Table) -> Answer:
-    """The answer about records that were fetched already, with RAW_SCHEMA."""
-    merges_stages = stage.merges_stages(records.num_rows)
-    merges_stages.take(lambda name: records[name].combine_chunks())
-    return merges_stages.answer()
 
 
 def answered_by_workers(

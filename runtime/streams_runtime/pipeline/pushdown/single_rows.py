@@ -14,7 +14,7 @@ from streams_runtime.batch.stream_times import StreamTimes
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.formats.json_read import JsonReader
-from streams_runtime.pipeline.pushdown.scan_plan import RowPlan
+from streams_runtime.pipeline.pushdown.arrow_plans import RowPlan
 from streams_runtime.pipeline.pushdown.scanned_records import (
     METADATA,
     PARTITION,

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams_runtime.batch.columns import ORDER_TIME, OUT_VALUE
+from streams_runtime.batch.drop_reasons import DropReason
+from streams_runtime.batch.read_accounts import Account
 from streams_runtime.batch.stage import StageInput, StageOutput, store_batch_of
 from streams_runtime.batch.stream_times import put_off
 from streams_runtime.pipeline.pushdown.partial_columns import Stage, fits_with, together
@@ -17,6 +19,16 @@ from streams_runtime.pipeline.pushdown.single_rows import RowStage, TableStage
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSourceNode, SourceNode, TableSourceNode
+
+NONE_READ = pa.schema(
+    [
+        ("_topic", pa.string()),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+        (ORDER_TIME, pa.timestamp("us", tz="UTC")),
+    ]
+).empty_table()
+"""No records that Spark could read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,27 @@ class ToMatch:
 
 
 TakenOver = ToAggregate | ToTable | ToMatch
+
+
+def add_answers(
+    over: Sequence[TakenOver],
+    answers: Sequence[Answer],
+    result: StageOutput,
+    sparks: StageOutput | None = None,
+    read: pa.Table | None = None,
+) -> bool:
+    """Add what the scan answers to the result, which has what Spark accounts for; `sparks` and `read` as for `put`.
+
+    False where Spark has to do all of the batch.
+    """
+    for each, answer in zip(over, answers, strict=True):
+        account = result.accounts.get(each.source.name, Account(0, 0, None))
+        result.accounts[each.source.name] = account.with_more(answer.records, answer.times)
+        result.dropped[each.node.name, DropReason.NULL_KEY] += answer.dropped
+        result.late[each.node.name] += answer.late
+        if not each.put(result, answer, sparks, NONE_READ if read is None else read):
+            return False
+    return True
 
 
 def _in_order(stage: RowStage | TableStage, answer: Answer, theirs: Sequence[pa.Table], read: pa.Table) -> pa.Table:

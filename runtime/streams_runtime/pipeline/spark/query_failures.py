@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pyspark.errors import PySparkException
-
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException, StreamsException
 from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
@@ -21,7 +19,9 @@ _CONDITION = re.compile(r"\[[A-Z][A-Z_.0-9]+\][^\n]*")
 
 def is_spark_failure(error: BaseException) -> bool:
     """Whether Spark, or the bridge to its JVM, raised this."""
-    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
+    # By names: where pyspark was not loaded yet, nothing of it was raised.
+    spark = any(each.__name__ == "PySparkException" for each in type(error).__mro__)
+    return spark or type(error).__module__.startswith("py4j")
 
 
 def translated(error: BaseException, ranges: Sequence[OffsetRange] = ()) -> Exception:

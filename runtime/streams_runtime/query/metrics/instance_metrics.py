@@ -66,6 +66,7 @@ def _add_client(families: Families, description: Description, measured: Measurem
     families.add(defined.STATE, states)
     families.add(defined.INFO, [((measured.version, measured.level), 1.0)])
     families.add_one(defined.PAUSED, float(description["paused"]))
+    families.add_one(defined.SPARK_READY, float(description["spark_ready"]))
     threads = Counter(str(thread["state"]) for thread in description["threads"])
     families.add(defined.THREADS, [((state,), threads[state]) for state in ThreadState])
     families.add_one(defined.ALIVE, threads.total() - threads[ThreadState.DEAD])

@@ -15,7 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from streams_runtime.query.openapi.openapi_document import GATED, Responses
 from streams_runtime.query.server import liveness
 from streams_runtime.query.server.http_answers import json_answer
-from streams_runtime.query.stores.views import Queryable
+from streams_runtime.query.stores.views import Inspectable
 from streams_runtime.states import ClientState
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _UNNAMED = {
 }
 
 
-def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: Sequence[Depends]) -> APIRouter:
+def operation_routes(queryable: Inspectable, registry: CollectorRegistry, guard: Sequence[Depends]) -> APIRouter:
     """`/healthz`, `/readyz` and `/state/figures` for everybody; `/state` and `/metrics` behind `guard`."""
     router = APIRouter(tags=["the instance"])
     threads = CapacityLimiter(2)  # of their own, so that store reads can't use up the threads that these need
@@ -41,11 +41,18 @@ def operation_routes(queryable: Queryable, registry: CollectorRegistry, guard: S
         stuck = queryable.stuck_threads()
         return json_answer(liveness.health_document(stuck, time.time()), 503 if stuck else 200)
 
-    @router.get("/readyz", responses=_NOT_SO, summary="200: RUNNING, and its threads' loops turn. 503: anything else")
+    @router.get(
+        "/readyz",
+        responses=_NOT_SO,
+        summary="200: RUNNING, with an analysed topology, and its threads' loops turn. 503: anything else",
+    )
     async def readyz() -> Response:
         state, stuck = queryable.state, queryable.stuck_threads(liveness.READY_SECONDS)
-        body = {"state": state, **({"stuck": [each.thread for each in stuck]} if stuck else {})}
-        return json_answer(body, 200 if state is ClientState.RUNNING and not stuck else 503)
+        # A topology that Spark has never accepted may be refused yet: a rolling change must not go on by this answer.
+        ready = state is ClientState.RUNNING and queryable.is_analysed and not stuck
+        body = {"state": state, "sparkReady": queryable.spark_ready}
+        body |= {"stuck": [each.thread for each in stuck]} if stuck else {}
+        return json_answer(body, 200 if ready else 503)
 
     @router.get(
         "/metrics",

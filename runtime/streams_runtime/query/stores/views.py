@@ -196,6 +196,14 @@ class Queryable(Protocol):
 class Inspectable(Queryable, Protocol):
     """A streams client as its HTTP server sees it: what it can be asked of the application as a whole too."""
 
+    @property
+    def spark_ready(self) -> bool:
+        """Whether Spark has compiled the topology; must not block."""
+
+    @property
+    def is_analysed(self) -> bool:
+        """Whether the topology is analysed, now or at an earlier start, so that stores can be read; must not block."""
+
     def instances(self) -> Sequence[KnownInstance]:
         """All instances of the application, this one included. May ask the broker; remembers it for a while."""
 

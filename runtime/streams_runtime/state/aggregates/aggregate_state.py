@@ -110,8 +110,12 @@ class AggregateState:
 
         Raises ConfigException: a class in Python is not there, or lacks something.
         """
+        self.of_doubles = frozenset(each.column for each in aggregates if each.column in of_doubles)
+        """The columns that are sums of doubles."""
         self._aggregates = tuple(_aggregate(each, merges, each.column in of_doubles) for each in aggregates)
         self.columns = tuple(column for aggregate in self._aggregates for column in aggregate.columns)
+        self.given = pa.schema([])
+        """The types that it was bound by."""
         self._schema: pa.Schema | None = None
 
     @property
@@ -163,7 +167,7 @@ class AggregateState:
             ]
         if mistakes:
             raise InvalidApplicationException(mistakes)
-        self._schema = pa.schema(fields)
+        self.given, self._schema = schema, pa.schema(fields)
 
     def reductions(self) -> Iterator[tuple[str, Reducing, pa.DataType, pa.DataType]]:
         """Each reduce: its field, its kind, and the types of its state and of the records that it takes."""

@@ -78,7 +78,10 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """One instance. `lag` is None until it has reported one; `stores` are its restorations, as /state has them."""
+    """One instance. `lag` is None until it has reported one; `stores` are its restorations, as /state has them.
+
+    `spark_ready`: False while it is RUNNING already and Spark is still starting, which may refuse the topology yet.
+    """
 
     name: str
     state: str
@@ -93,6 +96,7 @@ class InstanceRow:
     restarts: int
     failure: Failure | None
     log: str
+    spark_ready: bool = True
 
     @property
     def restoring(self) -> int:
@@ -149,6 +153,7 @@ def instance_row(snapshot: ReplicaSnapshot, now: float) -> InstanceRow:
         restarts=snapshot.restarts,
         failure=snapshot.failure or (Failure(error["class"], error["message"]) if error else None),
         log=snapshot.log,
+        spark_ready=bool(described_now.get("spark_ready", True)),
     )
 
 
@@ -227,7 +232,9 @@ def topic_rows(progress: GroupProgress | None) -> tuple[Mapping[str, Any], ...]:
 
 
 def on_the_way(instances: Sequence[InstanceRow]) -> bool:
-    """Whether an instance that may still come to RUNNING is not there yet, or none is there at all."""
+    """Whether an instance that may still come to RUNNING, with Spark, is not there yet, or none is there at all."""
     coming = (ClientState.CREATED, ClientState.REBALANCING, CRASHED)
-    running = any(each.state == ClientState.RUNNING for each in instances)
+    running = [each for each in instances if each.state == ClientState.RUNNING]
+    if not all(each.spark_ready for each in running):
+        return True
     return not running or any(each.state in coming and not each.over for each in instances)
