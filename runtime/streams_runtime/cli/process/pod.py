@@ -100,13 +100,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     """Run the pod's client until SIGTERM, or until it ends in ERROR."""
     # First of all: as the first process of its container, this one is not ended by a signal that it does not handle.
     stop = stop_on_signals()
-    # Only here: what is loaded from now on takes a second and more.
-    import streams_runtime.cli.process.light_libraries  # noqa: F401 - before all others
-    from streams_runtime.cli.process.process_logs import LogFormat, configure_logging
-
-    configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
-    shorten_switch_interval()
-    share_heaps()
+    _prepare(log_level)
     mounts = Mounts(application, secret, code, schema_registry, state_dir, termination_file, request_path, queries)
     api: PodStatusApi | None = None
     try:
@@ -119,6 +113,16 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
     closing = max(grace_seconds - _RESERVE, 1.0)
     leave(*PodLifecycle(client, left, api, stop, closing, mounts.termination, mounts.shutdown_request).run())
+
+
+def _prepare(log_level: str) -> None:
+    # Only here: what is loaded from now on takes a second and more.
+    import streams_runtime.cli.process.light_libraries  # noqa: F401 - before all others
+    from streams_runtime.cli.process.process_logs import LogFormat, configure_logging
+
+    configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
+    shorten_switch_interval()
+    share_heaps()
 
 
 def identify_pod(environment: Mapping[str, str], listen: str) -> tuple[PodIdentity, str]:
