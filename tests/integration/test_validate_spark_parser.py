@@ -18,6 +18,7 @@ from streams_runtime.api.sql.scalars import (
     scalar_problems,
 )
 from streams_runtime.errors import EnvironmentException, Mistake
+from streams_runtime.jvm.class_data import spark_class_data
 from streams_runtime.pipeline.spark.parsed_expressions import catalyst_package, check_sql
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -241,3 +242,23 @@ def test_a_java_that_does_not_start_is_an_environment_error(monkeypatch: pytest.
     monkeypatch.setattr("streams_runtime.pipeline.spark.parsed_expressions.find_java", lambda: Path("/bin/false"))
     with pytest.raises(EnvironmentException, match="could not be started with /bin/false"):
         refused("amount")
+
+
+def test_the_parser_starts_with_the_classes_that_set_up_has_archived() -> None:
+    archive = spark_class_data().archive
+    if not archive.is_file():
+        pytest.skip("set-up has made no archive of classes here: make setup")
+    before = children()
+    with catalyst_package() as package:
+        assert package.parser.CatalystSqlParser() is not None
+        started = children() - before
+        maps = [Path(f"/proc/{pid}/maps").read_text() for pid in started]
+    assert any(str(archive) in each for each in maps)
+
+
+def test_without_the_runtimes_jars_nothing_is_fetched_for_the_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMSAPP_CACHE", str(tmp_path))
+    assert refused("amount >", "amount") == {"amount >"}
+    assert list(tmp_path.iterdir()) == []

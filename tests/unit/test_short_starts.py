@@ -48,10 +48,10 @@ spec:
 """
 
 
-def loaded(*lines: str) -> frozenset[str]:
-    """Which of HEAVY and MODELS a fresh process has loaded after these lines of Python."""
-    asked = sorted(HEAVY | MODELS)
-    last = f"import json, sys; print(json.dumps([each for each in {asked} if sys.modules.get(each)]), file=sys.stderr)"
+def loaded(*lines: str, asked: frozenset[str] = HEAVY | MODELS) -> frozenset[str]:
+    """Which of these a fresh process has loaded after these lines of Python."""
+    found = f"[each for each in {sorted(asked)} if sys.modules.get(each)]"
+    last = f"import json, sys; print(json.dumps({found}), file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-c", "\n".join([*lines, last])], capture_output=True, text=True, cwd=ROOT, check=False
     )
@@ -104,3 +104,49 @@ def test_a_query_loads_no_more_than_the_client_that_asks() -> None:
 
 def test_what_starts_instances_loads_none_of_what_they_run() -> None:
     assert loaded("import streams_runtime.cli.run") & HEAVY <= {"confluent_kafka", "httpx"}
+
+
+@pytest.mark.parametrize("program", ["instance", "pod_lifecycle"])
+def test_a_client_is_loaded_without_what_it_does_not_need(program: str) -> None:
+    light = "import streams_runtime.cli.process.light_libraries"
+    unwanted = frozenset({"grpc", "grpc_tools", "kubernetes", "pandas", "rich"})
+    assert loaded(light, f"import streams_runtime.cli.process.{program}", asked=unwanted) == set()
+
+
+def test_a_pod_hears_signals_before_it_loads_what_it_runs() -> None:
+    assert loaded("import streams_runtime.cli.process.pod") == set()
+
+
+def test_an_array_of_a_list_needs_no_pandas() -> None:
+    lines = ("import streams_runtime.cli.process.light_libraries", "import pyarrow as pa, pyarrow.acero")
+    assert loaded(*lines, "pa.array([1])", "pa.scalar('text')", "pa.table({'a': [1]})") & {"pandas"} == set()
+
+
+def test_pandas_that_comes_later_is_known_to_pyarrow() -> None:
+    lines = (
+        "import streams_runtime.cli.process.light_libraries",
+        "import pyarrow as pa, pandas as pd",
+        # Without its types a Series is a list of floats, and NaN one of them.
+        "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1",
+        "assert pa.table({'a': [1]}).to_pandas().shape == (1, 1)",
+    )
+    assert "pandas" in loaded(*lines)
+
+
+def test_pandas_that_was_there_before_stays_known_to_pyarrow() -> None:
+    lines = ("import pandas as pd", "import streams_runtime.cli.process.light_libraries", "import pyarrow as pa")
+    assert "pandas" in loaded(*lines, "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1")
+
+
+def test_pandas_is_known_to_pyarrow_when_only_its_second_import_succeeds(tmp_path: Path) -> None:
+    (tmp_path / "pandas.py").write_text("raise ImportError('half installed')")
+    lines = (
+        "import sys, streams_runtime.cli.process.light_libraries",
+        f"sys.path.insert(0, {str(tmp_path)!r})",
+        "try: import pandas",
+        "except ImportError as error: assert str(error) == 'half installed', error",
+        "del sys.path[0]",
+        "import pyarrow as pa, pandas as pd",
+        "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1",
+    )
+    assert "pandas" in loaded(*lines)

@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +80,13 @@ def spark_jars() -> list[Path]:
     return cached(SPARK, cache_folder())
 
 
+def has_spark_jars() -> bool:
+    """Whether `spark_jars` would fetch nothing."""
+    with suppress(OSError):
+        return _complete(_place(SPARK, cache_folder())) is not None
+    return False
+
+
 def broker_jars() -> list[Path]:
     """The whole classpath of the embedded broker; otherwise as `spark_jars`. It must not reach Spark's."""
     return cached(BROKER, cache_folder())
@@ -99,7 +106,7 @@ def cached(jar_set: JarSet, cache: Path, resolver: Resolver = resolve) -> list[P
     A set appears in the cache by one rename, so a half-written one is never seen; processes that need the
     same set at once wait for the first of them. A set from which a file has gone is fetched again.
     """
-    place = cache / "jars" / jar_set.folder_name
+    place = _place(jar_set, cache)
     try:
         if found := _complete(place):
             return found
@@ -110,6 +117,10 @@ def cached(jar_set: JarSet, cache: Path, resolver: Resolver = resolve) -> list[P
             f"the jars of {jar_set.name} can't be kept in {place}: {failure}."
             f" Make room or give rights there, or let {CACHE_VARIABLE} name another folder"
         ) from failure
+
+
+def _place(jar_set: JarSet, cache: Path) -> Path:
+    return cache / "jars" / jar_set.folder_name
 
 
 def _complete(place: Path) -> list[Path] | None:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+import streams_runtime.cli.process.light_libraries  # noqa: F401 - first of all
 from streams_runtime.api.reading.load import accepted
 from streams_runtime.api.reading.python_origins import retold
 from streams_runtime.builder.resolve_python import read_file

@@ -23,7 +23,6 @@ from streams_runtime.cli.process.client_process import (
     stop_on_signals,
     termination_document,
 )
-from streams_runtime.cli.process.process_logs import LogFormat, configure_logging
 from streams_runtime.cli.process.termination import write_termination
 from streams_runtime.errors import ConfigException, StreamsException
 from streams_runtime.malloc_settings import share_heaps
@@ -101,9 +100,7 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     """Run the pod's client until SIGTERM, or until it ends in ERROR."""
     # First of all: as the first process of its container, this one is not ended by a signal that it does not handle.
     stop = stop_on_signals()
-    configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
-    shorten_switch_interval()
-    share_heaps()
+    _prepare(log_level)
     mounts = Mounts(application, secret, code, schema_registry, state_dir, termination_file, request_path, queries)
     api: PodStatusApi | None = None
     try:
@@ -112,11 +109,20 @@ def pod(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         client, left = _client(mounts, api, listen, advertised)
     except (StreamsException, ValueError) as error:
         raise typer.Exit(_unusable(error, mounts.termination, api)) from error
-    # Only here: it loads Spark's client, which takes a second.
     from streams_runtime.cli.process.pod_lifecycle import PodLifecycle
 
     closing = max(grace_seconds - _RESERVE, 1.0)
     leave(*PodLifecycle(client, left, api, stop, closing, mounts.termination, mounts.shutdown_request).run())
+
+
+def _prepare(log_level: str) -> None:
+    # Only here: what is loaded from now on takes a second and more.
+    import streams_runtime.cli.process.light_libraries  # noqa: F401 - before all others
+    from streams_runtime.cli.process.process_logs import LogFormat, configure_logging
+
+    configure_logging(LogFormat.JSON, log_level.upper(), sys.stdout)
+    shorten_switch_interval()
+    share_heaps()
 
 
 def identify_pod(environment: Mapping[str, str], listen: str) -> tuple[PodIdentity, str]:
