@@ -29,13 +29,12 @@ from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.topology.plan import Topology
 
 if TYPE_CHECKING:  # pyspark is imported beside the start of the threads, which need none of it
-    from pyspark.sql import SparkSession
-
     from streams_runtime.pipeline.compile import Compiler
     from streams_runtime.pipeline.compiled_topology import Compiled
     from streams_runtime.pipeline.runner import SubTopologyRunner
     from streams_runtime.pipeline.spark.cluster import Cluster
     from streams_runtime.pipeline.spark.executor_pods import OwnPod
+    from streams_runtime.pipeline.spark.spark_session import SparkSession
 
 _LOGGER = logging.getLogger(__name__)
 _RETRY = 1.0  # seconds between two questions to a registry that is away

@@ -18,7 +18,6 @@ from typing import Any
 
 import orjson
 
-import streams_runtime
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.pipeline.without_spark.findings import Findings
@@ -28,6 +27,7 @@ from streams_runtime.topology.plan import Topology
 
 _LOGGER = logging.getLogger("streams_runtime.pipeline")
 _NAME = "analysis.json"
+_PACKAGE = Path(__file__).parents[2]  # the runtime's
 _FORMAT = 1
 # Settings that give Spark code of others, by which an expression may come to mean something else.
 _CODE = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.plugins", "spark.driver.extraClassPath")
@@ -103,8 +103,7 @@ def _checksum(text: str) -> str:
 
 def _sources() -> list[int]:
     """When this build's modules were written and how large they are: two builds may have one version."""
-    (package,) = streams_runtime.__path__
-    found = [each.stat() for each in Path(package).rglob("*.py")]
+    found = [each.stat() for each in _PACKAGE.rglob("*.py")]
     return [len(found), sum(each.st_size for each in found), max((each.st_mtime_ns for each in found), default=0)]
 
 
