@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streams_runtime.errors import EnvironmentException
+from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.without_spark.early_runner import SparkNeeded
 from streams_runtime.processing.batch_queue import Batches
 from streams_runtime.processing.stop_signal import StopSign
@@ -40,7 +41,7 @@ class Played:
             tasks=None,
             topics=None,
             machine=self.machine,
-            counters=SimpleNamespace(recorder=SimpleNamespace(clock=lambda: 0.0, polled=lambda *_: None)),
+            counters=SimpleNamespace(recorder=ThreadRecorder()),
             output=SimpleNamespace(commits=lambda *_: None),
             spark=SimpleNamespace(submit=lambda function, *given: function(*given)),
             spark_start=SimpleNamespace(start_if_due=lambda *given: self.asked.append(given)),
