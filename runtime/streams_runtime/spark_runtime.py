@@ -122,12 +122,16 @@ class SparkRuntime:
     @property
     def is_ready(self) -> bool:
         """Whether Spark runs, and has compiled the topology."""
+        return self._is_compiled and self._session is not None
+
+    @property
+    def _is_compiled(self) -> bool:
         return self._ready.done() and self._ready.exception() is None
 
     @property
     def formats(self) -> StoreFormats | None:
         """How stores are read: as Spark has analysed the topology, now or at an earlier start; None: not known yet."""
-        return self._ready.result().compiler if self.is_ready else self._recalled
+        return self._ready.result().compiler if self._is_compiled else self._recalled
 
     def processor(
         self, counters: Counters, global_stores: Mapping[str, GlobalStore] | None = None
@@ -301,9 +305,19 @@ class SparkRuntime:
         self._register_schemas(ready.compiler)
         for runner in ready.runners.values():
             runner.warm_up()
-        if self._kept is not None:
-            self._kept.write(ready.findings(self._topology))
+        self._keep(ready)
         return ready
+
+    def _keep(self, ready: Compiled) -> None:
+        """Leave what was found out to the next start, which can do without it."""
+        if self._kept is None:
+            return
+        try:
+            findings = ready.findings(self._topology)
+        except Exception as error:
+            _LOGGER.warning("the analysis can't be kept for the next start: %s: %s", type(error).__name__, error)
+        else:
+            self._kept.write(findings)
 
     def _opened_session(self) -> tuple[SparkSession, bool]:
         """The session, and whether rows will go through its JVM, as far as that is foreseen."""

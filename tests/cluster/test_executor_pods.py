@@ -149,6 +149,7 @@ def test_an_instance_has_its_records_computed_with_by_executors_that_may_die_and
         eventually(lambda: refused in log(), lambda: f"why no executor is made: {told()}", PATIENCE)
         stage.cluster.kubectl("delete", "limitrange", "small", f"--namespace={stage.namespace}")
         stage.reaches("RUNNING", seconds=PATIENCE)
+        eventually(executors.running, lambda: f"an executor: {told()}", PATIENCE)
         (first,) = executors.running()
         send_to(RECORDS)
         eventually(lambda: complete_to(RECORDS), lambda: f"results: {told()}", PATIENCE)

@@ -143,7 +143,9 @@ def test_a_pod_reports_its_way_to_running_and_closes_in_order_when_it_is_told_to
     secret = {"security.protocol": "PLAINTEXT\n", "client.rack": "hush-hush"}
     with pod(tmp_path, namespace, address, {"security.protocol": "SSL"}, secret, guarded=True) as started:
         started.wait_for("REBALANCING", "RUNNING")
-        assert (started.status("/healthz"), started.status("/readyz")) == (200, 200)
+        assert started.status("/healthz") == 200
+        eventually(lambda: started.status("/readyz") == 200, "ready, once Spark has accepted the topology")
+        eventually(lambda: started.server.patches[-1].conditions["SparkReady"]["status"] == "True", "SparkReady")
         eventually(lambda: last_values(address, f"{namespace}-totals") == {"ada": {"total": 12}}, "the records' result")
         eventually(lambda: started.server.patches[-1].conditions["Restored"]["status"] == "True", "Restored")
         assert (started.status("/state"), started.status("/state/figures")) == (401, 200)
@@ -166,6 +168,7 @@ def test_a_pod_reports_its_way_to_running_and_closes_in_order_when_it_is_told_to
         assert {name: each["status"] for name, each in last.conditions.items()} == {
             "Running": "False",
             "Restored": "False",
+            "SparkReady": "False",
             "Restartable": "True",
         }
         assert last.conditions["Running"]["reason"] == "NOT_RUNNING"

@@ -67,6 +67,7 @@ def test_workers_may_die_and_come(broker: SharedBroker, namespace: str, tmp_path
         instance.start()
         try:
             eventually(lambda: state(instance) == "RUNNING", lambda: f"RUNNING: {log(tmp_path)}", 240)
+            eventually(lambda: has_spark(instance), lambda: f"Spark is there: {log(tmp_path)}", 240)
             shutil.rmtree(code)  # the executors have the function from the driver
 
             sent: list[tuple[str, dict[str, object]]] = []
@@ -90,6 +91,12 @@ def test_workers_may_die_and_come(broker: SharedBroker, namespace: str, tmp_path
             assert "runs 1 executors for this instance again" in log(tmp_path)
         finally:
             instance.stop()
+
+
+def has_spark(instance: Instance) -> bool:
+    instance.check()
+    described = instance.described()
+    return described is not None and described["spark_ready"]
 
 
 def state(instance: Instance) -> str | None:

@@ -249,6 +249,14 @@ class QueryStage:
     def topology_document(self) -> Mapping[str, Any]:
         return {"subtopologies": []}
 
+    @property
+    def spark_ready(self) -> bool:
+        return True
+
+    @property
+    def is_analysed(self) -> bool:
+        return True
+
     def stuck_threads(self, turn_seconds: float | None = None) -> Collection[Stuck]:
         del turn_seconds
         return self.stuck
