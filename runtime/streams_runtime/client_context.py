@@ -110,16 +110,7 @@ class ClientContext:
         self.limits = self._intake_limits()
         self.progress = ProgressListener(restore_listener)
         self.standby_progress = StandbyProgress(standby_listener)
-        java = java_properties(settings.bootstrap_servers, kafka.config, once)
-        kept = FindingsFile(self.directory.root, application, self.topology)
-        self.engine = SparkRuntime(
-            application,
-            self.topology,
-            self.client_properties,
-            java,
-            own_pod,
-            kept if is_keepable(application, self.topology) else None,
-        )
+        self.engine = self._make_engine(own_pod)
         self.updaters = Updaters(
             self.client_properties,
             self.admin,
@@ -181,6 +172,18 @@ class ClientContext:
         if self.snapshotter is None or self.fetcher is None:
             return None
         return described(self.snapshotter.accounts, self.snapshotter.totals, self.fetcher.totals, time.time())
+
+    def _make_engine(self, own_pod: OwnPod | None) -> SparkRuntime:
+        kafka, servers = self.application.spec.kafka, self.settings.bootstrap_servers
+        kept = FindingsFile(self.directory.root, self.application, self.topology)
+        return SparkRuntime(
+            self.application,
+            self.topology,
+            self.client_properties,
+            java_properties(servers, kafka.config, self.exactly_once),
+            own_pod,
+            kept if is_keepable(self.application, self.topology) else None,
+        )
 
     def _make_snapshotter(self, settings: SnapshotSettings) -> Snapshotter:
         opening = partial(open_bucket, settings.url, os.environ)

@@ -157,8 +157,7 @@ class ClientInspection:
         Raises:
             StreamsRebalancingException: Spark has not analysed the topology yet; retry.
         """
-        formats = self._context.engine.formats
-        known = self._codecs.get(store)
+        formats, known = self._context.engine.formats, self._codecs.get(store)
         if known is None or known[0] is not formats:
             known = self._codecs[store] = formats, codec_of(self._topology, store, partial(self._formats, store))
         return known[1]
