@@ -6,11 +6,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.client.client_properties import client_properties, java_properties
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.metric_definition import Level
 from streams_runtime.metrics.store_recorder import StoreRecorders
 from streams_runtime.metrics.tracing import tracing_of
@@ -20,10 +22,15 @@ from streams_runtime.processing.batch_size import AGGREGATED_KEYS
 from streams_runtime.processing.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
 from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
 from streams_runtime.restore.restore_progress import ProgressListener
+from streams_runtime.restore.snapshot_start import NoSnapshots, SnapshotStart
 from streams_runtime.restore.standby_progress import StandbyProgress
 from streams_runtime.restore.state_updater import StateUpdater
 from streams_runtime.restore.state_updaters import Updaters
 from streams_runtime.settings import InstanceSettings
+from streams_runtime.snapshots.bucket import open_bucket
+from streams_runtime.snapshots.snapshot_fetcher import SnapshotFetcher
+from streams_runtime.snapshots.snapshot_settings import SnapshotSettings, snapshot_settings
+from streams_runtime.snapshots.snapshotter import Snapshotter
 from streams_runtime.spark_runtime import SparkRuntime
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory
@@ -83,6 +90,10 @@ class ClientContext:
         self.exactly_once = once = processing.exactly_once
         self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
         self.admin = Admin(self.client_properties)
+        snapshots = snapshot_settings(application.spec.state.snapshots)
+        self.snapshotter = None if snapshots is None else self._make_snapshotter(snapshots)
+        """None where the application wants no snapshots."""
+        self.fetcher = None if snapshots is None else SnapshotFetcher(partial(open_bucket, snapshots.url, os.environ))
         self.level = Level(processing.metrics_recording_level)
         """What is measured, and shown."""
         self.tracing = tracing_of(os.environ, application.application_id, settings.instance)
@@ -115,6 +126,7 @@ class ClientContext:
             self.standby_progress,
             self.poll_seconds,
             once,
+            self._snapshot_start,
         )
         self.paused = threading.Event()
         """Set while no thread is to process records (StreamsClient.pause)."""
@@ -161,6 +173,16 @@ class ClientContext:
         """A thread's state updater, with a restore consumer and a bulk loader of its own; not started."""
         alone = self.application.spec.processing.stream_threads == 1
         return self.updaters.for_thread(name, cold=lambda: alone and self.directory.tasks.empty)
+
+    def _make_snapshotter(self, settings: SnapshotSettings) -> Snapshotter:
+        opening = partial(open_bucket, settings.url, os.environ)
+        name = self.application.application_id
+        return Snapshotter(name, self.settings.instance, settings, opening, self.admin)
+
+    def _snapshot_start(self, on_snapshot: Callable[[TopicPartition, int], None]) -> SnapshotStart | NoSnapshots:
+        if self.fetcher is None:
+            return NoSnapshots()
+        return SnapshotStart(self.application.application_id, self.fetcher, self.admin, on_snapshot)
 
     def make_standbys(self, runs: Callable[[], bool]) -> None:
         """Make what keeps standbys, where the application wants some; not started. `runs`: whether the client does."""

@@ -390,6 +390,7 @@ def test_progress_follows_a_restoration_and_stays_when_it_ends() -> None:
             "restored": 35,
             "started_at": 10.0,
             "ended_at": None,
+            "snapshot": False,
             "remaining": 45,
             "rate": 20.0,
             "eta_seconds": 2.25,

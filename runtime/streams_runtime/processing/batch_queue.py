@@ -241,6 +241,7 @@ class Batches:
             self.intake.advance(outcome.offsets)
         if failures:
             raise failures[0]
+        self.tasks.note_stored(outcome.offsets)
 
     def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
         """Where the changelogs end now that all is acknowledged; this thread alone writes them. Those that are gone

@@ -17,6 +17,7 @@ from streams_runtime.restore.bulk.bulk_loader import BulkLoader
 from streams_runtime.restore.restore_listener import StateRestoreListener
 from streams_runtime.restore.restore_start import Beginning, Log, Offsets, look_at
 from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.restore.snapshot_start import NoSnapshots, SnapshotStart
 from streams_runtime.topology.plan import TaskId
 
 _BATCH_RECORDS = 20_000
@@ -64,7 +65,10 @@ class StoreChangelogReader:
         exactly_once: bool = False,
         on_read: Callable[[TopicPartition, int], None] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
+        snapshots: SnapshotStart | NoSnapshots | None = None,
     ) -> None:
+        self._snapshots = snapshots or NoSnapshots()
+        self._held: set[TopicPartition] = set()  # those of needs_initializing that wait for a snapshot
         self._exactly_once = exactly_once
         self._on_read = on_read
         self._clock = clock
@@ -102,6 +106,7 @@ class StoreChangelogReader:
             restorer = self._restorers.pop(partition, None)
             if restorer is None:
                 continue
+            self._snapshots.forget(partition)
             if partition in self._loading:
                 self._loading.discard(partition)
                 if self._bulk is not None:
@@ -113,6 +118,7 @@ class StoreChangelogReader:
             self._needs_restoring.discard(partition)
             self._needs_initializing.discard(partition)
             self._unnamed.discard(partition)
+            self._held.discard(partition)
         if not self._needs_restoring:
             self._consumer.unsubscribe()
 
@@ -137,7 +143,7 @@ class StoreChangelogReader:
     @property
     def loading(self) -> bool:
         """Whether the bulk loader is at work, or may be as soon as what is new is initialized."""
-        return bool(self._needs_initializing - self._unnamed or self._loading)
+        return bool(self._needs_initializing - self._unnamed - self._held or self._loading)
 
     def restore(self, tasks: RestoringTasks) -> set[TopicPartition]:
         """One round: initialize what is new, apply what comes within poll.ms; returns what is complete now.
@@ -149,7 +155,7 @@ class StoreChangelogReader:
             BrokerNotAvailableException: nothing is lost; call again.
             ProcessorStateException: a store can't be written; its offset and data agree.
         """
-        due = self._needs_initializing and self._clock() >= self._initialize_at
+        due = self._needs_initializing and (self._clock() >= self._initialize_at or self._snapshots.is_ready)
         completed = self._initialize(tasks) if due else set()
         if not self._needs_restoring:
             self._consumer.unsubscribe()
@@ -178,16 +184,24 @@ class StoreChangelogReader:
         new = {each: self._restorers[each] for each in self._needs_initializing}
         sources = [each for each, restorer in new.items() if restorer.source_changelog]
         logs = look_at(self._offsets, self._group, new, sources)
+        held: set[TopicPartition] = set()
+        for each, log in logs.items():
+            self._unless_damaged(new[each], partial(self._hold, new[each], log, held))
         unnamed = new.keys() - logs.keys()
         for each in sorted(unnamed - self._unnamed):
             restore_log.unnamed(new[each].store_name, each)
-        self._needs_initializing, self._unnamed = set(unnamed), set(unnamed)
+        self._needs_initializing, self._unnamed, self._held = unnamed | held, set(unnamed), held
         self._initialize_at = self._clock() + _ASK_SECONDS
         to_start: dict[TopicPartition, Beginning] = {}
-        for each, log in logs.items():
-            self._unless_damaged(new[each], partial(self._find_beginning, new[each], log, to_start, tasks))
+        known = (logs.keys() - held) & self._restorers.keys()
+        for each in sorted(known):
+            self._unless_damaged(new[each], partial(self._find_beginning, new[each], logs[each], to_start, tasks))
         self._start_restoration(to_start, logs)
-        return {each for each in logs if each not in to_start and each in self._restorers}
+        return {each for each in known if each not in to_start and each in self._restorers}
+
+    def _hold(self, restorer: StateRestorer, log: Log, held: set[TopicPartition]) -> None:
+        if self._snapshots.holds(restorer, log):
+            held.add(restorer.partition)
 
     def _initialize_next(self, partition: TopicPartition) -> None:
         restore_log.added(partition)

@@ -22,6 +22,7 @@ class Progress:
     """How far one store's restoration is: offsets of its changelog partition, times in seconds since 1970.
 
     `position` is what is read, which a bulk load has not taken over yet; `restored` counts records that are applied.
+    `snapshot`: the store began with one, which was made at the offset `start`.
     """
 
     store: str
@@ -33,6 +34,7 @@ class Progress:
     restored: int
     started_at: float
     ended_at: float | None = None
+    snapshot: bool = False
 
     def as_row(self, now: float) -> dict[str, Any]:
         """For `/state`: with `remaining` (offsets), `rate` (offsets a second since the start), `eta_seconds`.
@@ -73,6 +75,7 @@ class ProgressListener:
         self._clock = clock
         self._lock = threading.Lock()
         self._progress: dict[TopicPartition, Progress] = {}
+        self._snapshots: dict[TopicPartition, int] = {}
         self.restored = Meter()
         self.spent = Meter()
         """Microseconds in which the threads' updaters had something to restore."""
@@ -101,12 +104,17 @@ class ProgressListener:
             if progress is not None:
                 progress.position = max(progress.position, min(offset, progress.end))
 
+    def on_snapshot(self, partition: TopicPartition, offset: int) -> None:
+        """A store has begun with a snapshot that was made at this offset."""
+        with self._lock:
+            self._snapshots[partition] = offset
+
     def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
         """StateRestoreListener."""
         with self._lock:
-            self._progress[partition] = Progress(
-                store, partition.topic, partition.partition, start, start, end, 0, self._clock()
-            )
+            progress = Progress(store, partition.topic, partition.partition, start, start, end, 0, self._clock())
+            progress.snapshot = self._snapshots.pop(partition, None) == start
+            self._progress[partition] = progress
         _LOGGER.info("restore start", extra={"partition": str(partition), "store": store, "start": start, "end": end})
         self._user.on_restore_start(partition, store, start, end)
 

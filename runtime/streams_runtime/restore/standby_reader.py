@@ -14,8 +14,9 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore import restore_log
 from streams_runtime.restore.changelog_reader import RestoringTasks
 from streams_runtime.restore.restore_listener import StandbyUpdateListener, SuspendReason
-from streams_runtime.restore.restore_start import Offsets, look_at
+from streams_runtime.restore.restore_start import Log, Offsets, look_at
 from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.restore.snapshot_start import NoSnapshots, SnapshotStart
 from streams_runtime.topology.plan import TaskId
 
 _BATCH_RECORDS = 20_000
@@ -39,7 +40,7 @@ class StandbyReader:
 
     loading = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each is a part that it works with
         self,
         consumer: ChangelogConsumer,
         offsets: Offsets,
@@ -49,8 +50,10 @@ class StandbyReader:
         reason: Callable[[TaskId], SuspendReason],
         poll_seconds: float = 0.1,
         clock: Callable[[], float] = time.monotonic,
+        snapshots: SnapshotStart | NoSnapshots | None = None,
     ) -> None:
         """`reason` says why a standby of the task goes away, when it does."""
+        self._snapshots = snapshots or NoSnapshots()
         self._consumer = consumer
         self._offsets = offsets
         self._group = group
@@ -93,6 +96,7 @@ class StandbyReader:
             restorer = self._restorers.pop(partition, None)
             if restorer is None:
                 continue
+            self._snapshots.forget(partition)
             if partition not in self._new:
                 reason, end = self._reason(restorer.task), self._end(restorer)
                 self._listener.on_update_suspended(partition, restorer.store_name, restorer.position, end, reason)
@@ -111,7 +115,7 @@ class StandbyReader:
             BrokerNotAvailableException: nothing is lost; call again.
             ProcessorStateException: a store can't be written.
         """
-        if self._new and self._clock() >= self._begin_at:
+        if self._new and (self._clock() >= self._begin_at or self._snapshots.is_ready):
             self._begin(tasks)
         if self._is_restoring():
             self._read(set())
@@ -135,10 +139,10 @@ class StandbyReader:
         new = {each: self._restorers[each] for each in self._new}
         sources = [each for each, restorer in new.items() if restorer.source_changelog]
         logs = look_at(self._offsets, self._group, new, sources)
-        self._begin_at = self._clock() + _ASK_SECONDS  # for those whose topic is not there
+        self._begin_at = self._clock() + _ASK_SECONDS  # for those whose topic or snapshot is not there
         for partition, restorer in new.items():
             log = logs.get(partition)
-            if log is None:
+            if log is None or self._holds(restorer, log):
                 continue
             prepare = partial(StateRestorer.prepare, log=log, wipe=self._wiping(partition, tasks))
             if not self._unless_damaged(restorer, prepare):
@@ -148,6 +152,15 @@ class StandbyReader:
                 self._limits[partition] = log.limit
             self._listener.on_update_start(partition, restorer.store_name, restorer.position)
             self._listener.on_look(partition, restorer.position, log.limit)
+
+    def _holds(self, restorer: StateRestorer, log: Log) -> bool:
+        held = True  # one that is damaged begins nowhere
+        try:
+            held = self._snapshots.holds(restorer, log)
+        except TaskCorruptedException as error:
+            restore_log.damaged(error)
+            self.unregister([restorer.partition])
+        return held
 
     def _move_limits(self) -> None:
         """Ask from time to time how much of the users' topics the application has committed."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.bulk.bulk_loader import BulkLoader
 from streams_runtime.restore.changelog_reader import StoreChangelogReader
 from streams_runtime.restore.restore_listener import SuspendReason
 from streams_runtime.restore.restore_progress import ProgressListener
 from streams_runtime.restore.restore_start import Offsets
+from streams_runtime.restore.snapshot_start import NoSnapshots, SnapshotStart
 from streams_runtime.restore.standby_progress import StandbyProgress
 from streams_runtime.restore.standby_reader import StandbyReader
 from streams_runtime.restore.state_updater import Reader, StateUpdater
@@ -21,7 +23,7 @@ from streams_runtime.topology.plan import TaskId
 class Updaters:
     """What they are made of. `properties` are client properties, which say read_committed under exactly once.
 
-    `poll_seconds` is poll.ms.
+    `poll_seconds` is poll.ms. `snapshots` makes what begins a reader's stores, and is given what hears of that.
     """
 
     properties: Mapping[str, str]
@@ -31,6 +33,7 @@ class Updaters:
     standby_progress: StandbyProgress
     poll_seconds: float
     exactly_once: bool
+    snapshots: Callable[[Callable[[TopicPartition, int], None]], SnapshotStart | NoSnapshots] = lambda _: NoSnapshots()
 
     def for_thread(self, name: str, cold: Callable[[], bool]) -> StateUpdater:
         """A thread's own, which restores its tasks; not started.
@@ -58,6 +61,7 @@ class Updaters:
                 self.poll_seconds,
                 self.exactly_once,
                 self.progress.on_read,
+                snapshots=self.snapshots(self.progress.on_snapshot),
             )
             return reader, free
 
@@ -76,6 +80,7 @@ class Updaters:
                 lambda: self.progress.ongoing,
                 reason,
                 self.poll_seconds,
+                snapshots=self.snapshots(lambda *_: None),
             )
             return reader, consumer.close
 

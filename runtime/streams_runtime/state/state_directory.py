@@ -24,6 +24,8 @@ _LOGGER = logging.getLogger("streams_runtime.state")
 _LOCK = ".lock"
 _QUARANTINE = "quarantine"
 _GLOBAL = "global"
+CHECKPOINTS, DOWNLOADS = "checkpoints", "downloads"
+"""Folders of a task beside `rocksdb`: of a snapshot that is being made, and of one that is being fetched."""
 _KEPT_IN_QUARANTINE = 3  # folders of damaged stores; they take space, and one is enough to find the cause
 
 
@@ -101,6 +103,11 @@ class StateDirectory:
             ProcessorStateException: the folder can't be made.
         """
         return self._store_folder(str(task), store)
+
+    def remove_unfinished(self, task: TaskId) -> None:
+        """Delete what an earlier process, or an earlier life of the task here, has left of snapshots."""
+        for each in (CHECKPOINTS, DOWNLOADS):
+            shutil.rmtree(self._root / str(task) / each, ignore_errors=True)
 
     def global_store_folder(self, store: str) -> Path:
         """Folder of a global table's RocksDB, which is no task's; its parents are made.

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.store_recorder import StoreRecorder
+from streams_runtime.state.database.damaged_files import DAMAGED
 from streams_runtime.state.database.open_database import Database
 from streams_runtime.state.database.rocksdb_adapter import RocksDB
 
@@ -106,6 +107,19 @@ class LocalStore(ABC):
         """Go on with the topic of this id: from `offset` on, or from where the store is."""
         self._database.follow(topic_id, offset)
 
+    @property
+    def format(self) -> str:
+        """How contents lie on disk: files of a store with another one are not this store's."""
+        return "key-value, version 1"
+
+    def flush_soon(self) -> None:
+        """Have what is in memory only written to files by RocksDB's own threads; returns at once."""
+        self._database.flush_soon()
+
+    def checkpoint(self, folder: Path) -> tuple[int | None, str | None] | None:
+        """Hard links of all files in `folder`, between two writes; their offset and topic id (Database.checkpoint)."""
+        return self._database.checkpoint(folder)
+
     @abstractmethod
     def write(self, updates: Updates, offset: int | None) -> None:
         """Put and delete, and set the changelog offset, in one atomic write; `offset` None leaves it.
@@ -144,14 +158,43 @@ class LocalStore(ABC):
             ProcessorStateException: the folder can't be deleted.
         """
         self._database.close()
+        self.start_empty()
+
+    def adopt(self, folder: Path) -> None:
+        """Go on with the files in `folder`, which are taken from there, and throw away what the store has.
+
+        Raises:
+            ProcessorStateException: they can't be opened, or moved. The store is closed then: `start_empty` opens it.
+        """
+        self._database.close()
+        self._remove()
+        try:
+            folder.rename(self.folder)
+        except OSError as error:
+            raise ProcessorStateException(f"{folder} can't become {self.folder}: {error.strerror}") from error
+        self._open()
+
+    def start_empty(self) -> None:
+        """Open the store with nothing in it, whatever lies in its folder; it may be closed.
+
+        Raises:
+            ProcessorStateException: the folder can't be deleted.
+        """
+        self._database.close()
+        self._remove()
+        self._open()
+
+    def _remove(self) -> None:
+        DAMAGED.forget(self.folder)
         try:
             shutil.rmtree(self.folder)
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise ProcessorStateException(
                 f"store {self.folder} can't be deleted: {error.strerror}. Check the folder's rights; it may be deleted"
                 " by hand while the application is stopped"
             ) from error
-        self._open()
 
     def close(self) -> None:
         """Flush and close. May be called twice."""

@@ -72,6 +72,10 @@ class SegmentedStore(LocalStore):
         """The numbers of the segments that there are: time // segment interval."""
         return self._database.segments
 
+    @property
+    def format(self) -> str:
+        return f"{self._layout}, version 1"
+
     def get(self, key: bytes) -> bytes | None:
         stored = self.get_stored([key])[0]
         return None if stored is None else self._value(stored)
@@ -150,8 +154,12 @@ class SegmentedStore(LocalStore):
     def is_empty(self) -> bool:
         return self._database.is_empty()
 
+    @property
+    def _layout(self) -> str:
+        return f"{self._kind}, segments of {self.segment_interval} ms"
+
     def _open(self) -> None:
-        layout = f"{self._kind}, segments of {self.segment_interval} ms"
+        layout = self._layout
         self._database = SegmentedDatabase(self.folder, layout, self._measured)
         found = self._database.layout()
         if found != layout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 
 from streams_runtime.kafka.types import TopicPartition
@@ -22,6 +22,8 @@ class Task:
         self.sub = sub
         self.inputs = inputs
         self.stores: dict[str, AnyStore] = {}
+        self.stored: Mapping[TopicPartition, int] = {}
+        """Of each input the offset that comes next: the stores have all before it. Replaced as a whole."""
         self._machine = StateMachine(TASK, f"task {id}")
         self._unrestored: set[TopicPartition] = set()
         self._closing = ExitStack()

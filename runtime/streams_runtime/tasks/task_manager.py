@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.restore.state_updater import StateUpdater
 from streams_runtime.state.state_directory import StateDirectory
+from streams_runtime.state.store import LocalStore
 from streams_runtime.states import TaskState
 from streams_runtime.tasks.assignment import complete_tasks
 from streams_runtime.tasks.positions import CommittedOffsets, positions_of
@@ -32,6 +33,18 @@ class Standbys(Protocol):
         """These tasks are no longer active here; their stores are closed."""
 
 
+class Snapshots(Protocol):
+    """What makes snapshots of stores (snapshots.snapshotter.Snapshotter)."""
+
+    def add(
+        self, task: TaskId, stores: Collection[LocalStore], inputs: Callable[[], Mapping[TopicPartition, int]]
+    ) -> None:
+        """The task runs."""
+
+    def remove(self, tasks: Collection[TaskId]) -> None:
+        """The tasks close."""
+
+
 class TaskManager:
     """Keeps tasks in step with the assignment. Its thread calls everything; `tasks` may be read from any."""
 
@@ -43,11 +56,14 @@ class TaskManager:
         offsets: CommittedOffsets,
         standbys: Standbys | None = None,
         recorder: ThreadRecorder | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         """`standbys` are the client's, which has none of a task while it is open here; None: it keeps none at all.
 
-        `recorder`: what counts the tasks that are opened and closed.
+        `recorder`: what counts the tasks that are opened and closed. `snapshots`: what makes snapshots of the stores of
+        running tasks; None: nothing does.
         """
+        self._snapshots = snapshots
         self._recorder = recorder or ThreadRecorder()
         self._topology = topology
         self._directory = directory
@@ -134,7 +150,16 @@ class TaskManager:
         self._topic_ids = ids | self._topic_ids
         for task in ready:
             task.run()
+            task.stored = {each: positions[each] for each in task.inputs if each in positions}
+            if self._snapshots is not None:
+                self._snapshots.add(task.id, task.stores.values(), lambda task=task: task.stored)  # type: ignore[misc]
         return positions
+
+    def note_stored(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """The stores have all records of inputs that are before these offsets."""
+        if self._snapshots is not None:
+            for task in self._tasks.values():
+                task.stored = {each: offsets.get(each, known) for each, known in task.stored.items()}
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         """Close the tasks that lose an input; returns all inputs of those."""
@@ -197,6 +222,8 @@ class TaskManager:
         self._close(list(self._tasks.values()))
 
     def _close(self, tasks: Collection[Task], leaving: bool = True) -> frozenset[TopicPartition]:
+        if self._snapshots is not None:
+            self._snapshots.remove([task.id for task in tasks])
         self._updater.remove({each for task in tasks for each in task.changelogs})
         self._tasks = {task_id: task for task_id, task in self._tasks.items() if task not in tasks}
         for _ in tasks:

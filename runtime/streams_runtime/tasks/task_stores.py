@@ -27,6 +27,7 @@ def open_stores(sub: SubTopology, task: TaskId, directory: StateDirectory) -> di
         ProcessorStateException: a store can't be opened; none is left open.
     """
     stores = {}
+    directory.remove_unfinished(task)
     with ExitStack() as undo:
         for spec in sub.stores:
             folder = directory.store_folder(task, spec.name)

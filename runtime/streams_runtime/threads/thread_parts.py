@@ -34,7 +34,13 @@ class ThreadParts:
         self.stopping = StopSign()
         self.updater = context.make_updater(f"{name}-StateUpdater")
         self.tasks = TaskManager(
-            context.topology, context.directory, self.updater, context.admin, context.standbys, counters.recorder
+            context.topology,
+            context.directory,
+            self.updater,
+            context.admin,
+            context.standbys,
+            counters.recorder,
+            context.snapshotter,
         )
         self.topics = ThreadTopics(context)
         self.spark_start = SparkStart(context, self.updater)

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar, cast
 
-from rocksdict import BlockBasedOptions, Cache, DbClosedError, Options, Rdict, WriteBatch
+from rocksdict import BlockBasedOptions, Cache, Checkpoint, DbClosedError, Options, Rdict, WriteBatch
 
 from streams_runtime.errors import ProcessorStateException, TaskCorruptedException
 from streams_runtime.metrics.store_recorder import StoreRecorder
@@ -59,6 +59,7 @@ class Database:
         """
         self._folder = folder
         self._idle = threading.Condition()
+        self._writing = threading.Lock()  # a checkpoint stands between two writes
         self._readers = 0
         self._closed = False
         self._measured = measured
@@ -109,6 +110,35 @@ class Database:
             self._db.write(batch)
 
         self._write(write)
+
+    def flush_soon(self) -> None:
+        """Have RocksDB's own threads write to files what is in memory only; returns at once."""
+
+        def flush() -> None:
+            with self._writing:
+                for family in (self._offsets, *self._data_families()):
+                    family.flush(False)
+
+        self._read(flush)
+
+    def checkpoint(self, folder: Path) -> tuple[int | None, str | None] | None:
+        """Hard links of all files in `folder`, which must not be there; returns the offset and the topic id in them.
+
+        None, and nothing is done, while some of the data is in memory only: writing that takes long, and nothing of
+        the process runs meanwhile. `flush_soon` first. May be called from any thread.
+
+        Raises:
+            StoreClosed, ProcessorStateException: there may be a part of the folder.
+        """
+
+        def link() -> tuple[int | None, str | None] | None:
+            with self._writing:
+                if any(_in_memory(family) for family in (self._offsets, *self._data_families())):
+                    return None
+                Checkpoint(self._db).create_checkpoint(str(folder))
+                return self.offset(), self.topic_id()
+
+        return self._read(link)
 
     def properties(self) -> dict[str, int]:
         """RocksDB's properties, by their names without `rocksdb.`; those of the families with data added up."""
@@ -230,11 +260,17 @@ class Database:
         if self._closed:
             raise StoreClosed
         try:
-            operation()
+            with self._writing:
+                operation()
         except DbClosedError as error:
             raise StoreClosed from error
         except Exception as error:
             raise failed(self._folder, "written", error) from error
+
+
+def _in_memory(family: Rdict) -> bool:
+    names = ("num-entries-active-mem-table", "num-immutable-mem-table")
+    return any(family.property_int_value(f"rocksdb.{name}") for name in names)
 
 
 def _check_end(family: Rdict, position: bytes | None, reverse: bool) -> None:

@@ -1,0 +1,463 @@
+"""Stores that begin with a snapshot: which one is taken, what is read behind it, and that nothing depends on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from changelog_records import Change
+from restore_heard import Heard
+from snapshot_kit import memory_bucket
+from state_kit import contents, key_value_store, memory_folder
+from waiting import eventually
+
+from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
+from streams_runtime.kafka.types import TopicDescription, TopicPartition
+from streams_runtime.restore.changelog_reader import StoreChangelogReader
+from streams_runtime.restore.restore_progress import ProgressListener
+from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.restore.snapshot_start import SnapshotStart
+from streams_runtime.snapshots.bucket import Bucket
+from streams_runtime.snapshots.manifest import Manifest, StoreKey
+from streams_runtime.snapshots.manifest_chain import read_chain
+from streams_runtime.snapshots.snapshot_fetcher import SnapshotFetcher
+from streams_runtime.snapshots.snapshot_settings import SnapshotSettings
+from streams_runtime.snapshots.snapshotter import Snapshotter
+from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.topology.plan import TaskId
+
+TASK, KEY = TaskId(0, 0), StoreKey("app", "totals", 0)
+LOG = TopicPartition("app-totals-changelog", 0)
+DAY = 86_400.0
+
+
+@dataclass
+class Task:
+    """Wipes its store as a task does."""
+
+    store: KeyValueStore
+    id: TaskId = TASK
+
+    def reinitialize_state_stores_for_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        assert partitions == [LOG]
+        self.store.wipe()
+
+
+@dataclass
+class Brokers:
+    """One changelog of a thousand records, of which key `n % 100` has the last."""
+
+    start: int = 0
+    records: list[Change] = field(
+        default_factory=lambda: [Change(n, b"%d" % (n % 100), b"%d" % n) for n in range(1000)]
+    )
+    topic_id: str = "id"
+    config: dict[str, str] = field(
+        default_factory=lambda: {"cleanup.policy": "compact", "delete.retention.ms": "86400000"}
+    )
+    reads: list[int] = field(default_factory=list)
+    position: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, self.start)
+
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, len(self.records))
+
+    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {}
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        return dict.fromkeys(names, self.topic_id)
+
+    def describe_topics(self, names: Collection[str], config: bool = True) -> dict[str, TopicDescription]:
+        return {name: TopicDescription(name, 1, 1, self.config, self.topic_id) for name in names}
+
+    # What a ChangelogConsumer does:
+
+    def add(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        self.position |= {each: at or 0 for each, at in offsets.items()}
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        for each in partitions:
+            self.position.pop(each, None)
+
+    def unsubscribe(self) -> None:
+        self.position.clear()
+
+    def poll(self, limit: int, wait: float) -> dict[TopicPartition, list[Change]]:
+        found = {each: self.records[at:] for each, at in self.position.items()}
+        for each, records in found.items():
+            self.reads += [record.number for record in records]
+            self.position[each] = len(self.records)
+        return {each: records for each, records in found.items() if records}
+
+
+class Consumer:
+    """The brokers' consumer; `position` is a method there."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self.add, self.remove, self.unsubscribe, self.poll = (
+            brokers.add,
+            brokers.remove,
+            brokers.unsubscribe,
+            brokers.poll,
+        )
+        self.position = brokers.position.get
+
+
+class Stage:
+    """An instance with an empty store, and a bucket in which another one has left a snapshot at offset 900."""
+
+    def __init__(self, folder: Path, bucket: Bucket, store: KeyValueStore) -> None:
+        self.folder, self.bucket, self.store = folder, bucket, store
+        self.now, self.clock, self.brokers, self.heard = 1_000_000.0, 0.0, Brokers(), Heard()
+        self.progress = ProgressListener(self.heard)
+        self.restorer = StateRestorer(TASK, store)
+        self.fetcher = SnapshotFetcher(lambda: self.bucket, lambda: self.clock, lambda: self.now)
+        self.leave_snapshot(900)
+        self.now += 60
+        self.reader = StoreChangelogReader(
+            cast("ChangelogConsumer", Consumer(self.brokers)),
+            self.brokers,
+            "app",
+            self.progress,
+            poll_seconds=0.01,
+            snapshots=SnapshotStart("app", self.fetcher, self.brokers, self.progress.on_snapshot, least_records=500),
+        )
+
+    def leave_snapshot(self, offset: int, topic_id: str = "id", extra: bytes = b"only in the snapshot") -> Manifest:
+        with key_value_store(self.folder / str(offset) / "rocksdb") as store:
+            applied = {record.k: record.v for record in self.brokers.records[:offset]}
+            keys = cast("list[bytes]", list(applied))
+            store.write(Updates([*keys, extra], [*applied.values(), b"1"], [7] * (len(keys) + 1)), offset)
+            store.follow(topic_id, offset)
+            ends = Brokers(records=self.brokers.records[:offset])
+            making = Snapshotter(
+                "app",
+                "other",
+                SnapshotSettings("memory://", 60.0, 5),
+                lambda: self.bucket,
+                ends,
+                lambda: self.now,
+                lambda: 0.0,
+            )
+            making.add(TASK, [store], dict)
+            assert making.turn() <= 0
+            (account,) = making.accounts
+            assert account.snapshots == 1
+        head = read_chain(self.bucket, KEY, 1).head
+        assert head is not None
+        return head
+
+    def restore(self) -> None:
+        """Until the store is complete."""
+        self.reader.register(self.restorer)
+        self.finish()
+
+    def finish(self) -> None:
+        eventually(lambda: self.reader.restore({LOG: Task(self.store)}) == {LOG})
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the store has what the changelog has."""
+        return {each: contents(self.store).get(each) for each in (b"0", b"57", b"99")} == {
+            b"0": b"900",
+            b"57": b"957",
+            b"99": b"999",
+        }
+
+    @property
+    def began_with_snapshot(self) -> bool:
+        return b"only in the snapshot" in contents(self.store)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with memory_folder() as folder, key_value_store(folder / "here" / "rocksdb") as store:
+        yield Stage(folder, memory_bucket(), store)
+
+
+def test_a_store_that_has_nothing_begins_with_the_snapshot_and_reads_the_tail_only(stage: Stage) -> None:
+    stage.restore()
+    assert (stage.has_all, stage.began_with_snapshot) == (True, True)
+    assert stage.brokers.reads == list(range(900, 1000))
+    assert (stage.store.offset(), stage.store.topic_id()) == (1000, "id")
+    assert stage.heard.calls == [
+        ("start", str(LOG), "totals", 900, 1000),
+        ("batch", str(LOG), "totals", 1000, 100),
+        ("end", str(LOG), "totals", 100),
+    ]
+    assert stage.progress.snapshot()[0]["snapshot"] is True
+    assert not list((stage.folder / "here").glob("downloads/*"))
+
+
+def test_a_store_that_has_something_asks_no_bucket(stage: Stage) -> None:
+    stage.bucket = cast("Bucket", None)
+    stage.store.write(Updates([b"57"], [b"950"], [7]), 950)
+    stage.store.follow("id", 950)
+    stage.restore()
+    assert stage.brokers.reads == list(range(950, 1000))
+    assert stage.progress.snapshot()[0]["snapshot"] is False
+
+
+def test_a_store_that_is_far_behind_the_logs_beginning_begins_with_a_snapshot(stage: Stage) -> None:
+    stage.store.write(Updates([b"gone since"], [b"1"], [7]), 5)
+    stage.store.follow("id", 5)
+    stage.brokers.start = 100
+    stage.restore()
+    assert stage.brokers.reads == list(range(900, 1000))
+    assert b"gone since" not in contents(stage.store)
+
+
+def test_a_short_changelog_is_not_worth_a_snapshot(stage: Stage) -> None:
+    stage.bucket = cast("Bucket", None)
+    stage.brokers.start = 600
+    stage.restore()
+    assert stage.has_all
+
+
+def damaged_file(stage: Stage) -> None:
+    (path, *_) = (each.path for each in newest(stage).files if each.name.endswith(".sst"))
+    body = bytearray(stage.bucket.read(path))
+    body[len(body) // 2] ^= 1
+    stage.bucket.write(path, [bytes(body)])
+
+
+def half_a_file(stage: Stage) -> None:
+    (path, *_) = (each.path for each in newest(stage).files if each.name.endswith(".sst"))
+    stage.bucket.write(path, [stage.bucket.read(path)[:-1]])
+
+
+def missing_file(stage: Stage) -> None:
+    stage.bucket.delete(newest(stage).files[0].path)
+
+
+def half_a_manifest(stage: Stage) -> None:
+    path = KEY.manifest(newest(stage).number)
+    stage.bucket.write(path, [stage.bucket.read(path)[:-20]])
+
+
+def altered_manifest(stage: Stage) -> None:
+    path = KEY.manifest(newest(stage).number)
+    stage.bucket.write(path, [stage.bucket.read(path).replace(b'"offset": 900', b'"offset": 950')])
+
+
+def other_topic(stage: Stage) -> None:
+    stage.brokers.topic_id = "made anew"
+
+
+def truncated_log(stage: Stage) -> None:
+    del stage.brokers.records[800:]
+
+
+def log_begins_later(stage: Stage) -> None:
+    stage.brokers.start = 901
+    stage.brokers.records += [Change(n, b"%d" % (n % 100), b"%d" % n) for n in range(1000, 1500)]
+
+
+def too_old_for_deletions(stage: Stage) -> None:
+    stage.now += 0.95 * DAY
+
+
+def from_the_future(stage: Stage) -> None:
+    stage.now -= DAY
+
+
+def unknown_settings(stage: Stage) -> None:
+    stage.brokers.config = {}
+
+
+def other_format(stage: Stage) -> None:
+    path, manifest = KEY.manifest(newest(stage).number), newest(stage)
+    stage.bucket.write(path, [replace(manifest, format="key-value, version 2").as_bytes()])
+
+
+def wrong_offset(stage: Stage) -> None:
+    """A manifest that is whole and says what its files do not."""
+    path, manifest = KEY.manifest(newest(stage).number), newest(stage)
+    stage.bucket.write(path, [replace(manifest, offset=901).as_bytes()])
+
+
+def outside_of_the_folder(stage: Stage) -> None:
+    path, manifest = KEY.manifest(newest(stage).number), newest(stage)
+    first, *others = manifest.files
+    evil = replace(manifest, files=(replace(first, name="../../escaped"), *others))
+    stage.bucket.write(path, [evil.as_bytes()])
+
+
+def newest(stage: Stage) -> Manifest:
+    head = read_chain(stage.bucket, KEY, 1).head
+    assert head is not None
+    return head
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (damaged_file, "has another checksum than the manifest says"),
+        (half_a_file, "has another size than"),
+        (missing_file, "memory:// has no app/totals/0/files/"),
+        (half_a_manifest, "it is no manifest, or a part of one"),
+        (altered_manifest, "its checksum is another one"),
+        (other_topic, "its changelog was deleted and made anew since"),
+        (truncated_log, "the changelog ends at 800, before its offset 900"),
+        (log_begins_later, "the changelog begins at 901, after its offset 900"),
+        (too_old_for_deletions, "the changelog keeps deletions for 86400 s only (delete.retention.ms)"),
+        (from_the_future, "the clock of other"),
+        (unknown_settings, "the changelog keeps deletions for 0 s only"),
+        (other_format, "it holds key-value, version 2, and the store is key-value, version 1"),
+        (wrong_offset, "its files are at offset 900 of topic id, and the manifest says 901"),
+        (outside_of_the_folder, "which is none of a store"),
+    ],
+)
+def test_a_snapshot_that_can_not_be_used_is_put_aside_and_the_changelog_is_read(
+    stage: Stage, spoil: Callable[[Stage], None], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    spoil(stage)
+    stage.restore()
+    assert said in caplog.text
+    assert "snapshot 1 of store totals-0 is put aside" in caplog.text
+    assert not stage.began_with_snapshot
+    assert stage.brokers.reads[0] == stage.brokers.start or stage.brokers.reads[0] == 0
+    expected = {record.k: record.v for record in stage.brokers.records[stage.brokers.reads[0] :]}
+    assert contents(stage.store) == expected
+    assert (stage.store.offset(), stage.store.topic_id()) == (len(stage.brokers.records), stage.brokers.topic_id)
+    assert not list(stage.folder.rglob("escaped"))
+    assert not list((stage.folder / "here").glob("downloads/*"))
+
+
+def test_a_log_that_keeps_deletions_for_ever_takes_any_age(stage: Stage) -> None:
+    stage.brokers.config = {"cleanup.policy": "delete", "delete.retention.ms": "1"}
+    stage.now += 300 * DAY
+    stage.restore()
+    assert stage.began_with_snapshot
+
+
+def test_the_one_before_is_taken_where_the_newest_is_damaged(stage: Stage) -> None:
+    stage.leave_snapshot(950, extra=b"newer")
+    damaged_file(stage)
+    stage.restore()
+    assert stage.has_all
+    assert stage.brokers.reads[0] in (0, 900)  # 0: the two share the damaged file
+    assert b"newer" not in contents(stage.store)
+
+
+class Hanging(Bucket):
+    """Answers nothing from a certain request on, until it is let go."""
+
+    def __init__(self, bucket: Bucket, answers: int) -> None:
+        super().__init__(bucket._store, "s3://slow")
+        self.answers, self.asked, self.let_go = answers, 0, threading.Event()
+
+    def _stand(self) -> None:
+        self.asked += 1
+        if self.asked > self.answers:
+            self.let_go.wait(60)
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        self._stand()
+        return super().sizes(prefix)
+
+    def read(self, path: str) -> bytes:
+        self._stand()
+        return super().read(path)
+
+    def chunks(self, path: str) -> Iterator[bytes]:
+        self._stand()
+        for chunk in super().chunks(path):
+            self._stand()
+            yield chunk
+
+
+@pytest.mark.parametrize("answers", [0, 1, 2, 5])
+def test_a_bucket_that_hangs_keeps_no_store_from_its_changelog_for_long(
+    stage: Stage, answers: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.bucket = hanging = Hanging(stage.bucket, answers)
+    stage.reader.register(stage.restorer)
+    tasks = {LOG: Task(stage.store)}
+    stage.reader.restore(tasks)
+    eventually(lambda: hanging.asked > answers)
+    stage.clock += 14
+    assert stage.reader.restore(tasks) == set()
+    assert not stage.reader.loading, "Spark need not wait for it"
+    stage.clock += 2
+    stage.finish()
+    assert (stage.has_all, stage.brokers.reads[0]) == (True, 0)
+    assert "is given up: nothing came for" in caplog.text
+    hanging.let_go.set()
+    eventually(lambda: not list((stage.folder / "here").glob("downloads/*")))
+    assert not stage.began_with_snapshot, "what comes late changes nothing"
+
+
+def test_a_bucket_that_crawls_is_given_up(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    class Crawling(Hanging):
+        def chunks(self, path: str) -> Iterator[bytes]:
+            for byte in super().chunks(path):
+                for at in range(len(byte)):
+                    if self.let_go.is_set():
+                        return
+                    stage.clock += 1
+                    yield byte[at : at + 1]
+                    if at > 30:
+                        self.let_go.wait(60)
+
+    stage.bucket = crawling = Crawling(stage.bucket, 1000)
+    stage.restore()
+    assert "bytes came in" in caplog.text or "nothing came for" in caplog.text
+    assert (stage.has_all, stage.brokers.reads[0]) == (True, 0)
+    crawling.let_go.set()
+
+
+def test_after_a_failure_other_stores_do_not_wait_for_the_bucket(stage: Stage) -> None:
+    stage.bucket = hanging = Hanging(stage.bucket, 0)
+    stage.reader.register(stage.restorer)
+    stage.reader.restore({})
+    eventually(lambda: hanging.asked == 1)
+    stage.clock += 16
+    stage.finish()
+    with key_value_store(stage.folder / "second" / "rocksdb") as second:
+        stage.restorer = StateRestorer(TASK, second)
+        stage.store = second
+        stage.reader.unregister([LOG])
+        stage.reader.register(stage.restorer)
+        assert stage.reader.restore({LOG: Task(second)}) in (set(), {LOG})
+        assert hanging.asked == 1, "not asked"
+        assert not stage.reader._held
+    hanging.let_go.set()
+
+
+def test_a_store_that_is_taken_away_leaves_nothing_of_its_snapshot(stage: Stage) -> None:
+    stage.bucket = hanging = Hanging(stage.bucket, 3)
+    stage.reader.register(stage.restorer)
+    stage.reader.restore({})
+    eventually(lambda: hanging.asked > 3)
+    stage.reader.unregister([LOG])
+    assert not stage.reader.busy
+    hanging.let_go.set()
+    eventually(lambda: not list((stage.folder / "here").glob("downloads/*")))
+    assert (contents(stage.store), stage.fetcher.fetched) == ({}, 0)
+
+
+def test_a_full_disk_is_noticed_before_it_is_full(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr("streams_runtime.snapshots.snapshot_download.shutil.disk_usage", lambda _: usage)
+    stage.restore()
+    assert "has 1000 bytes left, and the snapshot has" in caplog.text
+    assert (stage.has_all, stage.began_with_snapshot) == (True, False)
+
+
+def test_an_application_without_a_snapshot_reads_its_changelog(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.bucket = memory_bucket()
+    stage.restore()
+    assert (stage.has_all, stage.brokers.reads[0], stage.fetcher.put_aside) == (True, 0, 0)
+    assert caplog.text == ""
