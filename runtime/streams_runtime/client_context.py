@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.kafka.admin.kafka_admin import Admin
@@ -28,6 +29,7 @@ from streams_runtime.restore.state_updater import StateUpdater
 from streams_runtime.restore.state_updaters import Updaters
 from streams_runtime.settings import InstanceSettings
 from streams_runtime.snapshots.bucket import open_bucket
+from streams_runtime.snapshots.snapshot_account import described
 from streams_runtime.snapshots.snapshot_fetcher import SnapshotFetcher
 from streams_runtime.snapshots.snapshot_settings import SnapshotSettings, snapshot_settings
 from streams_runtime.snapshots.snapshotter import Snapshotter
@@ -173,6 +175,12 @@ class ClientContext:
         """A thread's state updater, with a restore consumer and a bulk loader of its own; not started."""
         alone = self.application.spec.processing.stream_threads == 1
         return self.updaters.for_thread(name, cold=lambda: alone and self.directory.tasks.empty)
+
+    def describe_snapshots(self) -> dict[str, Any] | None:
+        """What `/state` says of snapshots; None where the application wants none."""
+        if self.snapshotter is None or self.fetcher is None:
+            return None
+        return described(self.snapshotter.accounts, self.snapshotter.totals, self.fetcher.totals, time.time())
 
     def _make_snapshotter(self, settings: SnapshotSettings) -> Snapshotter:
         opening = partial(open_bucket, settings.url, os.environ)

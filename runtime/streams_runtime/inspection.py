@@ -250,6 +250,7 @@ class ClientInspection:
             "standbys": [standby_row(task, following) for task in sorted(self._standbys(), key=lambda task: task.id)],
             "restoration": restoration,
             "restoration_in_all": in_all(restoration),
+            "snapshots": context.describe_snapshots(),
             "rates": self._rates(),
             "lag": self._lag(),
             "counters": _summed(client.counters)

@@ -163,6 +163,19 @@ class FakeClient:
                 }
             ],
             "restoration_in_all": {"stores": 1, "remaining": 60, "rate": 20.0, "eta_seconds": 3.0},
+            "snapshots": {
+                "made": 4,
+                "uploaded_bytes": 5000,
+                "failures": 1,
+                "longest_pause": 0.004,
+                "fetched": 2,
+                "downloaded_bytes": 6000,
+                "put_aside": 1,
+                "stores": [
+                    {"store": "counts", "partition": 2, "created": None, "offset": None, "size": 0, "age": 7.0},
+                    {"store": "counts", "partition": 3, "created": 9.0, "offset": 5, "size": 50, "age": 70.0},
+                ],
+            },
             "standbys": [
                 {
                     "id": "0_3",

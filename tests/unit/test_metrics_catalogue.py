@@ -80,7 +80,10 @@ def described() -> dict[str, Any]:
     ]
     threads = [{"name": f"app-0-StreamThread-{number}", "state": "RUNNING"} for number in range(THREADS)]
     tasks = [{"id": f"0_{number}", "state": "RUNNING"} for number in range(PARTITIONS)]
-    return client_with(0).describe() | {
+    client = client_with(0).describe()
+    copied = [{"store": f"store-{store}", "age": 1.0} for store in range(STORES) for _ in range(PARTITIONS)]
+    return client | {
+        "snapshots": client["snapshots"] | {"stores": copied},
         "restoration": restoring,
         "standbys": standbys,
         "lag": lag,

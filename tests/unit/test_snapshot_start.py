@@ -150,8 +150,7 @@ class Stage:
             )
             making.add(TASK, [store], dict)
             assert making.turn() <= 0
-            (account,) = making.accounts
-            assert account.snapshots == 1
+            assert making.totals.made == 1
         head = read_chain(self.bucket, KEY, 1).head
         assert head is not None
         return head
@@ -443,7 +442,7 @@ def test_a_store_that_is_taken_away_leaves_nothing_of_its_snapshot(stage: Stage)
     assert not stage.reader.busy
     hanging.let_go.set()
     eventually(lambda: not list((stage.folder / "here").glob("downloads/*")))
-    assert (contents(stage.store), stage.fetcher.fetched) == ({}, 0)
+    assert (contents(stage.store), stage.fetcher.totals.fetched) == ({}, 0)
 
 
 def test_a_full_disk_is_noticed_before_it_is_full(
@@ -459,5 +458,5 @@ def test_a_full_disk_is_noticed_before_it_is_full(
 def test_an_application_without_a_snapshot_reads_its_changelog(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     stage.bucket = memory_bucket()
     stage.restore()
-    assert (stage.has_all, stage.brokers.reads[0], stage.fetcher.put_aside) == (True, 0, 0)
+    assert (stage.has_all, stage.brokers.reads[0], stage.fetcher.totals.put_aside) == (True, 0, 0)
     assert caplog.text == ""

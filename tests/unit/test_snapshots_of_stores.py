@@ -180,13 +180,13 @@ def test_only_files_that_are_new_go_up(folder: Path, stage: Stage) -> None:
         stage.add(store)
         stage.pass_by(0)
         (account,) = stage.snapshotter.accounts
-        first = account.uploaded
+        first = stage.snapshotter.totals.uploaded
         put(store, numbered(60_000, 10), 50_010)
         stage.brokers.ends[store.changelog] = 50_010
         stage.pass_by(60)
-        assert (account.snapshots, account.offset) == (2, 50_010)
+        assert (stage.snapshotter.totals.made, account.offset) == (2, 50_010)
         assert first > 200_000
-        assert account.uploaded - first < 40_000
+        assert stage.snapshotter.totals.uploaded - first < 40_000
         one, two = read_chain(stage.bucket, StoreKey("app", "totals", 0), 2).manifests
         assert {each.path for each in one.files} & {each.path for each in two.files}
         assert verify(stage.bucket, "app") == []
@@ -200,13 +200,12 @@ def test_a_store_that_stands_still_is_published_again_after_an_hour_only(folder:
         stage.brokers.ends[store.changelog] = 2  # a transaction's marker follows the record
         stage.add(store)
         stage.pass_by(0)
-        (account,) = stage.snapshotter.accounts
         for _ in range(50):
             stage.pass_by(60)
-        assert account.snapshots == 1
+        assert stage.snapshotter.totals.made == 1
         for _ in range(12):
             stage.pass_by(60)
-        assert account.snapshots == 2
+        assert stage.snapshotter.totals.made == 2
         assert newest(stage.bucket, store).as_of >= int((1_000_000.0 + 3600) * 1000)
 
 
@@ -221,12 +220,11 @@ def test_a_snapshot_says_since_when_nothing_is_missing_in_it_and_waits_until_tha
         stage.add(store)
         for _ in range(3):
             stage.pass_by(30)
-        (account,) = stage.snapshotter.accounts
-        assert account.snapshots == 0
+        assert stage.snapshotter.totals.made == 0
         stage.brokers.ends[store.changelog] = 5_000
         put(store, [b"a"], 100)
         stage.pass_by(30)
-        assert account.snapshots == 1
+        assert stage.snapshotter.totals.made == 1
         manifest = newest(stage.bucket, store)
         assert (manifest.offset, manifest.as_of) == (100, int((1_000_000.0 + 30) * 1000))
         assert manifest.created > manifest.as_of
@@ -250,19 +248,18 @@ def test_a_bucket_that_fails_is_tried_again_ever_later_said_once_and_stops_nothi
         stage.brokers.ends[store.changelog] = 1
         stage.add(store)
         stage.pass_by(60)
-        (account,) = stage.snapshotter.accounts
         waits = []
         for _ in range(4):
             waits.append(stage.snapshotter.turn())
             stage.pass_by(waits[-1])
         assert waits == [10.0, 20.0, 40.0, 80.0]
-        assert account.failures == 5
+        assert stage.snapshotter.totals.failures == 5
         assert [each.levelname for each in caplog.records].count("WARNING") == 1
         assert "Processing goes on" in caplog.text
         assert "spec.state.snapshots" in caplog.text
         down.clear()
         stage.pass_by(600)
-        assert account.snapshots == 1
+        assert stage.snapshotter.totals.made == 1
         assert not checkpoint_folder(store.folder).exists()
 
 
@@ -308,8 +305,7 @@ def test_a_store_without_a_topic_id_has_no_snapshot_yet(folder: Path, stage: Sta
         stage.brokers.ends[store.changelog] = 1
         stage.add(store)
         stage.pass_by(10)
-        (account,) = stage.snapshotter.accounts
-        assert (account.snapshots, account.failures) == (0, 0)
+        assert (stage.snapshotter.totals.made, stage.snapshotter.totals.failures) == (0, 0)
 
 
 def test_files_that_can_not_be_opened_leave_a_store_that_can_be_started_empty(folder: Path, tmp_path: Path) -> None:

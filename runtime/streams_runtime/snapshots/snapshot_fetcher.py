@@ -13,6 +13,7 @@ from pathlib import Path
 from streams_runtime.snapshots.bucket import Bucket, BucketException, ObjectMissingException
 from streams_runtime.snapshots.manifest import Manifest, StoreKey, UnreadableManifestException
 from streams_runtime.snapshots.manifest_chain import numbers_of, read_one
+from streams_runtime.snapshots.snapshot_account import FetchTotals
 from streams_runtime.snapshots.snapshot_download import AbandonedException, DamagedSnapshotException, download
 from streams_runtime.snapshots.usable_snapshots import Wanted, why_unusable
 
@@ -66,12 +67,8 @@ class SnapshotFetcher:
         self._waiting: list[Fetch] = []
         self._going: list[Fetch] = []
         self._avoided_until = 0.0
-        self.fetched = 0
-        """Snapshots that came whole, since the start."""
-        self.downloaded = 0
-        """Bytes of them."""
-        self.put_aside = 0
-        """Snapshots that could not be used: damaged, too old, of another changelog."""
+        self.totals = FetchTotals()
+        """Others may read it."""
 
     def ask(self, key: StoreKey, wanted: Wanted, folder: Path) -> Fetch:
         """Fetch the newest usable snapshot of the store into `folder`; look at the Fetch by `is_through`."""
@@ -137,8 +134,8 @@ class SnapshotFetcher:
             if not fetch.abandoned:
                 fetch.manifest, fetch.is_over = found, True
                 if found is not None:
-                    self.fetched += 1
-                    self.downloaded += found.size
+                    self.totals.fetched += 1
+                    self.totals.downloaded += found.size
         if fetch.manifest is None:
             shutil.rmtree(fetch.folder, ignore_errors=True)
 
@@ -156,7 +153,7 @@ class SnapshotFetcher:
             if fetch.abandoned:
                 raise AbandonedException
             with self._lock:
-                self.put_aside += 1
+                self.totals.put_aside += 1
             _LOGGER.warning("snapshot %d of store %s is put aside: %s", number, fetch.key, reason)
         _LOGGER.info("store %s begins without a snapshot; its changelog has all that it needs", fetch.key)
         return None

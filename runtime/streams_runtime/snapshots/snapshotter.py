@@ -18,7 +18,7 @@ from streams_runtime.snapshots.bucket import Bucket
 from streams_runtime.snapshots.bucket_probe import require_conditional_writes
 from streams_runtime.snapshots.capture import BusyStoreException, Checkpoint, checkpoint_folder, take_checkpoint
 from streams_runtime.snapshots.manifest import StoreKey
-from streams_runtime.snapshots.snapshot_account import SnapshotAccount
+from streams_runtime.snapshots.snapshot_account import SnapshotAccount, SnapshotTotals
 from streams_runtime.snapshots.snapshot_settings import SnapshotSettings
 from streams_runtime.snapshots.snapshot_writer import Contents, OvertakenException, SnapshotWriter, StoppedException
 from streams_runtime.snapshots.throttle import Throttle
@@ -81,6 +81,8 @@ class Snapshotter:
         self._ends = ends
         self._clock = clock
         self._chance = chance
+        self.totals = SnapshotTotals()
+        """The snapshots' thread writes it, others read it."""
         self._bucket: Bucket | None = None
         self._throttle = Throttle(RATE)
         self._changed = threading.Condition()
@@ -114,7 +116,7 @@ class Snapshotter:
         with self._changed:
             for store in stores:
                 due = self._clock() + self._settings.interval * self._chance()
-                account = SnapshotAccount(store.name, store.partition)
+                account = SnapshotAccount(store.name, store.partition, self._clock())
                 self._entries.append(_Entry(task, store, inputs, account, due))
             self._changed.notify_all()
 
@@ -194,7 +196,7 @@ class Snapshotter:
         as_of: float,
     ) -> None:
         account, now = entry.account, self._clock()
-        account.pause = max(account.pause, checkpoint.pause)
+        self.totals.longest_pause = max(self.totals.longest_pause, checkpoint.pause)
         assert checkpoint.offset is not None
         assert checkpoint.topic_id is not None
         contents = Contents(
@@ -209,8 +211,8 @@ class Snapshotter:
         )
         done = writer.publish(checkpoint.folder, contents, lambda: entry.gone or self._stopping)
         account.created, account.offset, account.size = now, checkpoint.offset, done.manifest.size
-        account.snapshots += 1
-        account.uploaded += done.uploaded
+        self.totals.made += 1
+        self.totals.uploaded += done.uploaded
         _LOGGER.info(
             "snapshot %d of store %s at offset %d: %d files of %d bytes, of which %d bytes went up",
             done.manifest.number,
@@ -237,7 +239,7 @@ class Snapshotter:
         return SnapshotWriter(self._bucket, key, self._instance, self._throttle)
 
     def _note_failure(self, entry: _Entry, error: Exception) -> None:
-        entry.account.failures += 1
+        self.totals.failures += 1
         delay = backoff_delay(entry.failed, _FIRST_RETRY, _LAST_RETRY)
         entry.failed += 1
         entry.due = self._clock() + delay

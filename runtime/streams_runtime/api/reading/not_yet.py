@@ -39,5 +39,3 @@ def state_limits(state: StateSpec) -> Iterator[Mistake]:
     if state.rocksdb:
         found = f"RocksDB options ({', '.join(state.rocksdb)}) are not there yet"
         yield Mistake("spec.state.rocksdb", found, "leave it out; the runtime sets RocksDB's options")
-    if state.snapshots is not None:  # until the runtime makes them
-        yield Mistake("spec.state.snapshots", "snapshots are not there yet", "leave it out; changelogs restore stores")

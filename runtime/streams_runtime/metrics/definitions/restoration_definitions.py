@@ -67,6 +67,25 @@ UPDATE = _updater("update", "counter", "records", "Records that standbys took.",
 QUARANTINED = Metric(
     "kafka_streams_quarantined_stores", "counter", "stores", "Stores whose damaged files were set aside."
 )
+_MADE = "kafka_streams_snapshot"
+SNAPSHOT_AGE = Metric(
+    f"{_MADE}_age_seconds",
+    "gauge",
+    "s",
+    "Since the newest snapshot of a store's partition, of the partition for which that is longest.",
+    ("store",),
+)
+SNAPSHOTS = Metric(f"{_MADE}s_made", "counter", "snapshots", "Snapshots that went to the bucket.")
+SNAPSHOT_BYTES = Metric(f"{_MADE}_uploaded_bytes", "counter", "bytes", "Files that went up for snapshots.")
+SNAPSHOT_FAILURES = Metric(f"{_MADE}_failures", "counter", "attempts", "Snapshots that failed; each is tried again.")
+SNAPSHOT_PAUSE = Metric(
+    f"{_MADE}_longest_pause_seconds", "gauge", "s", "The longest that processing may have waited for a checkpoint."
+)
+FETCHED = Metric(f"{_MADE}s_fetched", "counter", "snapshots", "Snapshots that stores began with.")
+FETCHED_BYTES = Metric(f"{_MADE}_downloaded_bytes", "counter", "bytes", "Files that came down for stores.")
+PUT_ASIDE = Metric(
+    f"{_MADE}s_put_aside", "counter", "snapshots", "Snapshots that no store could begin with: damaged, or too old."
+)
 RESTORATION = (
     REMAINING,
     ETA,
@@ -80,4 +99,12 @@ RESTORATION = (
     PAUSED,
     UPDATE,
     QUARANTINED,
+    SNAPSHOT_AGE,
+    SNAPSHOTS,
+    SNAPSHOT_BYTES,
+    SNAPSHOT_FAILURES,
+    SNAPSHOT_PAUSE,
+    FETCHED,
+    FETCHED_BYTES,
+    PUT_ASIDE,
 )

@@ -37,3 +37,21 @@ def add_restoration(families: Families, description: Mapping[str, Any]) -> None:
     families.add_one(defined.PAUSED, standbys if waiting else 0)
     families.add_one(defined.UPDATE, counters["updated_records"])
     families.add_one(defined.QUARANTINED, counters["quarantined_stores"])
+    _add_snapshots(families, description["snapshots"])
+
+
+def _add_snapshots(families: Families, snapshots: Mapping[str, Any] | None) -> None:
+    """None: the application wants none, and there are no such families."""
+    if snapshots is None:
+        return
+    ages: dict[str, float] = {}
+    for row in snapshots["stores"]:
+        ages[row["store"]] = max(ages.get(row["store"], 0.0), row["age"])
+    families.add(defined.SNAPSHOT_AGE, [((store,), age) for store, age in ages.items()])
+    families.add_one(defined.SNAPSHOTS, snapshots["made"])
+    families.add_one(defined.SNAPSHOT_BYTES, snapshots["uploaded_bytes"])
+    families.add_one(defined.SNAPSHOT_FAILURES, snapshots["failures"])
+    families.add_one(defined.SNAPSHOT_PAUSE, snapshots["longest_pause"])
+    families.add_one(defined.FETCHED, snapshots["fetched"])
+    families.add_one(defined.FETCHED_BYTES, snapshots["downloaded_bytes"])
+    families.add_one(defined.PUT_ASIDE, snapshots["put_aside"])
