@@ -28,7 +28,7 @@ from waiting import eventually
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 
 SECONDS = 60.0 * float(os.environ.get("STREAMSAPP_TEST_MINUTES", "60"))
-REST = 60.0
+REST = min(60.0, SECONDS / 20)
 """Seconds of steady work after each event, and how long a pause lasts."""
 AT_ONCE, EVERY = 50, 0.5  # orders, and seconds between two such handfuls
 USERS = 1000

@@ -81,7 +81,7 @@ def oci_archive(target: str, image: str, archive: Path, labels: Mapping[str, str
     """
     with only_one(_folder() / "build"), _store() as store:
         if pull:
-            _run([*store, "pull", "--quiet", BASE_IMAGE])
+            _pull_base(store)
         else:
             _make_base(store)
         base = _run([*store, "inspect", "--type=image", "--format={{.FromImageDigest}}", BASE_IMAGE]).strip()
@@ -134,10 +134,23 @@ def _store() -> Iterator[list[str | Path]]:
             _run([*store, "rm", "--all"])
 
 
+def _pull_base(store: Sequence[str | Path]) -> None:
+    """The official image, from its registry: one that is here already may be the stand-in, which has its name."""
+    try:
+        _run([*store, "pull", "--quiet", "--policy=always", BASE_IMAGE])
+    except EnvironmentException as error:
+        remedy = "Let this machine reach its registry, or leave PULL out for a stand-in of Debian's packages"
+        raise EnvironmentException(f"the official base image can't be had: {error}. {remedy}") from error
+
+
 def _make_base(store: Sequence[str | Path]) -> None:
-    """A stand-in for the official image, of the same name, from Debian's own packages."""
-    if _run([*store, "images", "--quiet", "--filter", f"reference={BASE_IMAGE}"]).strip():
-        return
+    """Let a stand-in from Debian's own packages have the official image's name, whichever image has it now."""
+    if not _run([*store, "images", "--quiet", "--filter", f"reference={_STAND_IN}"]).strip():
+        _make_stand_in(store)
+    _run([*store, "tag", _STAND_IN, BASE_IMAGE])
+
+
+def _make_stand_in(store: Sequence[str | Path]) -> None:
     with temporary_folder("base") as folder:
         root, packed = folder / "root", folder / "root.tar"
         _run([program("debootstrap"), "--variant=minbase", f"--include={_BASE_PACKAGES}", "bookworm", root])
@@ -149,7 +162,7 @@ def _make_base(store: Sequence[str | Path]) -> None:
             archive.add(root, "/")
         container = _run([*store, "from", "scratch"]).strip()
         _run([*store, "add", container, packed, "/"])
-        _run([*store, "commit", "--rm", container, BASE_IMAGE])
+        _run([*store, "commit", "--rm", container, _STAND_IN])
 
 
 def _build(store: Sequence[str | Path], target: str, image: str, options: Sequence[str] = ()) -> None:
