@@ -306,3 +306,26 @@ def test_a_batch_is_done_by_them_alone_stores_and_topics_included() -> None:
     assert values == [12, 24]
     with pytest.raises(SparkNeeded):
         processor.compute(sub, BatchInput(where))
+
+
+def test_a_record_that_only_spark_can_judge_leaves_the_batch_to_it() -> None:
+    sub = TOPOLOGY.subtopologies[0]
+    runner = EarlyRunner(findings(), sub, lambda: pytest.fail("Spark is waited for"))
+    where = (OffsetRange(TopicPartition("app-orders", 0), 0, 2),)
+    whole = records(5, 1)
+    runner.run(BatchInput(where, whole))
+    broken = whole.set_column(whole.column_names.index("value"), "value", pa.array([b'{"amount":5}', b"{"]))
+    with pytest.raises(SparkNeeded):
+        runner.run(BatchInput(where, broken))
+
+
+def test_a_file_that_says_something_else_under_an_old_checksum_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    kept = FindingsFile(tmp_path, APPLICATION, TOPOLOGY)
+    kept.write(findings())
+    path = tmp_path / "analysis.json"
+    path.write_bytes(path.read_bytes().replace(rb"\"function\":\"sum\"", rb"\"function\":\"max\""))
+    assert kept.read() is None
+    assert "is damaged" in caplog.text
