@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 
-import structlog
+from streams_runtime.spared_imports import absent
+
+with absent("rich"):  # of tracebacks with colours, which nothing here prints: a tenth of a second of a start
+    import structlog
 
 
 def configure_logging(form: str, level: str) -> None:

@@ -109,12 +109,21 @@ def test_what_starts_instances_loads_none_of_what_they_run() -> None:
 @pytest.mark.parametrize("program", ["instance", "pod_lifecycle"])
 def test_a_client_is_loaded_without_what_it_does_not_need(program: str) -> None:
     light = "import streams_runtime.cli.process.light_libraries"
-    unwanted = frozenset({"grpc", "grpc_tools", "kubernetes", "pandas", "rich"})
+    spark = {"py4j", "pyspark"}
+    unwanted = (
+        frozenset({"fastavro", "grpc", "grpc_tools", "kubernetes", "opentelemetry.sdk", "pandas", "rich"}) | spark
+    )
     assert loaded(light, f"import streams_runtime.cli.process.{program}", asked=unwanted) == set()
 
 
 def test_a_pod_hears_signals_before_it_loads_what_it_runs() -> None:
     assert loaded("import streams_runtime.cli.process.pod") == set()
+
+
+def test_an_operator_loads_nothing_of_what_pods_run() -> None:
+    asked = HEAVY | {"rich"}
+    found = loaded("import streams_operator.__main__", asked=asked)
+    assert found == {"confluent_kafka", "kubernetes", "structlog"}
 
 
 def test_an_array_of_a_list_needs_no_pandas() -> None:
