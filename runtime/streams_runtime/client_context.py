@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.kafka.admin.kafka_admin import Admin
@@ -28,11 +26,8 @@ from streams_runtime.restore.standby_progress import StandbyProgress
 from streams_runtime.restore.state_updater import StateUpdater
 from streams_runtime.restore.state_updaters import Updaters
 from streams_runtime.settings import InstanceSettings
-from streams_runtime.snapshots.bucket import open_bucket
-from streams_runtime.snapshots.snapshot_account import described
-from streams_runtime.snapshots.snapshot_fetcher import SnapshotFetcher
-from streams_runtime.snapshots.snapshot_settings import SnapshotSettings, snapshot_settings
-from streams_runtime.snapshots.snapshotter import Snapshotter
+from streams_runtime.snapshots.client_snapshots import ClientSnapshots, client_snapshots
+from streams_runtime.snapshots.snapshot_settings import snapshot_settings
 from streams_runtime.spark_runtime import SparkRuntime
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory
@@ -92,10 +87,8 @@ class ClientContext:
         self.exactly_once = once = processing.exactly_once
         self.client_properties: Mapping[str, str] = client_properties(settings.bootstrap_servers, kafka.config, once)
         self.admin = Admin(self.client_properties)
-        snapshots = snapshot_settings(application.spec.state.snapshots)
-        self.snapshotter = None if snapshots is None else self._make_snapshotter(snapshots)
-        """None where the application wants no snapshots."""
-        self.fetcher = None if snapshots is None else SnapshotFetcher(partial(open_bucket, snapshots.url, os.environ))
+        self.snapshots = self._make_snapshots()
+        """None where the application wants none."""
         self.level = Level(processing.metrics_recording_level)
         """What is measured, and shown."""
         self.tracing = tracing_of(os.environ, application.application_id, settings.instance)
@@ -167,11 +160,11 @@ class ClientContext:
         alone = self.application.spec.processing.stream_threads == 1
         return self.updaters.for_thread(name, cold=lambda: alone and self.directory.tasks.empty)
 
-    def describe_snapshots(self) -> dict[str, Any] | None:
-        """What `/state` says of snapshots; None where the application wants none."""
-        if self.snapshotter is None or self.fetcher is None:
+    def _make_snapshots(self) -> ClientSnapshots | None:
+        settings = snapshot_settings(self.application.spec.state.snapshots)
+        if settings is None:
             return None
-        return described(self.snapshotter.accounts, self.snapshotter.totals, self.fetcher.totals, time.time())
+        return client_snapshots(settings, self.application.application_id, self.settings.instance, self.admin)
 
     def _make_engine(self, own_pod: OwnPod | None) -> SparkRuntime:
         kafka, servers = self.application.spec.kafka, self.settings.bootstrap_servers
@@ -185,15 +178,10 @@ class ClientContext:
             kept if is_keepable(self.application, self.topology) else None,
         )
 
-    def _make_snapshotter(self, settings: SnapshotSettings) -> Snapshotter:
-        opening = partial(open_bucket, settings.url, os.environ)
-        name = self.application.application_id
-        return Snapshotter(name, self.settings.instance, settings, opening, self.admin)
-
     def _snapshot_start(self, on_snapshot: Callable[[TopicPartition, int], None]) -> SnapshotStart | NoSnapshots:
-        if self.fetcher is None:
+        if self.snapshots is None:
             return NoSnapshots()
-        return SnapshotStart(self.application.application_id, self.fetcher, self.admin, on_snapshot)
+        return SnapshotStart(self.application.application_id, self.snapshots.fetcher, self.admin, on_snapshot)
 
     def make_standbys(self, runs: Callable[[], bool]) -> None:
         """Make what keeps standbys, where the application wants some; not started. `runs`: whether the client does."""

@@ -75,8 +75,8 @@ class ClientParts:
             self._global_thread.start()
         if self._context.standbys is not None:
             self._context.standbys.start()
-        if self._context.snapshotter is not None:
-            self._context.snapshotter.start()
+        if self._context.snapshots is not None:
+            self._context.snapshots.snapshotter.start()
 
     def _make_global_thread(self, lifecycle: ClientLifecycle[StreamThread]) -> GlobalStreamThread | None:
         """None without global tables."""
@@ -119,7 +119,7 @@ class ClientParts:
     def _free(self) -> None:
         context = self._context
         stop_standbys = () if context.standbys is None else (context.standbys.stop,)
-        stop_snapshots = () if context.snapshotter is None else (context.snapshotter.stop,)
+        stop_snapshots = () if context.snapshots is None else (context.snapshots.snapshotter.stop,)
         end_traces = () if context.tracing is None else (context.tracing.close,)
         stop_global = () if self._global_thread is None else (self._global_thread.close,)
         for free in (

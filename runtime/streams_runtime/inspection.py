@@ -249,7 +249,7 @@ class ClientInspection:
             "standbys": [standby_row(task, following) for task in sorted(self._standbys(), key=lambda task: task.id)],
             "restoration": restoration,
             "restoration_in_all": in_all(restoration),
-            "snapshots": context.describe_snapshots(),
+            "snapshots": None if context.snapshots is None else context.snapshots.describe(),
             "rates": self._rates(),
             "lag": self._lag(),
             "counters": _summed(client.counters)
@@ -284,13 +284,9 @@ class ClientInspection:
 
     def _rates(self) -> dict[str, float]:
         """Over the last 30 s: records a second, and parts of the time."""
-        progress, standbys = self._context.progress, self._context.standby_progress
-        return {
-            "restore": progress.restored.rate,
-            "update": standbys.updates.rate,
-            "restore_ratio": progress.spent.rate / 1e6,
-            "update_ratio": standbys.spent.rate / 1e6,
-        }
+        restored, standbys = self._context.progress, self._context.standby_progress
+        rates = {"restore": restored.restored.rate, "update": standbys.updates.rate}
+        return rates | {"restore_ratio": restored.spent.rate / 1e6, "update_ratio": standbys.spent.rate / 1e6}
 
     def _lag(self) -> list[dict[str, Any]]:
         ends = self._ends.value()

@@ -41,13 +41,13 @@ def stored(made: StreamsClient, store: str) -> dict[str, Any]:
 
 def copied(made: StreamsClient) -> bool:
     """Whether each store has a snapshot at the offset at which it is."""
-    snapshotter = made.context.snapshotter
-    assert snapshotter is not None
-    accounts = snapshotter.accounts
+    snapshots = made.context.snapshots
+    assert snapshots is not None
+    accounts = snapshots.snapshotter.accounts
     stores = {
         store.name: store for thread in made.threads for task in thread.tasks.values() for store in task.stores.values()
     }
-    assert not snapshotter.totals.failures
+    assert not snapshots.snapshotter.totals.failures
     return len(accounts) == 2 and all(each.offset == stores[each.store].offset() for each in accounts)
 
 
@@ -79,7 +79,7 @@ def test_an_instance_without_stores_begins_with_snapshots_and_reads_what_came_si
         run_until_done(second, [orders, limits])
         until_done(second, [orders, limits])
         context: Any = second.context
-        assert (context.fetcher.totals.fetched, context.fetcher.totals.put_aside) == (2, 0)
+        assert (context.snapshots.fetcher.totals.fetched, context.snapshots.fetcher.totals.put_aside) == (2, 0)
         assert context.progress.restored_total <= 2, "the tails alone; the group had processed no more"
         expected = {f"u{i}": {"total": 11 if i < 50 else 1, "n": 2 if i < 50 else 1} for i in range(KEYS)}
         assert stored(second, "totals") == expected

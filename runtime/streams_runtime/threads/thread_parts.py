@@ -40,7 +40,7 @@ class ThreadParts:
             context.admin,
             context.standbys,
             counters.recorder,
-            context.snapshotter,
+            None if context.snapshots is None else context.snapshots.snapshotter,
         )
         self.topics = ThreadTopics(context)
         self.spark_start = SparkStart(context, self.updater)
