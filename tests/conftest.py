@@ -32,6 +32,7 @@ pytest_plugins = [
     "query_fixtures",
     "red_logs",
     "run_times",
+    "s3_server",
     "topology_drivers",
 ]
 

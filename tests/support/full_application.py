@@ -34,7 +34,8 @@ spec:
     metricsRecordingLevel: DEBUG
     onDeserializationError: {deadLetter: {topic: broken}}
   code: {configMap: orders-code-1}
-  state: {storage: {size: 10Gi, storageClassName: fast}, cleanupDelay: 1h}
+  state: {storage: {size: 10Gi, storageClassName: fast}, cleanupDelay: 1h, snapshots: {url: "s3://bucket/orders",
+    interval: 1m30s, keep: 3, secretRef: {name: orders-snapshots}}}
   queries:
     access: {token: {secretRef: {name: orders-queries, key: password}}}
     tls: {secretRef: {name: orders-tls}}

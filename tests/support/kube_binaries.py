@@ -1,4 +1,4 @@
-"""Where the programs of a Kubernetes cluster come from: a folder that is given, PATH, a package, or a build."""
+"""Where the programs that tests start come from: a folder that is given, PATH, a package, or a build."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ KUBERNETES = GoModule(
 HELM = GoModule(_TOOLS / "helm", {"helm": "helm.sh/helm/v3/cmd/helm"})
 COREDNS = GoModule(_TOOLS / "coredns", {"coredns": "github.com/coredns/coredns"})
 KSTATUS = GoModule(_TOOLS / "kstatus", {"kstatus": "."})
-_MODULES = (KUBERNETES, HELM, COREDNS, KSTATUS)
+S3_SERVER = GoModule(_TOOLS / "s3server", {"s3server": "."})
+_MODULES = (KUBERNETES, HELM, COREDNS, KSTATUS, S3_SERVER)
 
 PACKAGES = {
     "etcd": "etcd-server",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from operator_world import application_of, resource
+from operator_world import resource
 from pydantic import ValidationError
 
 from streams_runtime.api import read_application
 from streams_runtime.api.spec.snapshots_spec import LONGEST_URL, SnapshotsSpec
-from streams_runtime.cli.local.run_checks import credential_mistakes
+from streams_runtime.cli.snapshots.snapshot_credentials import credential_mistakes
 
 URL = "s3://bucket/prefix"
 
@@ -141,15 +140,13 @@ def test_mistakes_have_their_lines_in_the_order_of_the_file() -> None:
 def test_a_run_on_this_machine_has_credentials_by_its_environment(
     url: str, environment: dict[str, str], variables: str | None
 ) -> None:
-    given = resource({"state": {"snapshots": {"url": url, "secretRef": {"name": "shop"}}}})
-    reading = replace(read_application(given, "here"), application=application_of(given))
-    found = list(credential_mistakes(reading, environment))
+    snapshots = SnapshotsSpec.model_validate({"url": url, "secretRef": {"name": "shop"}})
+    found = list(credential_mistakes(snapshots, environment))
     assert [each.path for each in found] == ["spec.state.snapshots.secretRef"] * (variables is not None)
     if variables is not None:
         assert variables in found[0].remedy
 
 
 def test_without_a_secret_a_run_on_this_machine_takes_what_there_is() -> None:
-    given = resource({"state": {"snapshots": {"url": URL}}})
-    reading = replace(read_application(given, "here"), application=application_of(given))
-    assert list(credential_mistakes(reading, {})) == []
+    assert list(credential_mistakes(SnapshotsSpec.model_validate({"url": URL}), {})) == []
+    assert list(credential_mistakes(None, {})) == []

@@ -53,6 +53,10 @@ VERBS = {
         f"{_CLI}.query.query_command:app",
         "Read a store of a running application: one JSON object a line.",
     ),
+    "snapshots": Verb(
+        f"{_CLI}.snapshots.snapshots_command:app",
+        "Look after an application's snapshots in its bucket; credentials come from the environment.",
+    ),
 }
 
 app = typer.Typer(

@@ -11,12 +11,10 @@ from streams_runtime.api.checks.spark_checks import is_kubernetes, outside_mista
 from streams_runtime.api.reading.load import accepted as accepted_reading
 from streams_runtime.api.reading.load import read_text
 from streams_runtime.builder.resolve_python import read_file
+from streams_runtime.cli.snapshots.snapshot_credentials import credential_mistakes
 from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import ConfigException, InvalidApplicationException, Mistake
 from streams_runtime.kafka.client.client_properties import client_properties
-
-_CREDENTIALS = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
-"""What the variables begin with that a scheme's credentials stand in."""
 
 
 def accepted(
@@ -36,7 +34,8 @@ def accepted(
     reading = read_file(file)
     reading = reading.with_more(_client_properties(reading, embedded))
     reading = reading.with_more([*local_mistakes(reading, instances), *query_mistakes(reading, queries_token)])
-    reading = reading.with_more(credential_mistakes(reading, os.environ))
+    if reading.application is not None:
+        reading = reading.with_more(credential_mistakes(reading.application.spec.state.snapshots, os.environ))
     reading = reading.with_more(check_sql(reading.sql, reading.functions))
     reading = reading.with_more(class_mistakes(reading, file))
     return accepted_reading(reading)
@@ -116,20 +115,6 @@ def query_mistakes(reading: Reading, token: Path | None) -> Iterator[Mistake]:
             "spec.queries.access.token",
             "names a Secret, and a run on this machine has no Kubernetes Secrets",
             "give the token's file (--queries-token-file), or leave it out here",
-        )
-
-
-def credential_mistakes(reading: Reading, environment: Mapping[str, str]) -> Iterator[Mistake]:
-    """A Secret with snapshots' credentials, while the environment, which instances get, has none in its place."""
-    snapshots = reading.application.spec.state.snapshots if reading.application is not None else None
-    if snapshots is None or snapshots.secret_ref is None:
-        return
-    prefix = _CREDENTIALS[snapshots.url.partition(":")[0]]
-    if not any(name.startswith(prefix) for name in environment):
-        yield Mistake(
-            "spec.state.snapshots.secretRef",
-            f"names the Secret {snapshots.secret_ref.name}, and a run on this machine has no Kubernetes Secrets",
-            f"set its variables ({prefix}…) in the environment of this command, or leave it out here",
         )
 
 
