@@ -9,7 +9,7 @@ from importlib.metadata import version
 from xml.etree import ElementTree
 
 from bench_declared import HERE
-from bench_peer_build import PEER_SOURCE
+from bench_flink import SOURCE as FLINK_SOURCE
 from bench_quix import REQUIREMENTS
 
 from streams_runtime.jvm.jars import KAFKA_VERSION
@@ -23,8 +23,9 @@ def versions() -> dict[str, str]:
     return {
         "streams-operator": _commit(),
         "kafka broker": KAFKA_VERSION,
-        "kafka streams": _kafka_streams(),
+        "kafka streams": KAFKA_VERSION,
         "quixstreams": _quixstreams(),
+        "flink": _flink(),
         "pyspark": version("pyspark"),
         "rocksdict": version("rocksdict"),
         "python": platform.python_version(),
@@ -38,11 +39,9 @@ def _commit() -> str:
     return done.stdout.strip() if done.returncode == 0 else version("streams-operator")
 
 
-def _kafka_streams() -> str:
-    for dependency in ElementTree.parse(PEER_SOURCE / "pom.xml").iter(f"{_POM}dependency"):
-        if dependency.findtext(f"{_POM}artifactId") == "kafka-streams":
-            return dependency.findtext(f"{_POM}version", "")
-    return ""
+def _flink() -> str:
+    properties = ElementTree.parse(FLINK_SOURCE / "pom.xml").find(f"{_POM}properties")
+    return "" if properties is None else properties.findtext(f"{_POM}flink.version", "")
 
 
 def _quixstreams() -> str:

@@ -63,7 +63,7 @@ def order(admin: Admin, users: list[str]) -> None:
 def counted(made: StreamsClient, stale: bool = False) -> dict[str, int]:
     """The store's counts; none while it can't be asked."""
     assert made.state is not ClientState.ERROR, made.error
-    if made.state is not ClientState.RUNNING:
+    if made.state is not ClientState.RUNNING or not made.spark_ready:
         return {}
     with made.store(StoreQueryParameters("totals", stale=stale)).all() as entries:
         return {user: value["n"] for user, value in entries}
