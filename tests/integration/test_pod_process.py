@@ -142,9 +142,12 @@ def test_a_pod_reports_its_way_to_running_and_closes_in_order_when_it_is_told_to
     send(address, f"{namespace}-orders", [("ada", {"amount": 7}), ("ada", {"amount": 5})])
     secret = {"security.protocol": "PLAINTEXT\n", "client.rack": "hush-hush"}
     with pod(tmp_path, namespace, address, {"security.protocol": "SSL"}, secret, guarded=True) as started:
-        started.wait_for("REBALANCING", "RUNNING")
+        started.wait_for("RUNNING")
         assert started.status("/healthz") == 200
-        eventually(lambda: started.status("/readyz") == 200, "ready, once Spark has accepted the topology")
+        eventually(
+            lambda: started.status("/readyz") == 200,
+            lambda: f"ready, once Spark has accepted the topology; its log:\n{started.log}",
+        )
         eventually(lambda: started.server.patches[-1].conditions["SparkReady"]["status"] == "True", "SparkReady")
         eventually(lambda: last_values(address, f"{namespace}-totals") == {"ada": {"total": 12}}, "the records' result")
         eventually(lambda: started.server.patches[-1].conditions["Restored"]["status"] == "True", "Restored")
