@@ -42,6 +42,7 @@ class Group:
             admin=offsets,
             directory=StateDirectory(folder, "app", "test"),
             standbys=None,
+            snapshots=None,
             engine=SimpleNamespace(tag_jobs=None),
             make_updater=lambda _: updater,
             make_topics_ready=self._check_topics,
