@@ -10,6 +10,8 @@ from typing import cast
 
 import pytest
 from changelog_records import Change
+from clients import client
+from orders import topology
 from restore_heard import Heard
 from snapshot_kit import memory_bucket
 from state_kit import contents, key_value_store, memory_folder
@@ -20,7 +22,7 @@ from streams_runtime.kafka.types import TopicDescription, TopicPartition
 from streams_runtime.restore.changelog_reader import StoreChangelogReader
 from streams_runtime.restore.restore_progress import ProgressListener
 from streams_runtime.restore.restorer import StateRestorer
-from streams_runtime.restore.snapshot_start import SnapshotStart
+from streams_runtime.restore.snapshot_start import NoSnapshots, SnapshotStart
 from streams_runtime.snapshots.bucket import Bucket
 from streams_runtime.snapshots.manifest import Manifest, StoreKey
 from streams_runtime.snapshots.manifest_chain import read_chain
@@ -460,3 +462,29 @@ def test_an_application_without_a_snapshot_reads_its_changelog(stage: Stage, cap
     stage.restore()
     assert (stage.has_all, stage.brokers.reads[0], stage.fetcher.totals.put_aside) == (True, 0, 0)
     assert caplog.text == ""
+
+
+def test_a_client_makes_and_fetches_snapshots_as_its_resource_says(tmp_path: Path) -> None:
+    state = {"snapshots": {"url": f"file://{tmp_path}/bucket", "interval": "7s", "keep": 3}}
+    with client("127.0.0.1:9", "app", topology("app"), tmp_path / "state", state=state) as made:
+        parts = made.context.snapshots
+        assert parts is not None
+        assert parts.snapshotter._settings == SnapshotSettings(f"file://{tmp_path}/bucket", 7.0, 3)
+        begins = made.context.updaters.snapshots(lambda *_: None)
+        assert isinstance(begins, SnapshotStart)
+        assert begins._fetcher is parts.fetcher
+        assert made.describe()["snapshots"] == {
+            "made": 0,
+            "uploaded_bytes": 0,
+            "failures": 0,
+            "longest_pause": 0.0,
+            "fetched": 0,
+            "downloaded_bytes": 0,
+            "put_aside": 0,
+            "stores": [],
+        }
+        assert not (tmp_path / "bucket").exists(), "opened when it is needed"
+    with client("127.0.0.1:9", "app", topology("app"), tmp_path / "state") as made:
+        assert made.context.snapshots is None
+        assert made.describe()["snapshots"] is None
+        assert isinstance(made.context.updaters.snapshots(lambda *_: None), NoSnapshots)

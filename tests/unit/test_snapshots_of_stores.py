@@ -93,6 +93,10 @@ def newest(bucket: Bucket, store: LocalStore) -> Manifest:
     return head
 
 
+def checkpoints_of(store: LocalStore) -> list[Path]:
+    return list(store.folder.parent.parent.glob("checkpoints/*"))
+
+
 def brought_back(bucket: Bucket, manifest: Manifest, store: LocalStore, staging: Path) -> None:
     download(bucket, manifest, staging, lambda _: None, lambda: False)
     store.adopt(staging)
@@ -105,7 +109,7 @@ def test_a_checkpoint_has_data_and_offset_of_one_moment_however_fast_the_store_i
 
         def write() -> None:
             number = 0
-            while not ending.wait(0.01):
+            while not ending.wait(0.03):
                 put(store, [b"count"], number + 1, b"%d" % (number + 1))
                 put(store, numbered(number * 500, 500), number + 1)
                 number += 1
@@ -114,7 +118,7 @@ def test_a_checkpoint_has_data_and_offset_of_one_moment_however_fast_the_store_i
         writer.start()
         try:
             for _ in range(5):
-                taken = take_checkpoint(store)
+                taken = take_checkpoint(store, checkpoint_folder(store.folder))
                 assert taken is not None
                 copy = KeyValueStore("copy", store.changelog, taken.folder)
                 assert (copy.get(b"count") or b"0") == b"%d" % (copy.offset() or 0)
@@ -138,8 +142,8 @@ def test_a_store_that_is_never_left_alone_is_not_stopped_for_a_checkpoint(
         put(store, [b"a"], 1)
         monkeypatch.setattr(store, "flush_soon", lambda: None)  # something is in memory at every look
         with pytest.raises(BusyStoreException, match="without a pause for 20 s"):
-            take_checkpoint(store, clock=lambda: now, sleep=sleep)
-        assert not checkpoint_folder(store.folder).exists()
+            take_checkpoint(store, checkpoint_folder(store.folder), clock=lambda: now, sleep=sleep)
+        assert checkpoints_of(store) == []
 
 
 @pytest.mark.parametrize("made", KINDS, ids=["key-value", "window", "session", "join", "dedupe"])
@@ -260,7 +264,7 @@ def test_a_bucket_that_fails_is_tried_again_ever_later_said_once_and_stops_nothi
         down.clear()
         stage.pass_by(600)
         assert stage.snapshotter.totals.made == 1
-        assert not checkpoint_folder(store.folder).exists()
+        assert checkpoints_of(store) == []
 
 
 def test_a_bucket_that_overwrites_is_refused(folder: Path, stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -294,7 +298,7 @@ def test_a_task_that_closes_has_its_snapshot_given_up_and_the_store_closed_at_on
         stage.brokers.ends[store.changelog] = 1
         stage.add(store)
         stage.pass_by(0)
-        assert not checkpoint_folder(store.folder).exists()
+        assert checkpoints_of(store) == []
     assert stage.snapshotter.accounts == []
     assert read_chain(stage.bucket, StoreKey("app", "totals", 0), 1).numbers == ()
 
@@ -312,7 +316,7 @@ def test_files_that_can_not_be_opened_leave_a_store_that_can_be_started_empty(fo
     broken = folder.parent / "broken"
     with key_value_store(folder) as store:
         put(store, [b"a"], 1)
-        (taken,) = [take_checkpoint(store)]
+        (taken,) = [take_checkpoint(store, checkpoint_folder(store.folder))]
         assert taken is not None
         shutil.copytree(taken.folder, broken)
         (broken / "CURRENT").write_bytes(b"MANIFEST-999999\n")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,24 +34,26 @@ class Checkpoint:
 
 
 def checkpoint_folder(store_folder: Path) -> Path:
-    """Where a store's checkpoint lies, in its task's folder: hard links need the same disk."""
-    return store_folder.parent.parent / CHECKPOINTS / store_folder.name
+    """Where a checkpoint of a store lies, in its task's folder, since hard links need the same disk: another one each
+    time, as an earlier life of the task may still be deleting its own.
+    """
+    return store_folder.parent.parent / CHECKPOINTS / f"{store_folder.name}.{uuid.uuid4().hex[:8]}"
 
 
 def take_checkpoint(
     store: LocalStore,
+    folder: Path,
     should_stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Checkpoint | None:
-    """A checkpoint of the store, in the gap between two writes; None when `should_stop` says so.
+    """A checkpoint of the store in `folder`, made in the gap between two writes; None when `should_stop` says so.
 
     Raises:
         BusyStoreException: there was no gap long enough.
-        StoreClosed, ProcessorStateException, OSError: the store is closed, or the disk is full or damaged.
+        StoreClosed, ProcessorStateException, OSError: the store is closed, or the disk is full or damaged; there may
+                be a part of the folder.
     """
-    folder = checkpoint_folder(store.folder)
-    shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(exist_ok=True)
     end = clock() + _LONGEST
     while clock() < end:

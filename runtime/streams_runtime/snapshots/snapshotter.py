@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from streams_runtime.errors import StreamsException
@@ -148,8 +149,9 @@ class Snapshotter:
                     self._changed.wait(min(left, _LOOK * 60))
 
     def _attempt(self, entry: _Entry) -> None:
+        folder = checkpoint_folder(entry.store.folder)
         try:
-            entry.due = self._clock() + self._next(entry)
+            entry.due = self._clock() + self._next(entry, folder)
             entry.failed = 0
             self._warned = False
         except (StoppedException, StoreClosed):
@@ -164,9 +166,9 @@ class Snapshotter:
             if not isinstance(error, (StreamsException, BusyStoreException, OSError)):
                 _LOGGER.debug("stack trace", exc_info=error)
         finally:
-            shutil.rmtree(checkpoint_folder(entry.store.folder), ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
-    def _next(self, entry: _Entry) -> float:
+    def _next(self, entry: _Entry, folder: Path) -> float:
         """Make the snapshot if it is time; seconds until the next look at this store."""
         offset = entry.store.offset()
         if offset is None or entry.store.topic_id() is None:
@@ -180,7 +182,7 @@ class Snapshotter:
             return _LOOK
         writer = entry.writer = entry.writer or self._writer(entry)
         inputs = entry.inputs()  # before the checkpoint: the store has at least these
-        checkpoint = take_checkpoint(entry.store, lambda: entry.gone or self._stopping)
+        checkpoint = take_checkpoint(entry.store, folder, lambda: entry.gone or self._stopping)
         if checkpoint is None or checkpoint.offset is None or checkpoint.topic_id is None:
             return _LOOK
         self._publish(entry, writer, checkpoint, inputs, bound[0])
