@@ -1,4 +1,4 @@
-"""Programs on Kafka Streams in the cache: jars fetched and classes compiled once, whole or not at all."""
+"""Programs on Kafka Streams and on Flink in the cache: jars fetched and classes compiled once, whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streams_runtime.errors import EnvironmentException
+from streams_runtime.jvm.jars import KAFKA_VERSION
 from streams_runtime.jvm.java import find_java
 
 PEER_SOURCE = Path(__file__).parent / "peers" / "kafka-streams"
@@ -32,18 +33,19 @@ class PeerBuild:
         return f"{self.classes}{os.pathsep}{self.libs}/*"
 
 
-def build_peer(cache: Path, source: Path = PEER_SOURCE) -> PeerBuild:
-    """The program that the .java files of `source` make with the peer's jars, from the cache when it is there.
+def build_peer(cache: Path, source: Path = PEER_SOURCE, pom: Path = PEER_SOURCE / "pom.xml") -> PeerBuild:
+    """The program that the .java files of `source` make with the jars of `pom`, from the cache when it is there.
 
-    Jars are kept under the hash of pom.xml, classes under that of pom.xml and the sources, so that every program runs
-    on the same Kafka Streams. Raises EnvironmentException when Maven or javac is missing or fails.
+    Files of `source`'s META-INF/services go beside the classes. Jars are kept under Kafka's version and the hash of
+    the pom, classes under those and the sources', so that all programs of a pom run on the same jars; Kafka Streams is
+    as new as the embedded broker. Raises EnvironmentException when Maven or javac is missing or fails.
     """
-    pom, java = PEER_SOURCE / "pom.xml", sorted(source.glob("*.java"))
-    folder = cache / "kafka-streams-peer"
-    libs = folder / f"libs-{digest(pom)}"
-    classes = folder / f"classes-{digest(pom, *java)}"
+    java, services = sorted(source.glob("*.java")), sorted(source.glob("META-INF/services/*"))
+    folder = cache / f"{pom.parent.name}-peer"
+    libs = folder / f"libs-{KAFKA_VERSION}-{digest(pom)}"
+    classes = folder / f"classes-{KAFKA_VERSION}-{digest(pom, *java, *services)}"
     whole(libs, lambda target: _fetch(pom, target))
-    whole(classes, lambda target: _compile(java, libs, target))
+    whole(classes, lambda target: _compile(java, services, libs, target))
     return PeerBuild(libs, classes)
 
 
@@ -75,20 +77,24 @@ def whole(folder: Path, fill: Callable[[Path], None]) -> None:
 
 def _fetch(pom: Path, target: Path) -> None:
     maven = _find("mvn", INSTALL_MAVEN)
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={target}"]
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={target}", f"-Dkafka.version={KAFKA_VERSION}"]
     _call([maven, "-B", "-q", "-f", str(pom), *goal], target)
 
 
-def _compile(java: Sequence[Path], libs: Path, target: Path) -> None:
+def _compile(java: Sequence[Path], services: Sequence[Path], libs: Path, target: Path) -> None:
     javac = _find("javac", INSTALL_JDK)
     _call([javac, "-cp", f"{libs}/*", "-d", str(target), *map(str, java)], target)
+    for each in services:
+        place = target / "META-INF" / "services" / each.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(each, place)
 
 
 def _find(command: str, remedy: str) -> str:
     """A tool from the folder of the Java in use, else from the PATH."""
     found = shutil.which(command, path=find_java().parent) or shutil.which(command)
     if found is None:
-        raise EnvironmentException(f"{command} was not found, and programs on Kafka Streams need it; {remedy}")
+        raise EnvironmentException(f"{command} was not found, and programs in Java need it; {remedy}")
     return found
 
 
@@ -104,6 +110,6 @@ def _call(command: list[str], target: Path) -> None:
     if result.returncode != 0 or not any(target.iterdir()):
         tail = "\n".join((result.stdout + result.stderr).splitlines()[-10:])
         raise EnvironmentException(
-            f"a program on Kafka Streams could not be built: exit code {result.returncode} of {command}\n"
+            f"a program in Java could not be built: exit code {result.returncode} of {command}\n"
             f"{tail}\nRepair that; the first build needs the network"
         )

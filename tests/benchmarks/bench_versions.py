@@ -6,16 +6,12 @@ import platform
 import re
 import subprocess
 from importlib.metadata import version
-from xml.etree import ElementTree
 
 from bench_declared import HERE
-from bench_peer_build import PEER_SOURCE
 from bench_quix import REQUIREMENTS
 
 from streams_runtime.jvm.jars import KAFKA_VERSION
 from streams_runtime.jvm.java import find_java
-
-_POM = "{http://maven.apache.org/POM/4.0.0}"
 
 
 def versions() -> dict[str, str]:
@@ -23,7 +19,7 @@ def versions() -> dict[str, str]:
     return {
         "streams-operator": _commit(),
         "kafka broker": KAFKA_VERSION,
-        "kafka streams": _kafka_streams(),
+        "kafka streams": KAFKA_VERSION,
         "quixstreams": _quixstreams(),
         "pyspark": version("pyspark"),
         "rocksdict": version("rocksdict"),
@@ -36,13 +32,6 @@ def _commit() -> str:
     command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else version("streams-operator")
-
-
-def _kafka_streams() -> str:
-    for dependency in ElementTree.parse(PEER_SOURCE / "pom.xml").iter(f"{_POM}dependency"):
-        if dependency.findtext(f"{_POM}artifactId") == "kafka-streams":
-            return dependency.findtext(f"{_POM}version", "")
-    return ""
 
 
 def _quixstreams() -> str:

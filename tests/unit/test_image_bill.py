@@ -107,7 +107,7 @@ LAYERS: Sequence[Mapping[str, str | bytes]] = (
         f"./{SITE}/Old_Name-3.dist-info/METADATA": metadata("Old_Name", "3"),
         f"{SITE}/pyspark/jars/netty-all-4.1.jar": jar("io.netty/netty-all", "io.netty/netty"),
         f"{SITE}/pyspark/jars/named-by-file-2.1.0-M5.jar": jar("other/swallowed"),
-        "opt/streams/cache/jars/spark-0/org.apache.kafka_kafka-clients-3.9.1.jar": jar(),
+        "opt/streams/cache/jars/spark-0/org.apache.kafka_kafka-clients-4.4.0.jar": jar(),
         "opt/broken.jar": b"no zip",
     },
 )
@@ -116,7 +116,7 @@ EXPECTED = [
     "pkg:generic/broken?file_name=broken.jar",
     "pkg:generic/named-by-file@2.1.0-M5?file_name=named-by-file-2.1.0-M5.jar",
     "pkg:maven/io.netty/netty-all@4.1",
-    "pkg:maven/org.apache.kafka/kafka-clients@3.9.1",
+    "pkg:maven/org.apache.kafka/kafka-clients@4.4.0",
     "pkg:pypi/kept@2",
     "pkg:pypi/old-name@3",
 ]

@@ -19,8 +19,8 @@ from streams_runtime.jvm.ivy import resolve
 CACHE_VARIABLE = "STREAMSAPP_CACHE"
 """Names the cache folder; without it, `streams-operator` in $XDG_CACHE_HOME or ~/.cache."""
 
-KAFKA_VERSION = "4.2.0"
-"""The version of the embedded broker."""
+KAFKA_VERSION = "4.4.0"
+"""The version of the embedded broker, of the Java client beside Spark, and of Kafka Streams in tests and benchmarks."""
 
 _MANIFEST = "jars.json"
 _LOGGER = logging.getLogger(__name__)
@@ -48,10 +48,11 @@ SPARK = JarSet(
     "spark",
     (
         "org.apache.spark:spark-avro_2.13:4.0.2",  # from_avro
-        "org.apache.kafka:kafka-clients:3.9.1",  # takes static members out of their group
+        f"org.apache.kafka:kafka-clients:{KAFKA_VERSION}",  # takes static members out of their group
     ),
     # Spark has these itself.
     exclusions=(
+        "at.yawk.lz4:lz4-java",
         "com.github.luben:zstd-jni",
         "org.apache.spark:spark-tags_2.13",
         "org.lz4:lz4-java",
@@ -67,7 +68,7 @@ BROKER = JarSet(
     (
         f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
         # The broker logs through SLF4J 1.7 and brings Log4j, but nothing between the two.
-        "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",
+        "org.apache.logging.log4j:log4j-slf4j-impl:2.25.5",
     ),
 )
 

@@ -94,7 +94,7 @@ public final class Serve {
         mark("closed");
         if (failure.get() != null) {
             failure.get().printStackTrace();
-            System.exit(1);
+            Runtime.getRuntime().halt(1);  // exit() would run the hook, which waits for this thread
         }
         leaveGroup(config);
         System.out.println(json.writeValueAsString(report()));
