@@ -96,6 +96,7 @@ def test_one_record_after_the_other_both_end_with_the_same_rows_and_times(
     answer = theirs(driver, kind, filtered, records)
     assert played.stored() == answer.store
     assert last((key, *row) for key, row in played.sink.items()) == last(answer.sinks["out"])
+    assert played.dropped == answer.dropped
 
 
 @pytest.fixture(scope="module", params=["inner", "left"])

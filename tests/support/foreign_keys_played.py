@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 
 from streams_runtime.api import parse_application
-from streams_runtime.batch.columns import FOREIGN_KEY, OTHER, OUT_KEY, OUT_TIME, OUT_VALUE
+from streams_runtime.batch.columns import FOREIGN_KEY, NULL_VALUE, OTHER, OUT_KEY, OUT_TIME, OUT_VALUE
 from streams_runtime.batch.snapshot_columns import held_time, held_value
 from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.kafka.producer.partitioner import partition_for
@@ -105,7 +105,8 @@ class PlayedCompiler:
 
     def foreign_keys(self, node: ForeignKeyJoinNode, side: TablePart, snapshots: pa.Table) -> pa.Table:
         rows = _rows(side, snapshots)
-        return pa.table({FOREIGN_KEY: pa.array([row and row[0]["f"] for row in rows], pa.string())})
+        keys = pa.array([row and row[0]["f"] for row in rows], pa.string())
+        return pa.table({FOREIGN_KEY: keys, NULL_VALUE: [row is None for row in rows]})
 
     def rows_sent(self, side: TablePart, snapshots: pa.Table) -> pa.Table:
         rows = _rows(side, snapshots)
@@ -177,6 +178,7 @@ class Played:
         self.told = {LEFT: Topic.of("responses", counts[LEFT]), RIGHT: Topic.of(node.registrations, counts[RIGHT])}
         self.sink: dict[bytes, tuple[Any, int]] = {}  # the last row, or None, and its time
         self.crashed = False
+        self.dropped = 0
 
     def batch(self, side: str, changes: int, messages: int, crash: bool = False) -> bool:
         """A batch of a side, of so many records of each partition of both topics; whether there were any.
@@ -193,6 +195,7 @@ class Played:
         stores = {number: task.stores for number, task in tasks.items()}
         context = ApplyContext(PlayedCompiler(), self.sub, stores, {}, *given, {})  # type: ignore[arg-type]
         done = apply(this, context)
+        self.dropped += sum(done.dropped.values())
         other = self.told[RIGHT if side == LEFT else LEFT]
         for emission in done.emissions:
             for record in zip(emission.keys, emission.values, emission.timestamps, strict=True):

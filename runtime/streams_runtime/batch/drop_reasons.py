@@ -17,7 +17,7 @@ class DropReason(StrEnum):
 
 
 MEANINGS = {
-    DropReason.NULL_KEY: "The record has no key, and the step needs one; of a join with `on`, what it looks up.",
+    DropReason.NULL_KEY: "The record has no key, and the step needs one; of a join with `on` or `key`, what it gives.",
     DropReason.NULL_VALUE: "The record has no value, and the step needs one.",
     DropReason.UNREADABLE: "The source could not read the record with its format; with `deadLetter` it was sent on.",
     DropReason.LATE: "The record came after a window had closed. One that misses several windows counts for each.",

@@ -25,9 +25,9 @@ _PARSED = "_parsed_other"
 def foreign_keys(node: ForeignKeyJoinNode, rows: DataFrame) -> DataFrame:
     """The foreign key of each row of the left table; null where there is no row, and where the expression gives null.
 
-    `rows` are as table_rows.rows_of_last gives them.
+    NULL_VALUE says where there is no row. `rows` are as table_rows.rows_of_last gives them.
     """
-    return rows.select(F.when(~F.col(NULL_VALUE), F.expr(node.on)).alias(FOREIGN_KEY))
+    return rows.select(F.when(~F.col(NULL_VALUE), F.expr(node.on)).alias(FOREIGN_KEY), NULL_VALUE)
 
 
 def rows_as_json(rows: DataFrame) -> DataFrame:

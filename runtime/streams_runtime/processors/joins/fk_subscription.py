@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from streams_runtime.batch.columns import FOREIGN_KEY, ORDER_TIME, OTHER, OUT_VALUE
+from streams_runtime.batch.columns import FOREIGN_KEY, NULL_VALUE, ORDER_TIME, OTHER, OUT_VALUE
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.encode import encoded
 from streams_runtime.batch.rows import moments
 from streams_runtime.batch.stage import Emission, StoreBatch
@@ -49,13 +50,17 @@ def subscriptions(old: bytes | None, new: bytes | None) -> list[tuple[bytes, Ins
 def joined(node: ForeignKeyJoinNode, side: TablePart, spark: SparkSide, events: Events, stores: Stores) -> Applied:
     """A batch's subscriptions, the changes of the result, and what its stores will hold.
 
-    `events` are the changes of the sources of `side` and the answers of the batch; there are some.
+    `events` are the changes of the sources of `side` and the answers of the batch; there are some. A row that an inner
+    join leaves out because it names no row counts as dropped.
 
     Raises ProcessorStateException: a store can't be read.
     """
     keys: list[bytes | None] = []
+    gone: list[bool] = []
     if any(event.message is None for event in events.sequence):
-        keys = encoded(spark.foreign_keys(node, side, events.table())[FOREIGN_KEY])
+        named = spark.foreign_keys(node, side, events.table())
+        keys, gone = encoded(named[FOREIGN_KEY]), named[NULL_VALUE].to_pylist()
+    nameless = 0
     asked: list[tuple[bytes, bytes, int]] = []
     decided: list[_Decided] = []
     for event in events.sequence:
@@ -64,9 +69,10 @@ def joined(node: ForeignKeyJoinNode, side: TablePart, spark: SparkSide, events: 
             asked += _asked(event, keys[event.before], keys[event.after], mine)
             if keys[event.after] is None:
                 decided.append(_Decided(event, None))
+                nameless += not gone[event.after]
         elif (response := Response.of(event.message)).hash == mine:
             decided.append(_Decided(event, response.row))
-    done = Applied()
+    done = Applied(dropped={DropReason.NULL_KEY: nameless} if node.type == "inner" else {})
     if asked:
         foreign, subscriptions, times = zip(*asked, strict=True)
         done.emissions.append(Emission(node.registrations, True, list(foreign), list(subscriptions), list(times)))
