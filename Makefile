@@ -44,7 +44,7 @@ help:
 	@echo "make faults       requests, brokers and instances that fail: each in every way, and HOURS= of histories from SEED= on"
 	@echo "make lint         ruff, mypy and the import contracts"
 	@echo "make format       let ruff format and mend what it can"
-	@echo "make bench        speed beside Kafka Streams, quixstreams and Structured Streaming: WORKLOADS= ROUNDS= RECORDS="
+	@echo "make bench        speed beside Kafka Streams, quixstreams, Structured Streaming, Flink SQL: WORKLOADS= ROUNDS= RECORDS="
 	@echo "make bench-quick  speed beside Kafka Streams, in under five minutes"
 	@echo "make bench-operator  the operator with many applications: APPLICATIONS= (1000) IDLE= CHANGES= SHARDS= CHART=file.svg"
 	@echo "make bench-tenants   what a team's change waits for while other teams misbehave: CHANGES="

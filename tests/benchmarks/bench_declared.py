@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 WORKLOADS = HERE / "workloads"
 CONTESTANTS = HERE / "contestants.yaml"
 
-SideName = Literal["streams-operator", "kafka-streams", "quixstreams", "structured-streaming"]
+SideName = Literal["streams-operator", "kafka-streams", "quixstreams", "structured-streaming", "flink-sql"]
 Guarantee = Literal["at_least_once", "exactly_once_v2"]
 Task = Literal["totals", "windowed", "joined"]
 Experiment = Literal["backlog", "restore", "restart", "latency", "queries", "soak"]

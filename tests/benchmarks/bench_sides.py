@@ -1,4 +1,4 @@
-"""The sides whose instances this harness starts: this project, Kafka Streams, quixstreams, Structured Streaming."""
+"""The sides whose instances this harness starts: this project and its peers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_declared import HERE, SideName
+from bench_flink import flink_sql
 from bench_instance import Instance
 from bench_ours import command
 from bench_peer_build import PeerBuild, build_peer
@@ -167,5 +168,6 @@ SIDES: Mapping[SideName, Callable[[], Side]] = {
     "kafka-streams": _kafka_streams,
     "quixstreams": _quixstreams,
     "structured-streaming": _structured_streaming,
+    "flink-sql": flink_sql,
 }
 """How each side is made ready; it fetches and builds what is missing, and raises EnvironmentException."""

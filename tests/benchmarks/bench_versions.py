@@ -6,12 +6,16 @@ import platform
 import re
 import subprocess
 from importlib.metadata import version
+from xml.etree import ElementTree
 
 from bench_declared import HERE
+from bench_flink import SOURCE as FLINK_SOURCE
 from bench_quix import REQUIREMENTS
 
 from streams_runtime.jvm.jars import KAFKA_VERSION
 from streams_runtime.jvm.java import find_java
+
+_POM = "{http://maven.apache.org/POM/4.0.0}"
 
 
 def versions() -> dict[str, str]:
@@ -21,6 +25,7 @@ def versions() -> dict[str, str]:
         "kafka broker": KAFKA_VERSION,
         "kafka streams": KAFKA_VERSION,
         "quixstreams": _quixstreams(),
+        "flink": _flink(),
         "pyspark": version("pyspark"),
         "rocksdict": version("rocksdict"),
         "python": platform.python_version(),
@@ -32,6 +37,11 @@ def _commit() -> str:
     command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else version("streams-operator")
+
+
+def _flink() -> str:
+    properties = ElementTree.parse(FLINK_SOURCE / "pom.xml").find(f"{_POM}properties")
+    return "" if properties is None else properties.findtext(f"{_POM}flink.version", "")
 
 
 def _quixstreams() -> str:
