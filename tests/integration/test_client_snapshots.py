@@ -45,7 +45,10 @@ def copied(made: StreamsClient) -> bool:
     assert snapshots is not None
     accounts = snapshots.snapshotter.accounts
     stores = {
-        store.name: store for thread in made.threads for task in thread.tasks.values() for store in task.stores.values()
+        store.name: store
+        for thread in made.threads
+        for task in thread.tasks.tasks.values()
+        for store in task.stores.values()
     }
     assert not snapshots.snapshotter.totals.failures
     return len(accounts) == 2 and all(each.offset == stores[each.store].offset() for each in accounts)
