@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 import yaml
-from clients import make_topics, send, until_done
+from clients import make_topics, send, until_done, until_running
 from pyspark import SparkContext
 from waiting import eventually
 
@@ -75,7 +75,7 @@ steps:
         self.answers.append(self.client.close(timeout))
 
     def running(self) -> None:
-        assert self.client.wait_for(ClientState.RUNNING, timeout=PATIENCE), self.client.error
+        until_running(self.client, PATIENCE)
 
     def census(self) -> dict[str, Any]:
         open_files = [target(descriptor) for descriptor in os.listdir("/proc/self/fd")]
