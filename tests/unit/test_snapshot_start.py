@@ -447,6 +447,16 @@ def test_a_store_that_is_taken_away_leaves_nothing_of_its_snapshot(stage: Stage)
     assert (contents(stage.store), stage.fetcher.totals.fetched) == ({}, 0)
 
 
+def test_a_store_that_is_taken_away_when_its_snapshot_is_here_leaves_nothing_of_it(stage: Stage) -> None:
+    stage.reader.register(stage.restorer)
+    stage.reader.restore({})
+    eventually(lambda: stage.fetcher.totals.fetched == 1)
+    assert list((stage.folder / "here").glob("downloads/*"))
+    stage.reader.unregister([LOG])
+    assert not list((stage.folder / "here").glob("downloads/*"))
+    assert contents(stage.store) == {}
+
+
 def test_a_full_disk_is_noticed_before_it_is_full(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -89,6 +89,8 @@ class SnapshotFetcher:
             fetch.abandoned = fetch.is_over = True
             self._waiting = [each for each in self._waiting if each is not fetch]
             self._going = [each for each in self._going if each is not fetch]
+        if fetch.manifest is not None:
+            shutil.rmtree(fetch.folder, ignore_errors=True)
 
     def _go_on(self) -> None:
         with self._lock:

@@ -164,7 +164,7 @@ class Snapshotter:
                 return
             self._note_failure(entry, error)
             if not isinstance(error, (StreamsException, BusyStoreException, OSError)):
-                _LOGGER.debug("stack trace", exc_info=error)
+                _LOGGER.error("this is a defect of the runtime, which goes on without the snapshot", exc_info=error)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
