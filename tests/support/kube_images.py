@@ -173,10 +173,13 @@ def _build(store: Sequence[str | Path], target: str, image: str, options: Sequen
         for name in _SOURCES:
             shutil.copytree(PROJECT / name, context / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(_wheelhouse(), context / "wheelhouse", copy_function=_link)
-        for jars in (spark_jars(), broker_jars()):
-            shutil.copytree(jars[0].parent, context / "jars" / jars[0].parent.name, copy_function=_link)
+        folders = [jars[0].parent for jars in (spark_jars(), broker_jars())]
+        # A layer is known by its command, and not by what that finds in the context: other jars need another name.
+        jars_name = "-".join(["jars", *(each.name for each in folders)])
+        for each in folders:
+            shutil.copytree(each, context / jars_name / each.name, copy_function=_link)
         command = [*store, "bud", "--isolation=chroot", "--layers", "--pull-never", f"--target={target}"]
-        command += ["--build-arg=WHEELHOUSE=wheelhouse", "--build-arg=JARS=jars", f"--tag={image}", *options]
+        command += ["--build-arg=WHEELHOUSE=wheelhouse", f"--build-arg=JARS={jars_name}", f"--tag={image}", *options]
         _run([*command, context])
 
 
