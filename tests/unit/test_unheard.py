@@ -20,16 +20,22 @@ class Doubt:
         self.asked = 0
         self.doubt = AssignmentDoubt("one|host|1", lambda: self.now)
 
-    def look(self, unheard: int, has: set[TopicPartition], counted: set[TopicPartition] | None) -> bool:
+    def look(
+        self,
+        unheard: int,
+        has: set[TopicPartition],
+        counted: set[TopicPartition] | None,
+        target: set[TopicPartition] | None = None,
+    ) -> bool:
         def members() -> list[GroupMember]:
             self.asked += 1
-            return [member("two|host|1", {C}), *([] if counted is None else [member("one|host|1", counted)])]
+            return [member("two|host|1", {C}), *([] if counted is None else [member("one|host|1", counted, target)])]
 
         return self.doubt.is_justified(unheard, frozenset(has), members)
 
 
-def member(client: str, has: set[TopicPartition]) -> GroupMember:
-    return GroupMember(client, None, client, "host", tuple(sorted(has)))
+def member(client: str, has: set[TopicPartition], target: set[TopicPartition] | None = None) -> GroupMember:
+    return GroupMember(client, None, client, "host", tuple(sorted(has)), None if target is None else tuple(target))
 
 
 @pytest.fixture
@@ -52,6 +58,20 @@ def test_what_differs_at_two_looks_was_missed(it: Doubt, counted: set[TopicParti
     assert it.asked == 1
     it.now += 1
     assert it.look(1, {A, B}, counted)
+
+
+def test_what_the_group_waits_for_at_two_looks_was_missed(it: Doubt) -> None:
+    assert not it.look(1, {A, B}, {A, B}, {A})
+    it.now += 16
+    assert it.look(1, {A, B}, {A, B}, {A})
+
+
+@pytest.mark.parametrize("target", [{A, B}, {A, B, C}])
+def test_what_another_member_has_to_give_back_first_is_not_missed(it: Doubt, target: set[TopicPartition]) -> None:
+    for _ in range(3):
+        assert not it.look(1, {A, B}, {A, B}, target)
+        it.now += 16
+    assert it.asked == 1
 
 
 def test_after_an_agreement_nobody_is_asked_until_the_next_answer_is_lost(it: Doubt) -> None:

@@ -69,7 +69,8 @@ class GroupMember:
     """A live member of a consumer group, as the group's coordinator sees it.
 
     `client_id` and `instance_id` are what the member itself sent (`instance_id` is None for a dynamic
-    member); `host` is the address that the broker saw, which need not be reachable.
+    member); `host` is the address that the broker saw, which need not be reachable. `target`: what the member is to
+    have in the end; None: the coordinator does not say.
     """
 
     member_id: str
@@ -77,3 +78,4 @@ class GroupMember:
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...] | None = None

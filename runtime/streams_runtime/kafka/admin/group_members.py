@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from streams_runtime.kafka.admin.admin_futures import Answers, listed
 from streams_runtime.kafka.client.librdkafka_errors import QuietLog, from_confluent
-from streams_runtime.kafka.types import GroupMember
+from streams_runtime.kafka.types import GroupMember, TopicPartition
 
 _UNKNOWN = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
 _WITHOUT_MEMBERS = frozenset({ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD})
@@ -39,12 +39,17 @@ def members_of(properties: Mapping[str, str], group: str, timeout: float) -> tup
             instance_id=member.group_instance_id,
             client_id=member.client_id,
             host=member.host.removeprefix("/"),
-            assignment=tuple(sorted(from_confluent(each) for each in member.assignment.topic_partitions)),
+            assignment=_partitions(member.assignment),
+            target=None if member.target_assignment is None else _partitions(member.target_assignment),
         )
         for answer in found.values()
         for member in answer.members
     )
     return tuple(sorted(members, key=lambda member: (member.client_id, member.member_id)))
+
+
+def _partitions(assigned: Any) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(from_confluent(each) for each in assigned.topic_partitions))
 
 
 def readers_of(

@@ -35,6 +35,10 @@ class HeartbeatLog(QuietLog):
         super().log(level, message, *args)
 
 
+_Partitions = frozenset[TopicPartition]
+_Difference = tuple[_Partitions, _Partitions, _Partitions]
+
+
 class AssignmentDoubt:
     """Call `is_justified` often: it asks when an answer was lost, until the group and the member agree."""
 
@@ -44,7 +48,7 @@ class AssignmentDoubt:
         self._clock = clock
         self._settled = 0
         self._next = float("-inf")
-        self._differed: tuple[frozenset[TopicPartition], frozenset[TopicPartition]] | None = None
+        self._differed: _Difference | None = None
 
     def is_justified(
         self, unheard: int, has: frozenset[TopicPartition], members: Callable[[], Collection[GroupMember]]
@@ -57,12 +61,23 @@ class AssignmentDoubt:
         if unheard == self._settled or self._clock() < self._next:
             return False
         self._next = self._clock() + _APART
-        counted = [frozenset(each.assignment) for each in members() if each.client_id == self._client_id]
-        if counted == [has]:
+        counted = [each for each in members() if each.client_id == self._client_id]
+        differs = _difference(has, counted[0]) if counted else None  # whom the group has put out is told so
+        if counted and differs is None:
             self._settled, self._differed = unheard, None
             return False
-        differs = (has, counted[0]) if counted else None  # whom the group has put out is told so
         if differs is None or differs != self._differed:
             self._differed = differs
             return False
         return True
+
+
+def _difference(has: frozenset[TopicPartition], counted: GroupMember) -> _Difference | None:
+    """What the member has and the group counts as its; None: they agree.
+
+    Brokers from 4.4 on count a partition as the member's until it gives it back: then the group's target lacks it. One
+    that the target has beside is still another member's.
+    """
+    assigned = frozenset(counted.assignment)
+    stays = assigned if counted.target is None else assigned & frozenset(counted.target)
+    return None if has == assigned == stays else (has, assigned, stays)
