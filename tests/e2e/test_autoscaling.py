@@ -12,7 +12,7 @@ from e2e_orders import expect, orders, totals
 from kube_kafka import KafkaInCluster
 from waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800, func_only=True)]
 
 SCALING = {"maxReplicas": 2, "targetCatchUp": "10s", "stabilization": "10m"}
 

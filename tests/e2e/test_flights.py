@@ -20,7 +20,7 @@ from waiting import eventually
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicSpec
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500, func_only=True)]
 
 FILE = Path(__file__).parents[2] / "examples" / "flights.yaml"
 PARTITIONS = 4

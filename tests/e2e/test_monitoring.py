@@ -14,7 +14,7 @@ from kube_kafka import KafkaInCluster
 from prometheus import dashboard_queries, prometheus
 from waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500, func_only=True)]
 
 
 def test_every_query_of_every_dashboard_has_data_and_only_the_alert_fires_that_has_a_reason(

@@ -12,7 +12,7 @@ from kube_kafka import KafkaInCluster
 from kubectl_plugin import Plugin
 from waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500, func_only=True)]
 
 
 def test_a_paused_application_keeps_its_pods_and_processes_nothing_until_it_goes_on(

@@ -17,7 +17,7 @@ from waiting import eventually
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500, func_only=True)]
 
 Make = Callable[[str], Application]
 STAYS = 180.0

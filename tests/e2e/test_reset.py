@@ -17,7 +17,7 @@ from waiting import eventually
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500, func_only=True)]
 
 USERS = 300
 SCALING = {"maxReplicas": 2, "targetCatchUp": "10s", "stabilization": "10s"}

@@ -12,7 +12,7 @@ from kube_kafka import KafkaInCluster
 from kube_node import Node, one_more
 from waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500, func_only=True)]
 
 USERS = 500
 SPEC = {
