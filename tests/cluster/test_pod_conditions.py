@@ -114,7 +114,7 @@ def test_a_reporter_s_conditions_arrive_beside_those_of_others(shop: Shop) -> No
     found = shop.conditions()
     assert set(found) == {
         "PodScheduled",
-        *(f"streamsoperator.io/{it}" for it in ("Running", "Restored", "Restartable")),
+        *(f"streamsoperator.io/{it}" for it in ("Running", "Restored", "SparkReady", "Restartable")),
     }
     assert found["streamsoperator.io/Running"]["status"] == "False"
     assert found["streamsoperator.io/Running"]["reason"] == "ERROR"
