@@ -64,8 +64,10 @@ class Scrape:
         return found
 
 
-def shown_at(level: Level) -> set[str]:
-    return {each.name for each in CATALOGUE if level.shows(each.level)}
+def shown_at(level: Level, snapshots: bool) -> set[str]:
+    """Those of snapshots are shown where the application wants some."""
+    shown = {each.name for each in CATALOGUE if level.shows(each.level)}
+    return shown if snapshots else {name for name in shown if not name.startswith("kafka_streams_snapshot")}
 
 
 def test_debug_shows_exactly_what_a_client_of_two_threads_did_exactly_once(
@@ -79,7 +81,8 @@ def test_debug_shows_exactly_what_a_client_of_two_threads_did_exactly_once(
         "streamThreads": 2,
         "onDeserializationError": "continue",
     }
-    with client(bootstrap, n, topology(n), tmp_path, processing=processing) as made:
+    state = {"snapshots": {"url": f"file://{tmp_path}/bucket", "interval": "1d"}}
+    with client(bootstrap, n, topology(n), tmp_path, processing=processing, state=state) as made:
         made.start()
         until_running(made)
         eventually(lambda: all(len(each.tasks.tasks) == 4 for each in made.threads), "both threads have their tasks")
@@ -92,7 +95,7 @@ def test_debug_shows_exactly_what_a_client_of_two_threads_did_exactly_once(
             lambda: Scrape(made).value("batches_total") == sum(commits(made).values()), "all batches are counted"
         )
         seen, account = Scrape(made), made.describe()
-    assert seen.families == shown_at(Level.DEBUG)
+    assert seen.families == shown_at(Level.DEBUG, snapshots=True)
     dropped = {("once", "duplicate"): 2, ("by-user", "null-key"): 1, ("orders", "unreadable"): 1}
     assert seen.rows("step_dropped_records_total", "step", "reason") == dropped
     assert {(row["step"], row["reason"]): row["records"] for row in account["dropped"]} == dropped  # type: ignore[attr-defined]
@@ -147,7 +150,7 @@ def test_info_shows_a_restoration_and_leaves_out_what_costs(broker: Any, namespa
     with client(bootstrap, n, topology(n), tmp_path / "second") as second:
         run_until_done(second, [f"{n}-orders"])
         seen = Scrape(second)
-    assert seen.families == shown_at(Level.INFO)
+    assert seen.families == shown_at(Level.INFO, snapshots=False)
     assert seen.value("restore_total") >= 5
     assert set(seen.rows("restore_remaining_records", "store", "partition").values()) == {0}
     assert seen.rows("rocksdb_estimate_num_keys", "store")["totals"] >= 5
