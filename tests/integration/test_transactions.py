@@ -124,8 +124,8 @@ def test_offsets_of_an_epoch_that_has_passed_are_refused_and_the_batch_can_be_do
     second = Side(admin.address, namespace, "two").join(namespace)
     poll_until(lambda: len(first.has) == len(second.has) == 1, first, second)
     first.begin(namespace, b"stale")
-    with pytest.raises(StaleMemberException):
-        first.producer.add_offsets({partition: 1}, before)
+    with pytest.raises(StaleMemberException):  # of a partition that it has kept, Kafka 4.4 takes them
+        first.producer.add_offsets({next(iter(second.has)): 1}, before)
     first.producer.abort()
     first.begin(namespace, b"fresh")
     first.finish({partition: 1})
