@@ -154,13 +154,10 @@ class StandbyReader:
             self._listener.on_look(partition, restorer.position, log.limit)
 
     def _holds(self, restorer: StateRestorer, log: Log) -> bool:
-        held = True  # one that is damaged begins nowhere
-        try:
-            held = self._snapshots.holds(restorer, log)
-        except TaskCorruptedException as error:
-            restore_log.damaged(error)
-            self.unregister([restorer.partition])
-        return held
+        """Whether the store waits for a snapshot; one that is damaged begins nowhere."""
+        waits: list[bool] = []
+        sound = self._unless_damaged(restorer, lambda each: waits.append(self._snapshots.holds(each, log)))
+        return not sound or waits[0]
 
     def _move_limits(self) -> None:
         """Ask from time to time how much of the users' topics the application has committed."""
