@@ -132,13 +132,15 @@ class SnapshotFetcher:
                     self._avoid(f"the snapshot of store {fetch.key} can't be fetched: {error}")
         except Exception:
             _LOGGER.exception("the snapshot of store %s can't be fetched", fetch.key)
+        if found is None:
+            shutil.rmtree(fetch.folder, ignore_errors=True)  # before anybody hears that the fetch is over
         with self._lock:
             if not fetch.abandoned:
                 fetch.manifest, fetch.is_over = found, True
                 if found is not None:
                     self.totals.fetched += 1
                     self.totals.downloaded += found.size
-        if fetch.manifest is None:
+        if found is not None and fetch.manifest is None:
             shutil.rmtree(fetch.folder, ignore_errors=True)
 
     def _fetched(self, fetch: Fetch, bucket: Bucket) -> Manifest | None:
