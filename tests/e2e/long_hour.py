@@ -36,7 +36,7 @@ MINUTES = {
     "name": "minutes",
     "from": "orders",
     "window": {"tumbling": {"size": "1m", "grace": "10s"}},
-    "aggregate": {"n": "count(*)"},
+    "aggregate": {"orders": "count(*)"},
     "store": "minutes",
 }
 
