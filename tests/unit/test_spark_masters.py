@@ -63,6 +63,20 @@ def test_what_the_user_gives_is_over_what_a_cluster_needs_but_for_the_jars() -> 
     assert settings["spark.driver.host"] == "10.0.0.2"
 
 
+@pytest.mark.parametrize(
+    ("master", "given", "daemon"),
+    [
+        ("local[2]", {}, "streams_runtime.pipeline.spark.worker_daemon"),
+        ("local[2]", {"spark.python.daemon.module": "mine"}, "mine"),
+        ("spark://one:7077", {}, None),
+    ],
+)
+def test_workers_on_this_machine_are_forks_of_a_process_with_what_they_need(
+    master: str, given: dict[str, str], daemon: str | None
+) -> None:
+    assert spark_settings(master, given).get("spark.python.daemon.module") == daemon
+
+
 def test_no_way_to_any_master() -> None:
     cluster = Standalone("spark://no-such-host.invalid:7077", {"spark.cores.max": "1"})
     with pytest.raises(EnvironmentException, match=r"no way to spark://no-such-host.*spec\.spark\.master"):

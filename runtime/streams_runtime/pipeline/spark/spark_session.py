@@ -18,6 +18,7 @@ from streams_runtime.errors import EnvironmentException
 from streams_runtime.jvm.class_data import spark_class_data
 from streams_runtime.jvm.java import find_java, java_home
 from streams_runtime.jvm.spark_home import LOG_OPTION, first_on_class_path
+from streams_runtime.pipeline.spark import worker_daemon
 
 __all__ = [
     "SparkSession",
@@ -65,6 +66,7 @@ _PLANNING_ONLY = (
 # the processor than G1.
 _OF_ROWS = ("-XX:+UseParallelGC",)
 _JARS = "spark.jars"
+_DAEMON = "spark.python.daemon.module"
 _NOWHERE: Mapping[str, str] = {}
 
 
@@ -102,6 +104,8 @@ def spark_settings(
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.optimizer.excludedRules": ",".join(_OPTIMIZER + rule for rule in _EXCLUDED_RULES),
     }
+    if master.startswith("local"):  # the workers of a cluster have what its nodes have
+        own[_DAEMON] = worker_daemon.__name__
     last = {_CLASS_PATH: first_on_class_path(filter(None, [config.get(_CLASS_PATH)]))}
     if _JARS in cluster:
         last[_JARS] = cluster[_JARS]
