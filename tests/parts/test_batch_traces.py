@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from otlp_collector import Collector, attributes_of, collecting
 from waiting import eventually
 
 from streams_runtime.errors import ConfigException
@@ -20,41 +17,9 @@ from streams_runtime.metrics.tracing import tracing_of
 
 
 @pytest.fixture
-def collector() -> Iterator[tuple[str, list[ExportTraceServiceRequest]]]:
-    """The address of one that takes OTLP by HTTP, and what it got."""
-    got: list[ExportTraceServiceRequest] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            request = ExportTraceServiceRequest()
-            request.ParseFromString(self.rfile.read(int(self.headers["Content-Length"])))
-            got.append(request)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", got
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def spans_of(got: list[ExportTraceServiceRequest]) -> list[Any]:
-    return [span for each in got for part in each.resource_spans for scope in part.scope_spans for span in scope.spans]
-
-
-def attributes_of(holder: Any) -> dict[str, Any]:
-    return {
-        each.key: each.value.int_value if each.value.HasField("int_value") else each.value.string_value
-        for each in holder.attributes
-    }
+def collector() -> Iterator[Collector]:
+    with collecting() as made:
+        yield made
 
 
 def run_batch(recorder: ThreadRecorder, error: Exception | None = None) -> None:
@@ -68,10 +33,9 @@ def run_batch(recorder: ThreadRecorder, error: Exception | None = None) -> None:
 
 
 def test_a_batch_is_a_span_with_its_stages_and_one_that_failed_says_why(
-    collector: tuple[str, list[ExportTraceServiceRequest]], monkeypatch: pytest.MonkeyPatch
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, got = collector
-    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_RESOURCE_ATTRIBUTES": "team=shop"}
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_RESOURCE_ATTRIBUTES": "team=shop"}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     tracing = tracing_of(variables, "orders", "orders-0")
@@ -82,16 +46,16 @@ def test_a_batch_is_a_span_with_its_stages_and_one_that_failed_says_why(
     run_batch(recorder, OSError("disk full"))
     recorder.ended()  # a round without a batch
     tracing.close()
-    eventually(lambda: len(spans_of(got)) == 8, "all spans have come")
+    eventually(lambda: len(collector.spans()) == 8, "all spans have come")
     assert (
-        attributes_of(got[0].resource_spans[0].resource).items()
+        attributes_of(collector.got[0].resource_spans[0].resource).items()
         >= {
             "service.name": "orders",
             "service.instance.id": "orders-0",
             "team": "shop",
         }.items()
     )
-    spans = spans_of(got)
+    spans = collector.spans()
     good, bad = sorted((span for span in spans if span.name == "batch"), key=lambda span: span.status.code)
     assert attributes_of(good) == {
         "streams.thread": "orders-0-StreamThread-1",

@@ -17,18 +17,29 @@ _NETWORK = "127.77.0"  # pods answer at one port, so each has an address of this
 
 
 class PlayedLoad:
-    """Records that come in for two tasks, and instances that process so many a second each."""
+    """Records that come in for two tasks, and instances that process so many a second each.
+
+    `asked`: how often pods were asked for it.
+    """
 
     def __init__(self, kubelet: Kubelet, name: str, arrival: float, rate: float) -> None:
-        self.arrival = arrival
-        self._kubelet, self._name, self._rate = kubelet, name, rate
+        self.arrival, self.rate = arrival, rate
+        self._kubelet, self._name = kubelet, name
+        self.asked = 0
         self._lock = threading.Lock()
         self._at = time.monotonic()
         self._lag, self._done = [0.0, 0.0], [0.0, 0.0]
 
+    def read_anew(self) -> None:
+        """A reset to the earliest offsets: all that was processed waits again."""
+        with self._lock:
+            self._lag = [lag + done for lag, done in zip(self._lag, self._done, strict=True)]
+            self._done = [0.0, 0.0]
+
     def figures(self, ordinal: int) -> dict[str, object]:
         """The answer of one pod."""
         with self._lock:
+            self.asked += 1
             owners = self._owners()
             self._go_on(owners)
             mine = [task for task, owner in enumerate(owners) if owner == ordinal]
@@ -49,7 +60,7 @@ class PlayedLoad:
         seconds, self._at = time.monotonic() - self._at, time.monotonic()
         for task, owner in enumerate(owners):
             came = self.arrival * seconds / 2
-            can = self._rate * seconds / owners.count(owner)
+            can = self.rate * seconds / owners.count(owner)
             done = min(self._lag[task] + came, can)
             self._lag[task] += came - done
             self._done[task] += done

@@ -106,6 +106,24 @@ def test_others_wait_with_the_image_they_have_and_say_so() -> None:
     assert before == fleet.rollouts.waiting == 2
 
 
+def test_one_that_is_kept_from_changes_amid_its_turn_holds_nobody_up_and_goes_on_where_it_was() -> None:
+    fleet = Fleet(2, 1)
+    while not fleet.under_way:
+        fleet.turn()
+    (first,) = fleet.under_way
+    (second,) = set(fleet.worlds) - {first}
+    fleet.worlds[first].hold()
+    for _ in range(60):
+        for key in fleet.worlds:
+            fleet.look(key)
+    assert fleet.images(first) == {IMAGE, NEW}, "nothing of it is changed"
+    assert fleet.worlds[first].condition("Progressing") == ("False", "ReconciliationPaused")
+    assert fleet.images(second) == {NEW}
+    fleet.worlds[first].release()
+    fleet.until_settled()
+    assert fleet.images(first) == {NEW}
+
+
 def test_it_stops_at_the_first_that_degrades_and_goes_on_when_that_is_mended(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "streams_operator.reconcile.rollouts")
     fleet = Fleet(3, 1, progressDeadline="10s")
