@@ -15,6 +15,7 @@ from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.snapshots.manifest import StoreKey
 from streams_runtime.snapshots.snapshot_fetcher import Fetch, SnapshotFetcher
 from streams_runtime.snapshots.usable_snapshots import Wanted, tombstones_of
+from streams_runtime.state.database.damaged_files import DAMAGED
 from streams_runtime.state.state_directory import DOWNLOADS
 
 _LOGGER = logging.getLogger("streams_runtime.restore")
@@ -100,6 +101,15 @@ class SnapshotStart:
         store = restorer.store
         known = beginning(restorer.checkpoint, log, store.topic_id()).known
         if known or log.topic_id is None or log.limit - log.start < self._least_records:
+            return
+        if DAMAGED.was_in(store.folder):
+            # Files that were damaged when they went up have the right checksums: they would be fetched for ever.
+            _LOGGER.warning(
+                "store %s-%d had damaged files. Its snapshots may have the same damage, and it is restored from its"
+                " changelog",
+                store.name,
+                store.partition,
+            )
             return
         described = self._topics.describe_topics([restorer.partition.topic]).get(restorer.partition.topic)
         if described is None:

@@ -24,7 +24,7 @@ _LOGGER = logging.getLogger("streams_runtime.state")
 _LOCK = ".lock"
 _QUARANTINE = "quarantine"
 _GLOBAL = "global"
-CHECKPOINTS, DOWNLOADS = "checkpoints", "downloads"
+CHECKPOINTS, DOWNLOADS, DELETED = "checkpoints", "downloads", "deleted"
 """Folders of a task beside `rocksdb`: of a snapshot that is being made, and of one that is being fetched."""
 _KEPT_IN_QUARANTINE = 3  # folders of damaged stores; they take space, and one is enough to find the cause
 
@@ -105,16 +105,18 @@ class StateDirectory:
         return self._store_folder(str(task), store)
 
     def remove_unfinished(self, task: TaskId) -> None:
-        """Delete what an earlier process, or an earlier life of the task here, has left of snapshots."""
-        for each in (CHECKPOINTS, DOWNLOADS):
+        """Delete what an earlier process, or an earlier life of the task here, has left of snapshots and deletions."""
+        for each in (CHECKPOINTS, DOWNLOADS, DELETED):
             shutil.rmtree(self._root / str(task) / each, ignore_errors=True)
 
     def global_store_folder(self, store: str) -> Path:
-        """Folder of a global table's RocksDB, which is no task's; its parents are made.
+        """Folder of a global table's RocksDB, which is no task's; its parents are made, and what was left of deletions
+        goes.
 
         Raises:
             ProcessorStateException: the folder can't be made.
         """
+        shutil.rmtree(self._root / _GLOBAL / DELETED, ignore_errors=True)
         return self._store_folder(_GLOBAL, store)
 
     def _store_folder(self, owner: str, store: str) -> Path:

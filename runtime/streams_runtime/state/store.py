@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.damaged_files import DAMAGED
 from streams_runtime.state.database.open_database import Database
 from streams_runtime.state.database.rocksdb_adapter import RocksDB
+from streams_runtime.state.state_directory import DELETED
 
 _TIMESTAMP_BYTES = 8
 
@@ -185,9 +187,13 @@ class LocalStore(ABC):
         self._open()
 
     def _remove(self) -> None:
+        """Moved away first, so that a process that is killed here leaves the whole store or none, not a damaged one."""
         DAMAGED.forget(self.folder)
+        place = self.folder.parent.parent / DELETED / f"{self.folder.name}.{uuid.uuid4().hex[:8]}"
         try:
-            shutil.rmtree(self.folder)
+            place.parent.mkdir(exist_ok=True)
+            self.folder.rename(place)
+            shutil.rmtree(place)
         except FileNotFoundError:
             return
         except OSError as error:

@@ -30,11 +30,18 @@ class DamagedFolders:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folders: dict[Path, str] = {}
+        self._ever: set[Path] = set()
 
     def note(self, folder: Path, reason: str) -> None:
         """Damage was found in `folder`."""
         with self._lock:
             self._folders.setdefault(folder, reason)
+            self._ever.add(folder)
+
+    def was_in(self, folder: Path) -> bool:
+        """Whether damage was ever found there by this process, also if those files have gone since."""
+        with self._lock:
+            return folder in self._ever
 
     def of(self, folders: Iterable[Path]) -> dict[Path, str]:
         """Those of `folders` in which, or below which, damage was found, each with RocksDB's words."""
