@@ -27,6 +27,8 @@ PROCESSED = f"kafka_streams_process_total{{{INSTANCE}}}"
 RUNNING = f'kafka_streams_client_state{{{INSTANCE}, state="RUNNING"}}'
 WAITING = f'kafka_streams_records_lag{{{INSTANCE}, topic="orders", partition="0"}}'
 LATE = f"kafka_streams_late_records_total{{{INSTANCE}}}"
+AGE = f'kafka_streams_snapshot_age_seconds{{{INSTANCE}, store="totals"}}'
+NO_SNAPSHOT = f"kafka_streams_snapshot_failures_total{{{INSTANCE}}}"
 LEADER = {'streams_operator_leader{pod="operator-0"}': "1x120"}
 
 
@@ -112,6 +114,11 @@ CASES = (
     calm("StreamsStoreQuarantined", 20, {instance("kafka_streams_quarantined_stores_total"): "1x60"}),
     fires("StreamsStandbyBehind", 31, {instance("kafka_streams_standby_records_lag", ', store="s"'): "100001x60"}),
     calm("StreamsStandbyBehind", 31, {instance("kafka_streams_standby_records_lag", ', store="s"'): "200000-9000x60"}),
+    fires("StreamsSnapshotsFail", 95, {AGE: "0+60x120", NO_SNAPSHOT: "0+1x120"}),
+    # Of a store that stands still none is made for an hour; a bucket that is away for a while is tried again.
+    calm("StreamsSnapshotsFail", 95, {AGE: "0+60x120", NO_SNAPSHOT: "3x120"}),
+    calm("StreamsSnapshotsFail", 95, {AGE: "3000+60x70 0+60x60", NO_SNAPSHOT: "0x55 0+1x15 15x60"}),
+    calm("StreamsSnapshotsFail", 95, {AGE: "0+60x10 0+60x10 0+60x10 0+60x90", NO_SNAPSHOT: "0+1x120"}),
 )
 
 
