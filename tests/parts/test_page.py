@@ -421,6 +421,17 @@ def test_an_instance_that_does_not_answer_is_said_and_what_was_known_stays(page:
     page.complaints()
 
 
+def test_an_instance_that_is_running_before_spark_says_so_until_spark_is_there(page: Page, pages: PageStage) -> None:
+    pages.first.set(calm("orders-0", range(3)) | {"spark_ready": False})
+    opened(page, pages)
+    page.wait(lambda: page.text("#state").endswith("RUNNING, Spark is starting"), "the headline")
+    assert page.text("#instances-rows").count("RUNNING, Spark is starting") == 1
+    page.screenshot("without-spark")
+    pages.first.set(calm("orders-0", range(3)))
+    page.wait(lambda: page.text("#state").endswith("RUNNING"), "Spark")
+    assert "Spark" not in page.text("#instances-rows")
+
+
 def test_a_page_that_nobody_looks_at_asks_for_nothing(page: Page, pages: PageStage) -> None:
     opened(page, pages)
     hide = "Object.defineProperty(document, 'hidden', {value: arguments[0], configurable: true});"

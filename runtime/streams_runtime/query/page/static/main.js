@@ -4,7 +4,7 @@ import { byId, element, setClass, setText, show } from "./dom.js";
 import { Drawing } from "./drawing.js";
 import { count, clock, kindOf, signed } from "./format.js";
 import { Course, Rates } from "./history.js";
-import { note, overview, sum, worst } from "./overview.js";
+import { besides, note, overview, sum, worst } from "./overview.js";
 import * as queries from "./queries.js";
 import * as sections from "./sections.js";
 import { Problem, ask, hasToken, segment, setToken } from "./source.js";
@@ -105,8 +105,7 @@ function draw() {
 function headline(view, only) {
   const rows = view.instances.filter((row) => !only || row.instance === only);
   const state = worst(rows) ?? "…";
-  const paused = rows.some((row) => row.paused) ? ", paused" : "";
-  setText(byId("state"), `${signed(state)}${paused}`);
+  setText(byId("state"), `${signed(state)}${besides(rows)}`);
   setClass(byId("state"), `state ${kindOf(state)}`);
 }
 

@@ -121,12 +121,19 @@ function instanceRow({ instance, url, own, inGroup, lastWord }, { document, prob
     problem,
     state: document.state,
     paused: Boolean(document.paused),
+    withoutSpark: document.state === "RUNNING" && document.spark_ready === false,
     tasks: tasks.length,
     running: tasks.filter((task) => task.state === "RUNNING").length,
     processed: rates.of(`processed ${instance}`),
     lag: sum((document.lag ?? []).map((row) => row.lag)),
     restoring: document.restoration_in_all?.remaining ?? 0,
   };
+}
+
+// What is to be said behind the state of these rows.
+export function besides(rows) {
+  const said = { paused: rows.some((row) => row.paused), "Spark is starting": rows.some((row) => row.withoutSpark) };
+  return Object.keys(said).filter((words) => said[words]).map((words) => `, ${words}`).join("");
 }
 
 // The state of all that are shown: that of the one which is least well.

@@ -2,7 +2,7 @@
 
 import { byId, element, setClass, setRows, setText, shape, show } from "./dom.js";
 import { clock, count, duration, kindOf, part, plural, rate, short, signed } from "./format.js";
-import { isBehind, sum } from "./overview.js";
+import { besides, isBehind, sum } from "./overview.js";
 
 const FEW = 12;
 const unfolded = { lag: false, restoration: false };
@@ -123,8 +123,7 @@ export function instances(view, choose) {
 function instanceState(row) {
   if (row.ended) return { text: `${signed(row.state)}, ended`, className: `state ${kindOf(row.state)}` };
   if (row.state && !row.problem) {
-    const paused = row.paused ? ", paused" : "";
-    return { text: signed(row.state) + paused, className: `state ${kindOf(row.state)}` };
+    return { text: signed(row.state) + besides([row]), className: `state ${kindOf(row.state)}` };
   }
   if (row.state) return { text: `? was ${row.state}: ${row.problem}`, className: "busy" };
   if (row.problem) return { text: `? ${row.inGroup ? "" : "not in the group: "}${row.problem}`, className: "busy" };
