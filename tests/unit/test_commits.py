@@ -171,22 +171,33 @@ def changed(stage: Stage, answer: Any) -> None:
         arguments[-1].send() or Outcome([Held(store, updates, None)], {ORDERS: 5})
     )
     admin: Any = stage.batches.admin
-    admin.end_offsets.side_effect = [answer]
+
+    def ends(*_: object) -> Any:
+        stage.steps.append("ends")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    admin.end_offsets.side_effect = ends
+
+
+WITH_ENDS = ("begin", "send", "flush", "ends", "add_offsets", "commit")
+"""After the commit others may have the task, and write the changelog."""
 
 
 @pytest.mark.parametrize(("ends", "offset"), [({CHANGELOG: 9}, 9), ({}, None)])
-def test_a_changelog_that_is_gone_after_the_commit_leaves_its_store_where_it_was_and_the_batch_committed(
+def test_changelogs_are_asked_for_their_ends_before_the_commit_and_one_that_is_gone_leaves_its_store_where_it_was(
     ends: dict[TopicPartition, int], offset: int | None
 ) -> None:
     stage = Stage(Mock())
     changed(stage, ends)
-    assert stage.work() == [*STEPS, "store", "advance"]
+    assert stage.work() == [*WITH_ENDS, "store", "advance"]
     assert stage.stores[0].write.call_args.args[1] == offset, "None leaves the store's offset as it is"
     assert stage.batches.counters.batches == 1
 
 
 @pytest.mark.parametrize("failure", [ConfigException("no right"), BrokerNotAvailableException("told to stop")])
-def test_whatever_keeps_the_ends_of_changelogs_from_being_known_a_committed_batch_is_stored_and_not_read_again(
+def test_whatever_keeps_the_ends_of_changelogs_from_being_known_keeps_the_batch_from_its_commit(
     failure: Exception,
 ) -> None:
     stage = Stage(Mock())
@@ -194,8 +205,8 @@ def test_whatever_keeps_the_ends_of_changelogs_from_being_known_a_committed_batc
     changed(stage, failure)
     with pytest.raises(type(failure)):
         stage.work()
-    assert stage.steps == [*STEPS, "store", "advance"]
-    assert stage.stores[0].write.call_args.args[1] is None
+    assert stage.steps == ["begin", "send", "flush", "ends", "abort"]
+    assert not stage.stores[0].write.called
 
 
 def test_a_store_that_can_not_be_written_keeps_no_other_from_what_is_committed() -> None:

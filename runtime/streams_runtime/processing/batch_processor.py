@@ -51,7 +51,8 @@ class Counters:
 class Held:
     """Updates of one store partition that wait for the commit.
 
-    `offset` is the changelog offset that comes next afterwards; None: where the changelog ends once all is produced.
+    `offset` is the changelog offset that comes next afterwards; None: where the changelog ends once all is produced,
+    and before the commit.
     """
 
     store: AnyStore
@@ -61,11 +62,12 @@ class Held:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a batch leaves behind: held updates and the offsets to commit."""
+    """What a batch leaves behind: held updates and the offsets to commit; `ends`: see `Held.offset`."""
 
     held: list[Held] = field(default_factory=list)
     offsets: dict[TopicPartition, int] = field(default_factory=dict)
     records: int = 0
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
@@ -150,16 +150,9 @@ class Batches:
         if outcome is None:
             self.give_up()  # the partitions may have gone to others, who read the batch again
             return
-        ends: Mapping[TopicPartition, int] = {}
         committed = self.clock()
-        try:
-            with recorder.waiting():
-                ends = self._changelog_ends(outcome)
-        finally:
-            asked = self.clock()
-            recorder.stage("changelog-ends", asked - committed)
-            self._store(outcome, ends)
-        recorder.stage("store", self.clock() - asked)
+        self._store(outcome)
+        recorder.stage("store", self.clock() - committed)
         self.counters.batches += 1
         _LOGGER.debug(
             "batch of %d records: %.2f s waiting for Spark, %.2f s until committed, %.2f s storing",
@@ -209,9 +202,14 @@ class Batches:
             recorder.stage("process", applied - began)
             recorder.processed(part.sub.id, waited + applied - began, outcome.records)
             with recorder.waiting():
+                self.commits.flush()
+                written = self.clock()
+                outcome.ends = self._changelog_ends(outcome)
+                asked = self.clock() - written
                 held = self.commits.commit(outcome.offsets, self.tasks.topic_ids)
-            took = self.clock() - applied
+            took = self.clock() - applied - asked
             recorder.stage("commit", took)
+            recorder.stage("changelog-ends", asked)
             if held:
                 recorder.committed(part.sub.id, took)
             return outcome if held else None
@@ -219,11 +217,11 @@ class Batches:
             self.commits.abort()
             raise
 
-    def _store(self, outcome: Outcome, ends: Mapping[TopicPartition, int]) -> None:
+    def _store(self, outcome: Outcome) -> None:
         """Write what is committed, and go on behind it, whatever fails: nobody sends it again.
 
-        A store whose changelog has no end in `ends` (it was deleted, or could not be asked for) keeps the offset that
-        it has: restored from there it comes to the same.
+        A store whose changelog has no end (it was deleted) keeps the offset that it has: restored from there it comes
+        to the same.
         """
         failures, recorder, clock = [], self.counters.recorder, time.perf_counter
         try:
@@ -231,7 +229,7 @@ class Batches:
                 self.stopping.is_set()  # a sign of life
                 if held.store.is_open:
                     try:
-                        offset = ends.get(held.store.changelog) if held.offset is None else held.offset
+                        offset = outcome.ends.get(held.store.changelog) if held.offset is None else held.offset
                         began = clock()
                         held.store.write(held.updates, offset)
                         recorder.stored(held.store.name, len(held.updates), clock() - began)
@@ -244,8 +242,11 @@ class Batches:
         self.tasks.note_stored(outcome.offsets)
 
     def _changelog_ends(self, outcome: Outcome) -> dict[TopicPartition, int]:
-        """Where the changelogs end now that all is acknowledged; this thread alone writes them. Those that are gone
-        are left out.
+        """Where the changelogs end now that all is acknowledged. Those that are gone are left out.
+
+        The commit that follows shows that this thread alone has written them until then. After it that is no longer
+        certain: a process that stands still there finds behind its own records those of who has its tasks by now, and
+        its store would pass over them.
         """
         written = {held.store.changelog for held in outcome.held if held.offset is None}
         while written:

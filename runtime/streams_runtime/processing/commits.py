@@ -35,8 +35,11 @@ class Commits(Protocol):
             ProducerFencedException: see `commit`.
         """
 
+    def flush(self) -> None:
+        """Wait until all output is written. Raises as `commit` does."""
+
     def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> bool:
-        """Commit the offsets that come next, of the topics with these ids, once all output is written.
+        """Commit the offsets that come next, of the topics with these ids, after `flush`.
 
         False when it is certain that nothing is committed, and the batch is to be read again by whoever has the
         partitions then.
@@ -67,9 +70,12 @@ class AtLeastOnce:
     def begin(self) -> None:
         """Nothing to do."""
 
-    def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> bool:
+    def flush(self) -> None:
         """Commits."""
         self.producer.flush()
+
+    def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> bool:
+        """Commits."""
         return self.consumer.commit(offsets, self.should_stop, topic_ids)
 
     def abort(self) -> None:
@@ -89,9 +95,12 @@ class ExactlyOnce:
         """Commits."""
         self.producer.begin()
 
-    def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> bool:
+    def flush(self) -> None:
         """Commits."""
         self.producer.flush()
+
+    def commit(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> bool:
+        """Commits."""
         try:
             self.producer.add_offsets(offsets, self.consumer.metadata(), topic_ids)
         except StaleMemberException:
