@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 from pathlib import Path
@@ -90,6 +91,25 @@ def test_another_go_mod_is_another_build(places: Path, tmp_path: Path):
         (tmp_path / "go.sum").write_text("")
         keys.add(kube_binaries.GoModule(tmp_path, {"x": "example.org/x"}).key)
     assert len(keys) == 2
+
+
+def test_what_the_compiler_is_told_makes_another_build(tmp_path: Path):
+    for name in ("go.mod", "go.sum"):
+        (tmp_path / name).write_text("")
+    modules = [kube_binaries.GoModule(tmp_path, {"x": "x"}, compiling=each) for each in ((), ("-N",), ("-N", "-l"))]
+    assert len({each.key for each in modules}) == 3
+
+
+def test_the_compiler_is_told_for_every_package(places: Path, monkeypatch: pytest.MonkeyPatch):
+    told = places / "told"
+    go_that(places, f'echo "$@" > "{told}"; exit 1')
+    unoptimised = dataclasses.replace(kube_binaries.S3_SERVER, folder=places)
+    (places / "go.mod").write_text("")
+    (places / "go.sum").write_text("")
+    monkeypatch.setattr(kube_binaries, "_MODULES", (unoptimised,))
+    with pytest.raises(EnvironmentException):
+        kube_binaries.program("s3server")
+    assert " -gcflags=all=-N -l -dwarf=false -o " in told.read_text()
 
 
 def test_what_is_built_says_the_version_that_go_mod_names():
