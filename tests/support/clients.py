@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from streams_runtime.settings import InstanceSettings
 from streams_runtime.states import ClientState
 
 _SILENCE, _ATTEMPTS = 30.0, 4  # seconds without any message, and consumers
+_AT_ONCE, _WAIT = 1000, 0.2  # messages of one call, and the seconds that it waits for them
 
 
 def make_topics(bootstrap: str, config: Mapping[str, str] | None = None, /, **partitions: int) -> None:
@@ -55,30 +56,57 @@ def send(bootstrap: str, topic: str, records: Iterable[tuple[str | None, Any]], 
 
 def read(bootstrap: str, topic: str, committed: bool = False) -> list[Any]:
     """All messages that a topic holds now, or all that are committed, partition by partition."""
-    for _ in range(_ATTEMPTS):
-        with _reader(bootstrap, committed) as consumer:
-            partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
-            with suppress(_SilentError):
-                return [each for number in partitions for each in _read(consumer, topic, number, bootstrap)]
-    raise AssertionError(f"{bootstrap} does not tell what {topic} holds")
+    return Follower(bootstrap, topic, committed).read_on()
 
 
-def _read(consumer: Consumer, topic: str, number: int, bootstrap: str) -> list[Any]:
-    found: list[Any] = []
-    low, high = _watermarks(consumer, ConfluentTopicPartition(topic, number))
-    consumer.assign([ConfluentTopicPartition(topic, number, low)])
-    heard = time.monotonic()
-    while low < high:
-        remind(consumer, bootstrap)
-        for message in consumer.consume(1000, 0.2):
-            heard, end = time.monotonic(), message.error() is not None
-            assert not end or message.error().code() == KafkaError._PARTITION_EOF
-            # The end that is read may lie before the topic's, where an open transaction begins.
-            low = high if end else message.offset() + 1
-            found += [] if end else [message]
-        if time.monotonic() - heard > _SILENCE:
-            raise _SilentError
-    return found
+class Follower:
+    """Reads a topic's messages, each time those that have come since."""
+
+    def __init__(self, bootstrap: str, topic: str, committed: bool) -> None:
+        self._bootstrap, self._topic, self._committed = bootstrap, topic, committed
+        self._positions: dict[int, int] = {}  # by partition
+
+    def read_on(self) -> list[Any]:
+        """What has come since the last call, partition by partition."""
+        for _ in range(_ATTEMPTS):
+            with _reader(self._bootstrap, self._committed) as consumer, suppress(_SilentError):
+                return self._read(consumer)
+        raise AssertionError(f"{self._bootstrap} does not tell what {self._topic} holds")
+
+    def _read(self, consumer: Consumer) -> list[Any]:
+        found: dict[int, list[Any]] = {}
+        positions, ends = dict(self._positions), dict[int, int]()
+        # All ends before the first message: an answer waits for a fetch before it that has nothing to bring yet.
+        for number in consumer.list_topics(self._topic, timeout=60).topics[self._topic].partitions:
+            low, high = _watermarks(consumer, ConfluentTopicPartition(self._topic, number))
+            found[number], positions[number] = [], max(low, positions.get(number, low))
+            if positions[number] < high:
+                ends[number] = high
+        consumer.assign([ConfluentTopicPartition(self._topic, number, positions[number]) for number in ends])
+        heard = time.monotonic()
+        while ends:
+            # Asked for more than there are, a consumer waits for the rest until the time is over.
+            some = sum(end - positions[number] for number, end in ends.items()) > _AT_ONCE
+            messages = consumer.consume(_AT_ONCE if some else 1, _WAIT)
+            for message in messages:
+                heard, number = time.monotonic(), message.partition()
+                if number not in ends:
+                    continue  # it came later
+                positions[number] = message.offset()
+                if message.error() is None:
+                    found[number].append(message)
+                    positions[number] += 1
+                else:
+                    assert message.error().code() == KafkaError._PARTITION_EOF
+                # The end that is read may lie before the topic's, where an open transaction begins.
+                if message.error() is not None or positions[number] >= ends[number]:
+                    del ends[number]
+            if not messages:
+                remind(consumer, self._bootstrap)
+            if time.monotonic() - heard > _SILENCE:
+                raise _SilentError
+        self._positions = positions
+        return [message for each in found.values() for message in each]
 
 
 class _SilentError(Exception):
@@ -89,6 +117,8 @@ class _SilentError(Exception):
 def _reader(bootstrap: str, committed: bool) -> Iterator[Consumer]:
     isolation = "read_committed" if committed else "read_uncommitted"
     config = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
+    # That nothing more comes, behind the mark of a transaction's end, is said by a fetch that has waited.
+    config["fetch.wait.max.ms"] = 20
     consumer = Consumer({**config, "isolation.level": isolation, "enable.partition.eof": True})
     try:
         yield consumer
@@ -114,10 +144,19 @@ def _watermarks(consumer: Consumer, partition: ConfluentTopicPartition) -> tuple
 
 def last_values(bootstrap: str, topic: str, committed: bool = False) -> dict[str, Any]:
     """The last JSON value of each key of a topic, or the last one that is committed."""
-    return {
-        message.key().decode(): None if message.value() is None else json.loads(message.value())
-        for message in read(bootstrap, topic, committed)
-    }
+    return following_values(bootstrap, topic, committed)()
+
+
+def following_values(bootstrap: str, topic: str, committed: bool = False) -> Callable[[], dict[str, Any]]:
+    """As last_values, at each call: what is asked for often is read once."""
+    follower, values = Follower(bootstrap, topic, committed), dict[str, Any]()
+
+    def now() -> dict[str, Any]:
+        for message in follower.read_on():
+            values[message.key().decode()] = None if message.value() is None else json.loads(message.value())
+        return dict(values)
+
+    return now
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clients import last_values, send
+from clients import following_values, send
 from e2e_kit import PATIENCE
 from waiting import eventually
 
@@ -40,5 +40,5 @@ def orders(address: str, namespace: str, users: int, amount: int) -> None:
 
 def expect(address: str, namespace: str, users: int, total: int) -> None:
     wanted = {f"u{number}": {"total": total} for number in range(users)}
-    topic = f"{namespace}-totals"
-    eventually(lambda: last_values(address, topic, committed=True) == wanted, f"each total is {total}", PATIENCE)
+    values = following_values(address, f"{namespace}-totals", committed=True)
+    eventually(lambda: values() == wanted, f"each total is {total}", PATIENCE)
