@@ -42,10 +42,10 @@ def test_a_loop_that_stands_still_is_unhealthy_until_it_turns_again(
             until_running(made, 90)
 
             def healthz() -> httpx.Response:
-                return httpx.get(f"{made.url}/healthz", trust_env=False)
+                return httpx.get(f"{made.url}/healthz", trust_env=False, verify=False)
 
             def readyz() -> httpx.Response:
-                return httpx.get(f"{made.url}/readyz", trust_env=False)
+                return httpx.get(f"{made.url}/readyz", trust_env=False, verify=False)
 
             assert healthz().status_code == 200
             monkeypatch.setattr(Intake, "next", stand_still)

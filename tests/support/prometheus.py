@@ -145,6 +145,6 @@ def _configuration(jobs: Sequence[Mapping[str, Any]], folder: Path) -> dict[str,
 
 def _is_ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/-/ready", trust_env=False).status_code == httpx.codes.OK
+        return httpx.get(f"{url}/-/ready", trust_env=False, verify=False).status_code == httpx.codes.OK
     except httpx.HTTPError:
         return False

@@ -9,6 +9,8 @@ from pathlib import Path
 DEADLINE = 90.0  # seconds; only ever waited for in full by a test that fails
 # A look that takes long is not taken again at once: tests wait on the processors on which it is to happen.
 _PAUSE, _LONGEST_PAUSE = 2, 0.25  # times what the look took, and seconds
+# One that was taken for seconds gets a twentieth of the time: what answers it computes as well.
+_LONG_PAUSE, _LONGEST_LONG_PAUSE, _GROWTH = 20, 0.1, 5  # times what the look took, seconds, and times a second
 
 
 def eventually(
@@ -20,13 +22,19 @@ def eventually(
     """Wait until `condition()` is true; fail and say `what` was waited for otherwise. `every`: seconds between looks
     that take none themselves.
     """
-    begun = time.monotonic()
+    first = begun = time.monotonic()
     deadline = begun + seconds
     while not condition():
         if (now := time.monotonic()) > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
-        time.sleep(max(every, min(_PAUSE * (now - begun), _LONGEST_PAUSE)))
+        time.sleep(max(every, _pause(now - begun, now - first)))
         begun = time.monotonic()
+
+
+def _pause(took: float, waited: float) -> float:
+    """Seconds until the next look after one that took so many, so many after the first."""
+    long = took * min(_PAUSE + _GROWTH * waited, _LONG_PAUSE)
+    return max(min(_PAUSE * took, _LONGEST_PAUSE), min(long, _LONGEST_LONG_PAUSE))
 
 
 def alive(pid: int) -> bool:
