@@ -23,6 +23,10 @@ VALUES: list[float | None] = [None, 4.0, 0.5, None, 7.25, -3.0, None]
 KNOWN = [value for value in VALUES if value is not None]
 EXPECTED = {
     "count": len(KNOWN),
+    "count_if": 3,
+    "bool_and": False,
+    "bool_or": True,
+    "any_value": min(KNOWN),
     "sum": sum(KNOWN),
     "min": min(KNOWN),
     "max": max(KNOWN),
@@ -41,6 +45,7 @@ EXPECTED = {
     "collect_set": KNOWN[-3:],
 }
 WITHIN = {"approx_percentile": 0.01}
+CONDITIONS = dict.fromkeys(("count_if", "bool_and", "bool_or"), "a > 0")
 NUMBERS = {"approx_percentile": ", 0.5", "collect_list": ", 3", "collect_set": ", 3"}
 WINDOWS: dict[str, Any] = {
     "by key": None,
@@ -52,7 +57,9 @@ WINDOWS: dict[str, Any] = {
 @pytest.mark.parametrize("window", WINDOWS)
 def test_every_function_is_pythons_own_after_any_batches(spark: SparkSession, window: str) -> None:
     assert EXPECTED.keys() == {*KINDS}
-    aggregate = {function: f"{function}(a{NUMBERS.get(function, '')})" for function in KINDS}
+    aggregate = {
+        function: f"{function}({CONDITIONS.get(function, 'a')}{NUMBERS.get(function, '')})" for function in KINDS
+    }
     aggregate |= {"old": "first(b)", "new": "last(b)"}
     step = {"name": "s", "from": "in", "aggregate": aggregate, "store": "s"}
     step |= {} if WINDOWS[window] is None else {"window": WINDOWS[window]}

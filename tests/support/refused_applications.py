@@ -248,7 +248,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(total(aggregate={"n": "count(distinct user)"})),
         f"{S}.aggregate.n",
         "DISTINCT",
-        "leave it out",
+        "approx_count_distinct(x) estimates it",
     ),
     "aggregate-two": (
         application(total(aggregate={"n": "count(user, ts)"})),

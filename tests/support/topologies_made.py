@@ -114,6 +114,7 @@ class Kind:
 
 SUMS = {"v": "sum(v)", "g": "max(g)", "n": "count(*)"}
 LEAST = {"v": "min(v)", "g": "min(g)", "mean": "avg(v)", "spread": "stddev_samp(v)", "all": "count(v)"}
+LEAST |= {"big": "count_if(v > 3)", "every": "bool_and(v > 1)", "odd": "bool_or(v % 2 = 1)", "pick": "any_value(v)"}
 ENDS = {"v": "last(v)", "g": "first(g)", "list": "collect_list(v, 3)", "set": "collect_set(g, 2)"}
 REDUCED = {"v": REDUCE, "g": "max(g)"}
 REDUCED_SESSIONS = {"v": REDUCE_SESSIONS, "g": "max(g)"}

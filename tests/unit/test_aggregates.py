@@ -111,6 +111,8 @@ def partial(function: str, values: Sequence[Any]) -> tuple[Any, ...]:
         "sum": lambda: (added_up(known) if known else None,),
         "min": lambda: (min(known, default=None),),
         "max": lambda: (max(known, default=None),),
+        "bool_and": lambda: (all(known) if known else None,),
+        "bool_or": lambda: (any(known) if known else None,),
         # A value's place is its offset.
         "first": lambda: min(values, default=(None, None), key=lambda each: each[0]),
         "last": lambda: max(values, default=(None, None), key=lambda each: each[0]),
@@ -152,6 +154,16 @@ CUTS = st.lists(st.integers(0, 50), max_size=5)
 def test_min_and_max_do_not_depend_on_batches(data: st.DataObject, function: str, kind: Any, cuts: list[int]) -> None:
     values = data.draw(st.lists(st.none() | VALUES[kind], max_size=20))
     assert fold(function, kind, values, cuts) == [partial(function, values)]
+
+
+@settings(max_examples=examples(40))
+@given(st.sampled_from(["bool_and", "bool_or"]), st.lists(st.none() | st.booleans(), max_size=8), CUTS)
+@example("bool_and", [None, False, True], [1, 2])
+@example("bool_or", [None, None], [1])
+def test_conditions_of_records_do_not_depend_on_batches(
+    function: str, values: list[bool | None], cuts: list[int]
+) -> None:
+    assert fold(function, pa.bool_(), values, cuts) == [partial(function, values)]
 
 
 DOUBLES = st.floats(-1e9, 1e9) | st.sampled_from([0.1, 0.2, 0.3, 1e16, -1e16, 1.0])
@@ -400,6 +412,10 @@ EXPRESSIONS: list[tuple[str, str | None, list[str]]] = [
     ("sum", "a + 1", ["sum(a + 1)"]),
     ("min", "x", ["min(x)"]),
     ("max", "x", ["max(x)"]),
+    ("count_if", "x > 1", ["count_if(x > 1)"]),
+    ("bool_and", "x", ["bool_and(x)"]),
+    ("bool_or", "x", ["bool_or(x)"]),
+    ("any_value", "x", ["min(x)"]),
     ("first", "x", ["min(_offset)", "min_by(x, _offset)"]),
     ("last", "x", ["max(_offset)", "max_by(x, _offset)"]),
     (

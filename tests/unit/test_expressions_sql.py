@@ -124,6 +124,10 @@ def test_without_known_columns_only_the_text_is_judged() -> None:
         ("max(concat(user, ')'))", "max", "concat(user, ')')"),
         ("/* a */ min(/* b */ n /* c */) -- d", "min", "n"),
         ("avg(at.pos.x)", "avg", "at.pos.x"),
+        ("count_if(n > 1)", "count_if", "n > 1"),
+        ("BOOL_AND(ok)", "bool_and", "ok"),
+        ("bool_or(user in ('a', 'b'))", "bool_or", "user in ('a', 'b')"),
+        ("any_value(user)", "any_value", "user"),
     ],
 )
 def test_an_aggregate_keeps_the_users_own_argument(text: str, function: str, argument: str | None) -> None:
@@ -186,13 +190,26 @@ def test_an_aggregate_with_a_number_keeps_both(text: str, call: AggregateCall) -
         ("collect_set(user, 0)", "found '0' where collect_set takes a number from 1 to 1000", SET),
         ("collect_set(user, 1001)", "found '1001' where", SET),
         ("collect_set(user, -1)", "found '-1' where", SET),
-        ("collect_set(distinct user, 3)", "DISTINCT in", "leave it out"),
+        ("collect_set(distinct user, 3)", "DISTINCT in", "leave it out: collect_set gives the same"),
+        ("max(distinct n)", "DISTINCT in", "leave it out: max gives the same"),
+        ("sum(all n)", "ALL in", "leave it out: sum gives the same"),
+        ("count(distinct user)", "DISTINCT in", "leaving it out counts every record, which is another result"),
+        ("sum(distinct n)", "DISTINCT in", "another result"),
+        ("collect_list(distinct n, 3)", "DISTINCT in", "collect_set(x, 10) keeps each value once"),
         ("collect_list(user order by n, 3)", "is more than an argument", "use count"),
         ("collect_list(at, 3)", "at is STRUCT", "collect one field of it"),
         ("collect_list(, 3)", "collect_list takes a column and a number", LIST),
         ("collect_lists(user, 3)", "is not an aggregate", "did you mean 'collect_list'?"),
         ("array_agg(user)", "array_agg is not there yet", "use count"),
         ("collect_list(user, )", "found nothing where collect_list takes", LIST),
+        ("count_if(n)", "n is INT, and count_if is of conditions", "count_if(n > 0)"),
+        ("bool_and(user)", "user is STRING, and bool_and is of conditions", "compare it"),
+        ("bool_or(zz > 1)", "unknown column 'zz'", "known here"),
+        ("any_value(user, true)", "what happens to nulls can't be chosen", "any_value leaves them out"),
+        ("count_if(n > 1, ok)", "unexpected ','", "write one Spark SQL expression"),
+        ("every(ok)", "every is not there yet", "bool_and"),
+        ("some(ok)", "some is not there yet", "bool_or"),
+        ("first_value(user)", "first_value is not there yet", "first"),
     ],
 )
 def test_what_is_wrong_with_an_aggregate_is_told_with_what_would_do(text: str, found: str, remedy: str) -> None:
@@ -241,6 +258,9 @@ def test_anything_but_one_call_is_no_aggregate(text: str) -> None:
         ("approx_percentile(n + 1, 0.5)", "DOUBLE"),
         ("collect_list(user, 3)", "ARRAY<STRING>"),
         ("collect_set(n + 1, 3)", None),
+        ("count_if(n > 1)", "BIGINT"),
+        ("bool_or(n > 1)", "BOOLEAN"),
+        ("any_value(date)", "DATE"),
     ],
 )
 def test_types_of_aggregates_are_known_where_no_computing_is_needed(text: str, kind: str | None) -> None:

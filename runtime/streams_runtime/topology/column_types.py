@@ -25,6 +25,7 @@ from streams_runtime.topology.nodes.stream_nodes import FlatMapNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode
 from streams_runtime.topology.plan import Topology
 
+_ALIKE = ("count", "count_if", "avg", "approx_percentile", "bool_and", "bool_or")
 Known = Mapping[str, Columns | None]
 
 
@@ -43,7 +44,7 @@ def state_type(aggregate: Aggregate, columns: Columns | None) -> Type | None:
 
     Of approx_count_distinct the argument's own: the same values have other hashes as another type.
     """
-    if columns is None or aggregate.function in ("count", "avg", "approx_percentile"):
+    if columns is None or aggregate.function in _ALIKE:
         return None
     call = AggregateCall(aggregate.function, aggregate.argument, aggregate.parameter)
     return call.argument_type(columns) if aggregate.function == "approx_count_distinct" else call.result_type(columns)

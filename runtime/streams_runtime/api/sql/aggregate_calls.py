@@ -23,15 +23,30 @@ from streams_runtime.api.sql.scalars import AGGREGATE_FUNCTIONS, called_function
 from streams_runtime.api.sql.sql_tree import Problem, SqlSyntaxError, parse_expression, tokens_of
 
 _SPREADS = ("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev")
-_PLAIN = ("count", "sum", "min", "max", "avg", "first", "last", *_SPREADS, "approx_count_distinct")
+_OF_CONDITIONS = ("count_if", "bool_and", "bool_or")
+_SOME = ("any_value",)
+_PLAIN = (
+    *("count", "sum", "min", "max", "avg", "first", "last", *_SPREADS, "approx_count_distinct"),
+    *(*_OF_CONDITIONS, *_SOME),
+)
 FUNCTIONS = (*_PLAIN, *PARAMETERS, PYTHON, REDUCE)
 ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON, REDUCE})
 """Those whose result depends on the order of the records."""
 ADDED = frozenset({"sum", "avg", *_SPREADS})
 """Those of which the order of the records decides how doubles are rounded."""
 _CHOICE = (
-    "use count(*), or count, sum, min, max, avg, first, last, variance, stddev or approx_count_distinct of an"
-    f" expression, or {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}, or {REDUCE_EXAMPLE}"
+    "use count(*), or count, sum, min, max, avg, first, last, any_value, variance, stddev or approx_count_distinct of"
+    " an expression, or count_if, bool_and or bool_or of a condition, or"
+    f" {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}, or {REDUCE_EXAMPLE}"
+)
+_SAME = {"every": "bool_and", "some": "bool_or", "any": "bool_or", "first_value": "first", "last_value": "last"}
+"""Spark's other names of functions."""
+_SAME |= {"mean": "avg", "std": "stddev"}
+_DISTINCT_OR_NOT = frozenset({"min", "max", "any_value", "bool_and", "bool_or", "approx_count_distinct", "collect_set"})
+"""Functions to which it makes no difference how often a value comes."""
+_REMEDY_FOR_NULLS = (
+    "leave it out, where first and last take nulls as they come, and any_value leaves them out; for the first or last"
+    " value that is none, put a where before the aggregate, which leaves records out"
 )
 _CALLS = (
     exp.Count,
@@ -50,10 +65,19 @@ _CALLS = (
     exp.ApproxQuantile,
     exp.ArrayAgg,
     exp.ArrayUniqueAgg,
+    exp.CountIf,
+    exp.LogicalAnd,
+    exp.LogicalOr,
+    exp.AnyValue,
 )
 _INTEGRAL = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
-_RESULTS = {"count": "BIGINT", "approx_count_distinct": "BIGINT", "approx_percentile": "DOUBLE"}
+_RESULTS = {
+    **dict.fromkeys(("count", "count_if", "approx_count_distinct"), "BIGINT"),
+    "approx_percentile": "DOUBLE",
+    "bool_and": "BOOLEAN",
+    "bool_or": "BOOLEAN",
+}
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 _NO_SINGLE_VALUES = frozenset({"array", "map", "struct", "variant"})
 _TIMES = frozenset({"date", "timestamp", "timestamp_ltz", "timestamp_ntz"})
@@ -82,7 +106,7 @@ class AggregateCall:
             kind = reduction_of(self.parameter or "").initial_type()
         if kind is not None and self.function in ("collect_list", "collect_set"):
             return exp.DataType(this=exp.DType.ARRAY, expressions=[kind.copy()], nested=True)
-        if kind is None or self.function in ("min", "max", "first", "last", REDUCE):
+        if kind is None or self.function in ("min", "max", "first", "last", *_SOME, REDUCE):
             return kind
         if self.function == "avg" or self.function in _SPREADS:
             return type_named("DOUBLE") if kind.is_type(*_INTEGRAL, *_FLOATING) else None
@@ -117,6 +141,8 @@ def type_problem(function: str, argument: str, kind: str) -> Problem | None:
     found = f"{argument} is {kind.upper()}"
     if function == "approx_percentile" and name not in _NUMBERS:
         return Problem(f"{found}, and approx_percentile is of numbers", "cast it to DOUBLE")
+    if function in _OF_CONDITIONS and name not in ("boolean", "void", "null"):
+        return Problem(f"{found}, and {function} is of conditions", f"compare it, as in {function}({argument} > 0)")
     if function == "approx_count_distinct" and name in _NO_SINGLE_VALUES:
         return Problem(f"{found}, which is not counted by its values", "count one field of it, or to_json of it")
     if function in ("collect_list", "collect_set") and name not in _KEPT_IN_LISTS:
@@ -145,8 +171,8 @@ def parse_aggregate(text: str) -> AggregateCall:
         found = f"{function} is not there yet" if function in AGGREGATE_FUNCTIONS - {*FUNCTIONS} else f"found {whole!r}"
         raise SqlSyntaxError(Problem(found, _remedy(function)))
     if len(tokens) > 3 and tokens[2][0].lower() in ("distinct", "all"):
-        found = f"{tokens[2][0].upper()} in {whole!r} is not there yet"
-        raise SqlSyntaxError(Problem(found, "leave it out: every record counts"))
+        word = tokens[2][0].upper()
+        raise SqlSyntaxError(Problem(f"{word} in {whole!r} is not there yet", _without(word, function)))
     # From token to token: comments at either end are not part of the argument.
     argument = text[tokens[2][1] : tokens[-2][2] + 1] if len(tokens) > 3 else ""
     if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
@@ -172,8 +198,8 @@ def _check_root(tree: exp.Expr, text: str) -> None:
     if isinstance(tree, exp.Filter):
         raise SqlSyntaxError(Problem("FILTER is not there yet", "aggregate an expression: sum(if(condition, x, null))"))
     if isinstance(tree, exp.IgnoreNulls | exp.RespectNulls):
-        found = "what happens to nulls can't be chosen yet: they count"
-        raise SqlSyntaxError(Problem(found, "leave it out; a where before the aggregate leaves records out"))
+        found = f"what happens to nulls can't be chosen yet, found {text!r}"
+        raise SqlSyntaxError(Problem(found, _REMEDY_FOR_NULLS))
     called = called_functions(text)
     aggregates = [name for name in called if name in AGGREGATE_FUNCTIONS]
     if not aggregates:
@@ -185,7 +211,21 @@ def _check_root(tree: exp.Expr, text: str) -> None:
     raise SqlSyntaxError(Problem(found, "keep each aggregate alone in its own column and use a select after it"))
 
 
+def _without(word: str, function: str) -> str:
+    """What to write in place of DISTINCT or ALL: never what means something else without saying so."""
+    if word == "ALL" or function in _DISTINCT_OR_NOT:
+        return f"leave it out: {function} gives the same"
+    other = "leaving it out counts every record, which is another result"
+    if function == "count":
+        return f"approx_count_distinct(x) estimates it, and is as good as exact up to some 300 values; {other}"
+    if function == "collect_list":
+        return f"collect_set(x, 10) keeps each value once; {other}"
+    return f"put a dedupe or a where before the aggregate, so that each value comes once; {other}"
+
+
 def _remedy(function: str) -> str:
-    """The nearest of the functions, else all of them."""
+    """The function that means the same, else the nearest, else all of them."""
+    if function in _SAME:
+        return f"use {_SAME[function]}, which is the same"
     near = suggestion(function, FUNCTIONS)
     return near if near.startswith("did you mean") else _CHOICE

@@ -28,7 +28,7 @@ from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 
 class Total(Kind):
-    """count, and sum of whole numbers."""
+    """count, count_if, and sum of whole numbers."""
 
     def __init__(self, function: str) -> None:
         self._function = function
@@ -41,14 +41,19 @@ class Total(Kind):
 
 
 class Extreme(Kind):
-    """min and max."""
+    """min and max, which bool_and and bool_or are of conditions.
 
-    def __init__(self, function: str) -> None:
+    any_value is the least: a value that is there, and the same one wherever batches begin.
+    """
+
+    def __init__(self, function: str, called: str | None = None) -> None:
+        """`function`: min or max; `called`: Spark's name of it, if it has another."""
         self._function = function
+        self._called = called or function
         self._choose = pc.min_element_wise if function == "min" else pc.max_element_wise
 
     def expressions(self, argument: str | None) -> Sequence[str]:
-        return (f"{self._function}({argument})",)
+        return (f"{self._called}({argument})",)
 
     def merge(self, old: Sequence[pa.ChunkedArray], new: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
         found = self._choose(_ordered(old[0]), _ordered(new[0]), skip_nulls=True)
@@ -100,6 +105,10 @@ _PLAIN: Mapping[str, Kind] = {
     "sum": Total("sum"),
     "min": Extreme("min"),
     "max": Extreme("max"),
+    "count_if": Total("count_if"),
+    "bool_and": Extreme("min", "bool_and"),
+    "bool_or": Extreme("max", "bool_or"),
+    "any_value": Extreme("min"),
     "avg": Average(),
     "first": Nth(first=True),
     "last": Nth(first=False),

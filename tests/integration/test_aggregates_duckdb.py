@@ -1,0 +1,106 @@
+"""Aggregates of SQL beside DuckDB's: records in any batches give what its GROUP BY gives of all of them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pipeline_bench import Bench, open_tasks
+from pipeline_kit import Pipeline, Record, source, topology_of
+from shared_cases import EXAMPLES, shared, shared_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+CALLS: Mapping[str, tuple[str, str]] = {
+    "n": ("count_if(v > 1)", "count_if(v > 1)"),
+    "none": ("count_if(v > 100)", "count_if(v > 100)"),
+    "every": ("bool_and(v > 0)", "bool_and(v > 0)"),
+    "one": ("bool_or(b)", "bool_or(b)"),
+    "some": ("any_value(s)", "min(s)"),
+}
+"""Ours, and DuckDB's: whose any_value is the first one, which only some order of the rows decides."""
+COLUMNS = "v BIGINT, b BOOLEAN, s STRING"
+WINDOWS: Mapping[str, Mapping[str, Any]] = {"by key": {}, "tumbling": {"window": {"tumbling": {"size": "10ms"}}}}
+Given = tuple[int, int, int | None, bool | None, str | None]
+"""Key, time in ms, and the columns."""
+Case = tuple[Sequence[Given], Sequence[int]]
+"""Rows, and before which of them a batch begins."""
+MIXED: Sequence[Given] = [(0, 1000, 3, True, "b"), (0, 1001, None, None, None), (0, 1002, -1, False, "a")]
+
+rows = st.lists(
+    st.tuples(
+        st.integers(-1, 1),
+        st.integers(1000, 1020),
+        st.none() | st.integers(-2, 3),
+        st.none() | st.booleans(),
+        st.none() | st.sampled_from(["a", "b", "ä", ""]),
+    ),
+    max_size=12,
+)
+
+
+@pytest.fixture(scope="module")
+def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
+    return {window: _pipeline(spark, window) for window in WINDOWS}
+
+
+def _pipeline(spark: SparkSession, window: str) -> Pipeline:
+    calls = {name: ours for name, (ours, _) in CALLS.items()}
+    # Records of any time count: DuckDB knows no late ones.
+    step = {"name": "s", "from": "in", "aggregate": calls, "store": "s", **_with_grace(WINDOWS[window])}
+    return Pipeline(spark, topology_of([source(schema=COLUMNS, key="long")], [step], [{"from": "s", "topic": "out"}]))
+
+
+def _with_grace(window: Mapping[str, Any]) -> dict[str, Any]:
+    return {"window": {"tumbling": {**window["window"]["tumbling"], "grace": "1h"}}} if window else {}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@settings(max_examples=EXAMPLES)
+@given(shared(st.tuples(rows, st.lists(st.integers(1, 11), max_size=2))))
+@example([([(0, 1000, None, None, None)], []), (MIXED, [1, 2]), (MIXED, [])])
+def test_aggregates_are_those_of_duckdb(pipelines: Mapping[str, Pipeline], window: str, cases: Sequence[Case]) -> None:
+    pipeline = pipelines[window]
+    found: dict[bytes, dict[str, Any]] = {}
+    with ExitStack() as stack:
+        bench = Bench(pipeline, open_tasks(stack, pipeline.topology))
+        at = 0
+        for part in shared_batches((_keyed(case, rows), cuts) for case, (rows, cuts) in enumerate(cases)):
+            records = [_record(row, at + number) for number, row in enumerate(part)]
+            at += len(records)
+            found |= {key: value for key, value, _ in bench.written(records, [])}
+    given = [row for case, (rows, _) in enumerate(cases) for row in _keyed(case, rows)]
+    assert found == dict(_of_duckdb(given, window))
+
+
+def _keyed(case: int, given: Sequence[Given]) -> list[Given]:
+    """The rows of a case, under keys of its own."""
+    return [(key + 10 * case, *others) for key, *others in given]
+
+
+def _record(row: Given, at: int) -> Record:
+    key, time, v, b, s = row
+    return Record(struct.pack(">q", key), json.dumps({"v": v, "b": b, "s": s}).encode(), offset=at, time=time)
+
+
+def _of_duckdb(given: Sequence[Given], window: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Each group's key, as a sink has it, and its columns."""
+    start = "0" if window == "by key" else "time // 10 * 10"
+    calls = ", ".join(f'{theirs} as "{name}"' for name, (_, theirs) in CALLS.items())
+    with duckdb.connect() as database:
+        database.execute("create table given (key bigint, time bigint, v bigint, b boolean, s varchar)")
+        for row in given:
+            database.execute("insert into given values (?, ?, ?, ?, ?)", [*row])
+        for key, begun, *values in database.execute(f"select key, {start}, {calls} from given group by all").fetchall():
+            whole = struct.pack(">q", key) + (b"" if window == "by key" else struct.pack(">qi", begun, 0))
+            yield whole, dict(zip(CALLS, values, strict=True))
