@@ -22,13 +22,30 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 CALLS: Mapping[str, tuple[str, str]] = {
-    "n": ("count_if(v > 1)", "count_if(v > 1)"),
-    "none": ("count_if(v > 100)", "count_if(v > 100)"),
+    "n": ("count_if(v > 1)", "count(*) filter (where v > 1)"),
+    "none": ("count_if(v > 100)", "count(*) filter (where v > 100)"),
     "every": ("bool_and(v > 0)", "bool_and(v > 0)"),
     "one": ("bool_or(b)", "bool_or(b)"),
     "some": ("any_value(s)", "min(s)"),
+    # Of several with the same v: the largest s, and the smallest, null being the least.
+    "most": ("max_by(s, v)", "max(s) filter (where v = top)"),
+    "least": (
+        "min_by(s, v)",
+        "case when count(*) filter (where v = low and s is null) = 0 then min(s) filter (where v = low) end",
+    ),
+    "most_b": ("max_by(s, v) FILTER (WHERE v < 0)", "max(s) filter (where v < 0 and v = below)"),
+    "counted": ("count(*) FILTER (WHERE b)", "count(*) filter (where b)"),
+    "values": ("count(s) FILTER (WHERE v > 0)", "count(s) filter (where v > 0)"),
+    "added": ("sum(v) FILTER (WHERE s = 'a')", "cast(sum(v) filter (where s = 'a') as bigint)"),
+    "mean": ("avg(v) FILTER (WHERE b)", "avg(v) filter (where b)"),
+    "begun": ("first(v) FILTER (WHERE b)", "arg_min_null(v, nth) filter (where b)"),
+    "ended": ("last(v) FILTER (WHERE s is not null)", "arg_max_null(v, nth) filter (where s is not null)"),
+    "list": (
+        "collect_list(v, 3) FILTER (WHERE b)",
+        "coalesce(list_slice(list(v order by nth) filter (where b and v is not null), -3, -1), [])",
+    ),
 }
-"""Ours, and DuckDB's: whose any_value is the first one, which only some order of the rows decides."""
+"""Ours, and DuckDB's: whose any_value is the first one, and whose count_if of nulls alone is null."""
 COLUMNS = "v BIGINT, b BOOLEAN, s STRING"
 WINDOWS: Mapping[str, Mapping[str, Any]] = {"by key": {}, "tumbling": {"window": {"tumbling": {"size": "10ms"}}}}
 Given = tuple[int, int, int | None, bool | None, str | None]
@@ -98,9 +115,15 @@ def _of_duckdb(given: Sequence[Given], window: str) -> Iterator[tuple[bytes, dic
     start = "0" if window == "by key" else "time // 10 * 10"
     calls = ", ".join(f'{theirs} as "{name}"' for name, (_, theirs) in CALLS.items())
     with duckdb.connect() as database:
-        database.execute("create table given (key bigint, time bigint, v bigint, b boolean, s varchar)")
-        for row in given:
-            database.execute("insert into given values (?, ?, ?, ?, ?)", [*row])
-        for key, begun, *values in database.execute(f"select key, {start}, {calls} from given group by all").fetchall():
-            whole = struct.pack(">q", key) + (b"" if window == "by key" else struct.pack(">qi", begun, 0))
+        database.execute("create table given (key bigint, time bigint, v bigint, b boolean, s varchar, nth bigint)")
+        for at, row in enumerate(given):
+            database.execute("insert into given values (?, ?, ?, ?, ?, ?)", [*row, at])
+        database.execute(
+            f"create view shown as select *, {start} as opened, max(v) over w as top, min(v) over w as low,"
+            f" max(v) filter (where v < 0) over w as below from given window w as (partition by key, {start})"
+        )
+        for key, opened, *values in database.execute(
+            f"select key, opened, {calls} from shown group by key, opened"
+        ).fetchall():
+            whole = struct.pack(">q", key) + (b"" if window == "by key" else struct.pack(">q", opened))
             yield whole, dict(zip(CALLS, values, strict=True))

@@ -40,13 +40,19 @@ EXPECTED = {
     "stddev_samp": statistics.stdev(KNOWN),
     "stddev": statistics.stdev(KNOWN),
     "approx_count_distinct": len({*KNOWN}),
+    "max_by": -3.0,
+    "min_by": max(KNOWN),
     "approx_percentile": 0.5,
     "collect_list": KNOWN[-3:],
     "collect_set": KNOWN[-3:],
 }
 WITHIN = {"approx_percentile": 0.01}
 CONDITIONS = dict.fromkeys(("count_if", "bool_and", "bool_or"), "a > 0")
-NUMBERS = {"approx_percentile": ", 0.5", "collect_list": ", 3", "collect_set": ", 3"}
+NUMBERS = {"max_by": ", -a", "min_by": ", -a"} | {
+    "approx_percentile": ", 0.5",
+    "collect_list": ", 3",
+    "collect_set": ", 3",
+}
 WINDOWS: dict[str, Any] = {
     "by key": None,
     "tumbling": {"tumbling": {"size": "1h"}},

@@ -115,7 +115,9 @@ class Kind:
 SUMS = {"v": "sum(v)", "g": "max(g)", "n": "count(*)"}
 LEAST = {"v": "min(v)", "g": "min(g)", "mean": "avg(v)", "spread": "stddev_samp(v)", "all": "count(v)"}
 LEAST |= {"big": "count_if(v > 3)", "every": "bool_and(v > 1)", "odd": "bool_or(v % 2 = 1)", "pick": "any_value(v)"}
+LEAST |= {"best": "max_by(v, v)", "some": "sum(v) FILTER (WHERE v > 1)", "few": "count(*) FILTER (WHERE v > 2)"}
 ENDS = {"v": "last(v)", "g": "first(g)", "list": "collect_list(v, 3)", "set": "collect_set(g, 2)"}
+ENDS |= {"big": "last(v) FILTER (WHERE v > 2)", "least": "min_by(v, v)"}
 REDUCED = {"v": REDUCE, "g": "max(g)"}
 REDUCED_SESSIONS = {"v": REDUCE_SESSIONS, "g": "max(g)"}
 BY_CLASS = {"v": FOLDED, "g": "max(g)"}

@@ -426,6 +426,78 @@ EXPRESSIONS: list[tuple[str, str | None, list[str]]] = [
 ]
 
 
+FILTERED: list[tuple[Aggregate, list[str]]] = [
+    (Aggregate("c", "count", None, PATH, condition="a"), ["count(if((a), (1), null))"]),
+    (Aggregate("c", "max", "x", PATH, condition="a"), ["max(if((a), (x), null))"]),
+    (
+        Aggregate("c", "first", "x", PATH, condition="a"),
+        ["min(if((a), (_offset), null))", "min_by(x, if((a), (_offset), null))"],
+    ),
+    (
+        Aggregate("c", "max_by", "x", PATH, "y", "a"),
+        ["max(if((a) and (y) is not null, struct((y) as `by`, (x) as value), null))"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("declared", "expected"), FILTERED)
+def test_spark_leaves_out_what_a_filter_leaves_out(declared: Aggregate, expected: list[str]) -> None:
+    assert [column.expression for column in AggregateState([declared]).columns] == expected
+
+
+def test_what_is_added_in_order_is_listed_of_the_records_that_a_filter_leaves() -> None:
+    (column,) = AggregateState([Aggregate("c", "avg", "x", PATH, condition="a")]).columns
+    assert column.listed == "cast((if((a), (x), null)) as double)"
+
+
+BY = pa.struct([("by", pa.float64()), ("value", pa.string())])
+NUMBERS = st.sampled_from([None, -1.5, -0.0, 0.0, 2.0, math.nan, math.inf])
+
+
+def _best(function: str, pairs: Sequence[tuple[float | None, str | None]]) -> tuple[float, str | None] | None:
+    """What Spark gives of a batch: the largest or smallest struct, null the least and NaN the largest."""
+    known = [(0.0 if by == 0 else by, value) for by, value in pairs if by is not None]
+    found = max if function == "max_by" else min
+    return found(
+        known, key=lambda each: (math.isnan(each[0]), each[0], each[1] is not None, each[1] or ""), default=None
+    )
+
+
+@settings(max_examples=examples(80))
+@given(
+    st.sampled_from(["max_by", "min_by"]),
+    st.lists(st.tuples(NUMBERS, st.sampled_from([None, "a", "b", "ä"])), max_size=6),
+    CUTS,
+)
+@example("max_by", [(1.0, None), (1.0, "a")], [1])
+@example("min_by", [(1.0, "a"), (1.0, None)], [1])
+@example("max_by", [(math.nan, "a"), (math.inf, "b")], [1])
+@example("min_by", [(None, "a"), (math.nan, "b")], [1])
+def test_what_goes_by_another_value_does_not_depend_on_batches(
+    function: str, pairs: list[tuple[float | None, str | None]], cuts: list[int]
+) -> None:
+    state = AggregateState([Aggregate("x", function, "s", PATH, "n")])
+    state.bind(pa.schema([("x.found", BY)]))
+    stored: list[bytes | None] = [None]
+    for part in batched(pairs, cuts):
+        best = _best(function, part)
+        given = pa.array([best and {"by": best[0], "value": best[1]}], BY)
+        merged = state.merge(state.decode(stored), state.of_batch(pa.table({"x.found": given})))
+        stored = list(state.encode(merged))
+    expected = _best(function, pairs)
+    found = state.decode(stored)
+    assert repr(rows_of(found)) == repr([expected or (None, None)])
+    assert state.finish(found)["x"].to_pylist() == [expected[1] if expected else None]
+    assert state.finish_value(stored[0] or b"") == {"x": expected[1] if expected else None}
+
+
+@pytest.mark.parametrize("kinds", [(pa.decimal128(10, 2), pa.string()), (pa.int64(), pa.struct([("a", pa.int64())]))])
+def test_a_type_that_is_not_kept_is_refused_on_either_side_of_by(kinds: tuple[pa.DataType, pa.DataType]) -> None:
+    state = AggregateState([Aggregate("x", "max_by", "s", PATH, "n")])
+    with pytest.raises(InvalidApplicationException, match="are not there yet"):
+        state.bind(pa.schema([("x.found", pa.struct(list(zip(("by", "value"), kinds, strict=True))))]))
+
+
 @pytest.mark.parametrize(("function", "argument", "expected"), EXPRESSIONS)
 def test_spark_computes_what_the_function_says(function: str, argument: str | None, expected: list[str]) -> None:
     state = AggregateState([aggregate("c", function, argument)])

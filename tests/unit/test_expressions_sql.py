@@ -135,6 +135,61 @@ def test_an_aggregate_keeps_the_users_own_argument(text: str, function: str, arg
     assert aggregate_problems(text, columns()) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("max_by(user, n)", AggregateCall("max_by", "user", "n")),
+        (
+            "MIN_BY(/* a */ concat(user, ',') , n * 2 /* b */) -- c",
+            AggregateCall("min_by", "concat(user, ',')", "n * 2"),
+        ),
+        ("count(*) filter (where ok)", AggregateCall("count", None, None, "ok")),
+        (
+            "sum(n) FILTER (WHERE n > 1 and user in ('a', ')'))",
+            AggregateCall("sum", "n", None, "n > 1 and user in ('a', ')')"),
+        ),
+        ("collect_list(user, 3) filter(where ok)", AggregateCall("collect_list", "user", "3", "ok")),
+        ("max_by(user, n) filter (where (ok) /* a */) -- b", AggregateCall("max_by", "user", "n", "(ok)")),
+        ("max(filter(tags, tag -> tag > 'a')[0])", AggregateCall("max", "filter(tags, tag -> tag > 'a')[0]")),
+    ],
+)
+def test_an_aggregate_keeps_what_it_goes_by_and_which_records_count(text: str, call: AggregateCall) -> None:
+    assert parse_aggregate(text) == call
+    assert aggregate_problems(text, columns()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "remedy"),
+    [
+        ("max_by(user)", "max_by takes a value and what it goes by", "write max_by(x, y)"),
+        ("min_by(user, n, 3)", "min_by takes a value and what it goes by", "write min_by(x, y)"),
+        ("max_by(user, zz)", "unknown column 'zz'", "known here"),
+        ("max_by(zz, n)", "unknown column 'zz'", "known here"),
+        ("max_by(distinct user, n)", "DISTINCT in", "leave it out: max_by gives the same"),
+        ("max_by(user, sum(n))", "sum is an aggregate", "aggregate step"),
+        ("max_by(user, n).a", "computes with max_by", "alone in its own column"),
+        ("sum(n) filter (where zz)", "unknown column 'zz'", "known here"),
+        ("sum(n) filter (where n)", "is INT, not a condition", "compare it"),
+        ("sum(n) filter (where sum(n) > 1)", "sum is an aggregate", "aggregate step"),
+        ("sum(n) filter (where )", "has a FILTER without a condition", "write count(*)"),
+        ("sum(n) filter (ok)", "has a FILTER without a condition", "write count(*)"),
+        ("sum(n) filter (where n >)", "something is missing", "one Spark SQL expression"),
+        ("sum(n) filter (where ok) over ()", "a window function", "use count"),
+        ("sum(n) filter (where ok) + 1", "computes with sum", "alone in its own column"),
+        (
+            "reduce(0, (a, row) -> a + row.n) filter (where ok)",
+            "FILTER behind reduce",
+            "if(condition, the new state, state)",
+        ),
+        ("python('a:B', n) filter (where ok)", "FILTER behind python", "one more column"),
+    ],
+)
+def test_what_is_wrong_with_two_expressions_or_a_filter_is_told(text: str, found: str, remedy: str) -> None:
+    (problem,) = aggregate_problems(text, columns())
+    assert found in problem.found
+    assert remedy in problem.remedy
+
+
 PERCENTILE, LIST, SET = (
     f"write {call}" for call in ("approx_percentile(x, 0.95)", "collect_list(x, 10)", "collect_set(x, 10)")
 )
@@ -228,7 +283,6 @@ def test_what_is_wrong_with_an_aggregate_is_told_with_what_would_do(text: str, f
         "sum(n) + 1",
         "(sum(n))",
         "sum(n) over ()",
-        "sum(n) filter (where ok)",
         "min(n order by user)",
         "max(n) ignore nulls",
         "count(*) as n",
@@ -261,6 +315,9 @@ def test_anything_but_one_call_is_no_aggregate(text: str) -> None:
         ("count_if(n > 1)", "BIGINT"),
         ("bool_or(n > 1)", "BOOLEAN"),
         ("any_value(date)", "DATE"),
+        ("max_by(user, n)", "STRING"),
+        ("min_by(n + 1, user)", None),
+        ("sum(n) filter (where ok)", "BIGINT"),
     ],
 )
 def test_types_of_aggregates_are_known_where_no_computing_is_needed(text: str, kind: str | None) -> None:

@@ -87,6 +87,10 @@ COMPATIBLE: dict[str, tuple[Any, Any]] = {
         [by("lower(user)"), total(from_="by", aggregate={"s": "sum(n + 1)"})],
         [by("LOWER( user )"), total(from_="by", aggregate={"s": "sum( n+1 )"})],
     ),
+    "another spelling of what a value goes by and of which records count": (
+        [total(aggregate={"b": "max_by(user, n + 1) FILTER (WHERE n > 1)"})],
+        [total(aggregate={"b": "MAX_BY(user, n+1) filter(where n>1 /* some */)"})],
+    ),
     "columns in another order": (
         [total(aggregate={"a": "count(*)", "b": "sum(n)"})],
         [total(aggregate={"b": "sum(n)", "a": "count(*)"})],
@@ -193,6 +197,24 @@ INCOMPATIBLE: dict[str, tuple[Any, Any, str, str]] = {
         "aggregate.v",
         "nullif(user, 'A')",
     ),
+    "what a value goes by": (
+        total(aggregate={"v": "max_by(user, n)"}),
+        total(aggregate={"v": "max_by(user, x)"}),
+        "aggregate.v",
+        "was max_by(user, n) and is max_by(user, x)",
+    ),
+    "which records count": (
+        total(aggregate={"v": "count(*) FILTER (WHERE n > 1)"}),
+        total(aggregate={"v": "count(*) FILTER (WHERE n > 2)"}),
+        "aggregate.v",
+        "was count(*) FILTER (WHERE n > 1) and is count(*) FILTER (WHERE n > 2)",
+    ),
+    "that only some records count": (
+        total(aggregate={"v": "sum(n)"}),
+        total(aggregate={"v": "sum(n) FILTER (WHERE n > 2)"}),
+        "aggregate.v",
+        "was sum(n) and is sum(n) FILTER (WHERE n > 2)",
+    ),
     "shorter lists": (
         total(aggregate={"v": "collect_list(n, 5)"}),
         total(aggregate={"v": "collect_list(n, 4)"}),
@@ -250,11 +272,13 @@ def test_another_type_of_a_column_is_found_through_selects_and_repartition_topic
     [
         ("collect_list(v, 3)", "m was ARRAY<INT> and is ARRAY<DOUBLE>"),
         ("approx_count_distinct(v)", "m was INT and is DOUBLE"),
+        ("max_by(user, v)", "m was STRUCT<`by`: INT, `value`: STRING> and is STRUCT<`by`: DOUBLE, `value`: STRING>"),
+        ("min_by(v, user)", "m was STRUCT<`by`: STRING, `value`: INT> and is STRUCT<`by`: STRING, `value`: DOUBLE>"),
     ],
 )
 def test_another_type_of_what_is_kept_is_found(call: str, words: str) -> None:
     one, other = (
-        [{"name": "w", "from": "a", "select": {"v": each}}, total(from_="w", aggregate={"m": call})]
+        [{"name": "w", "from": "a", "select": {"v": each, "user": "user"}}, total(from_="w", aggregate={"m": call})]
         for each in ("n", "x")
     )
     assert words in only(changes(topology(one), topology(other))).what

@@ -42,11 +42,18 @@ def columns_of(topology: Topology) -> Known:
 def state_type(aggregate: Aggregate, columns: Columns | None) -> Type | None:
     """The type of what an aggregate keeps; None where it is not known, or is the same for every argument.
 
-    Of approx_count_distinct the argument's own: the same values have other hashes as another type.
+    Of max_by and min_by both, as a struct. Of approx_count_distinct the argument's own: the same values have other
+    hashes as another type.
     """
     if columns is None or aggregate.function in _ALIKE:
         return None
     call = AggregateCall(aggregate.function, aggregate.argument, aggregate.parameter)
+    if call.second is not None:
+        both = (
+            Column("by", columns.type_of(parse_expression(call.second))),
+            Column("value", call.result_type(columns)),
+        )
+        return struct_of(Columns(both))
     return call.argument_type(columns) if aggregate.function == "approx_count_distinct" else call.result_type(columns)
 
 

@@ -6,10 +6,10 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from steps_model.expressions import evaluate
+from steps_model.expressions import evaluate, holds
 from steps_model.items import Row
 
 REDUCED = "(state, row) -> (state * 2 + coalesce(row.v, 1)) % 1000"
@@ -33,6 +33,10 @@ def fold_of(text: str) -> Fold:
     """The aggregate that a column's text calls. Raises KeyError for one that the model does not know."""
     if text in _SPECIAL:
         return _SPECIAL[text]
+    if (filtered := re.fullmatch(r"(.*) FILTER \(WHERE (.*)\)", text)) is not None:
+        return _only_where(fold_of(filtered[1]), filtered[2])
+    if (by := re.fullmatch(r"(max|min)_by\((\w+), (\w+)\)", text)) is not None:
+        return _by(by[1], by[2], by[3])
     found = re.fullmatch(r"(\w+)\((.*?)(?:, ([0-9.]+))?\)", text)
     assert found is not None, text
     name, argument, parameter = found.groups()
@@ -46,6 +50,32 @@ def fold_of(text: str) -> Fold:
         lambda one, other: tuple(sorted((*one, *other), key=lambda each: each[0])),
         lambda state: shown([value for _, value in state], parameter),
     )
+
+
+def _only_where(fold: Fold, condition: str) -> Fold:
+    """The fold of the records for which a condition is true."""
+    return replace(fold, add=lambda state, row: fold.add(state, row) if holds(condition, row.env) else state)
+
+
+def _by(which: str, value: str, by: str) -> Fold:
+    """max_by or min_by: of several values with the largest or smallest `by` the largest or smallest, null the least."""
+    choose = max if which == "max" else min
+
+    def shown(pairs: tuple[tuple[Any, Any], ...]) -> Any:
+        known = [each for each in pairs if each[0] is not None]
+        return choose(known, key=_with_null_the_least)[1] if known else None
+
+    return Fold(
+        (),
+        lambda state, row: (*state, (evaluate(by, row.env), evaluate(value, row.env))),
+        lambda one, other: (*one, *other),
+        shown,
+    )
+
+
+def _with_null_the_least(pair: tuple[Any, Any]) -> tuple[Any, ...]:
+    by, value = pair
+    return (by, False) if value is None else (by, True, value)
 
 
 def _known(values: list[Any]) -> list[Any]:
@@ -71,8 +101,8 @@ _SHOWN: Mapping[str, Callable[[list[Any], str | None], Any]] = {
     "bool_and": _or_null(all),
     "bool_or": _or_null(any),
     "any_value": _or_null(min),
-    "first": lambda values, _: values[0],
-    "last": lambda values, _: values[-1],
+    "first": lambda values, _: values[0] if values else None,
+    "last": lambda values, _: values[-1] if values else None,
     "var_pop": _or_null(statistics.pvariance),
     "stddev_samp": _or_null(lambda known: statistics.stdev(known) if len(known) > 1 else None),
     "collect_list": lambda values, most: _known(values)[-int(most or 0) :],

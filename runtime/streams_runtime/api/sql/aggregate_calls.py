@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from streams_runtime.api.flow.known_columns import Columns, Type, shown_type, type_named
 from streams_runtime.api.reading.mistakes import suggestion
-from streams_runtime.api.sql.aggregate_parameters import PARAMETERS, without_parameter
+from streams_runtime.api.sql.aggregate_parameters import PARAMETERS, arguments_of, without_parameter
+from streams_runtime.api.sql.filter_clause import without_filter
 from streams_runtime.api.sql.python_aggregates import EXAMPLE, PYTHON, is_python, parse_python
 from streams_runtime.api.sql.reduce_aggregates import EXAMPLE as REDUCE_EXAMPLE
 from streams_runtime.api.sql.reduce_aggregates import (
@@ -19,7 +20,12 @@ from streams_runtime.api.sql.reduce_aggregates import (
     reduce_problems,
     reduction_of,
 )
-from streams_runtime.api.sql.scalars import AGGREGATE_FUNCTIONS, called_functions, scalar_problems
+from streams_runtime.api.sql.scalars import (
+    AGGREGATE_FUNCTIONS,
+    called_functions,
+    condition_problems,
+    scalar_problems,
+)
 from streams_runtime.api.sql.sql_tree import Problem, SqlSyntaxError, parse_expression, tokens_of
 
 _SPREADS = ("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev")
@@ -29,21 +35,29 @@ _PLAIN = (
     *("count", "sum", "min", "max", "avg", "first", "last", *_SPREADS, "approx_count_distinct"),
     *(*_OF_CONDITIONS, *_SOME),
 )
-FUNCTIONS = (*_PLAIN, *PARAMETERS, PYTHON, REDUCE)
+BY = ("max_by", "min_by")
+"""Those of two expressions: the value, and what it is the largest or smallest by."""
+FUNCTIONS = (*_PLAIN, *BY, *PARAMETERS, PYTHON, REDUCE)
 ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON, REDUCE})
 """Those whose result depends on the order of the records."""
 ADDED = frozenset({"sum", "avg", *_SPREADS})
 """Those of which the order of the records decides how doubles are rounded."""
 _CHOICE = (
     "use count(*), or count, sum, min, max, avg, first, last, any_value, variance, stddev or approx_count_distinct of"
-    " an expression, or count_if, bool_and or bool_or of a condition, or"
+    " an expression, or count_if, bool_and or bool_or of a condition, or max_by(x, y) or min_by(x, y), or"
     f" {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}, or {REDUCE_EXAMPLE}"
 )
 _SAME = {"every": "bool_and", "some": "bool_or", "any": "bool_or", "first_value": "first", "last_value": "last"}
 """Spark's other names of functions."""
 _SAME |= {"mean": "avg", "std": "stddev"}
-_DISTINCT_OR_NOT = frozenset({"min", "max", "any_value", "bool_and", "bool_or", "approx_count_distinct", "collect_set"})
+_DISTINCT_OR_NOT = frozenset(
+    {"min", "max", "any_value", "bool_and", "bool_or", *BY, "approx_count_distinct", "collect_set"}
+)
 """Functions to which it makes no difference how often a value comes."""
+_WITHOUT_FILTER = {
+    PYTHON: "give the class the condition as one more column, and let it leave out records",
+    REDUCE: "let the lambda decide: if(condition, the new state, state)",
+}
 _REMEDY_FOR_NULLS = (
     "leave it out, where first and last take nulls as they come, and any_value leaves them out; for the first or last"
     " value that is none, put a where before the aggregate, which leaves records out"
@@ -69,6 +83,8 @@ _CALLS = (
     exp.LogicalAnd,
     exp.LogicalOr,
     exp.AnyValue,
+    exp.ArgMax,
+    exp.ArgMin,
 )
 _INTEGRAL = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
@@ -90,12 +106,14 @@ class AggregateCall:
 
     The parameter is None for functions that take none. Of python it is the class's name, and the argument all columns
     that the class is given, as one struct. Of reduce it is all that stands in its brackets, and the argument the
-    columns that its lambda names, as one struct.
+    columns that its lambda names, as one struct. Of max_by and min_by it is the second expression. `condition` is that
+    of a FILTER.
     """
 
     function: str
     argument: str | None
     parameter: str | None = None
+    condition: str | None = None
 
     def result_type(self, columns: Columns) -> Type | None:
         """The type of the result where the argument's type is known. Of python the class alone says it."""
@@ -106,13 +124,18 @@ class AggregateCall:
             kind = reduction_of(self.parameter or "").initial_type()
         if kind is not None and self.function in ("collect_list", "collect_set"):
             return exp.DataType(this=exp.DType.ARRAY, expressions=[kind.copy()], nested=True)
-        if kind is None or self.function in ("min", "max", "first", "last", *_SOME, REDUCE):
+        if kind is None or self.function in ("min", "max", "first", "last", *_SOME, *BY, REDUCE):
             return kind
         if self.function == "avg" or self.function in _SPREADS:
             return type_named("DOUBLE") if kind.is_type(*_INTEGRAL, *_FLOATING) else None
         if kind.is_type(*_INTEGRAL):
             return type_named("BIGINT")
         return type_named("DOUBLE") if kind.is_type(*_FLOATING) else None
+
+    @property
+    def second(self) -> str | None:
+        """The second expression, of functions that have one."""
+        return self.parameter if self.function in BY else None
 
     def argument_type(self, columns: Columns) -> Type | None:
         """The type of the argument where it is known without Spark."""
@@ -125,13 +148,14 @@ def aggregate_problems(text: str, columns: Columns | None) -> list[Problem]:
         call = parse_aggregate(text)
     except SqlSyntaxError as error:
         return [error.problem]
-    if call.argument is None:
-        return []
     reduces = call.function == REDUCE
-    problems = reduce_problems(text, columns) if reduces else scalar_problems(call.argument, columns)
+    problems = reduce_problems(text, columns) if reduces else []
+    for each in (None if reduces else call.argument, call.second, call.condition):
+        problems += [] if each is None else scalar_problems(each, columns)
     if not problems and columns is not None:
-        kind = call.argument_type(columns)
+        kind = call.argument_type(columns) if call.argument is not None else None
         problems = [] if kind is None else [*_type_problems(call, shown_type(kind))]
+        problems += [] if call.condition is None else condition_problems(call.condition, columns)
     return [Problem(f"in {text!r}: {problem.found}", problem.remedy) for problem in problems]
 
 
@@ -157,6 +181,15 @@ def _type_problems(call: AggregateCall, kind: str) -> list[Problem]:
 
 def parse_aggregate(text: str) -> AggregateCall:
     """The call in `text`. Raises SqlSyntaxError when it is not exactly one call of a function above."""
+    text, condition = without_filter(text)
+    call = _parse_call(text)
+    if condition is not None and call.function in _WITHOUT_FILTER:
+        remedy = _WITHOUT_FILTER[call.function]
+        raise SqlSyntaxError(Problem(f"FILTER behind {call.function} is not there", remedy))
+    return call if condition is None else replace(call, condition=condition)
+
+
+def _parse_call(text: str) -> AggregateCall:
     if is_python(text):
         reference, columns = parse_python(text)
         return AggregateCall(PYTHON, columns, reference)
@@ -173,6 +206,8 @@ def parse_aggregate(text: str) -> AggregateCall:
     if len(tokens) > 3 and tokens[2][0].lower() in ("distinct", "all"):
         word = tokens[2][0].upper()
         raise SqlSyntaxError(Problem(f"{word} in {whole!r} is not there yet", _without(word, function)))
+    if function in BY:
+        return _by_another(text, function)
     # From token to token: comments at either end are not part of the argument.
     argument = text[tokens[2][1] : tokens[-2][2] + 1] if len(tokens) > 3 else ""
     if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
@@ -182,6 +217,19 @@ def parse_aggregate(text: str) -> AggregateCall:
     if tree.find(exp.Order, exp.Limit, exp.Having, exp.HavingMax):
         raise SqlSyntaxError(Problem(f"{argument!r} is more than an argument", _CHOICE))
     return AggregateCall(function, argument, parameter)
+
+
+def _by_another(text: str, function: str) -> AggregateCall:
+    """max_by or min_by, which is a call with nothing behind it. Raises SqlSyntaxError: it has not two expressions."""
+    tokens = tokens_of(text)
+    commas, _ = arguments_of(tokens[1:])
+    if len(commas) != 1:
+        found = f"{function} takes a value and what it goes by; found {text!r}"
+        raise SqlSyntaxError(Problem(found, f"write {function}(x, y)"))
+    comma = next(number for number, (_, start, _) in enumerate(tokens) if start == commas[0])
+    # From token to token: comments at either end are not part of an expression.
+    value = text[tokens[2][1] : tokens[comma - 1][2] + 1]
+    return AggregateCall(function, value, text[tokens[comma + 1][1] : tokens[-2][2] + 1])
 
 
 def _check_root(tree: exp.Expr, text: str) -> None:
@@ -195,8 +243,6 @@ def _check_root(tree: exp.Expr, text: str) -> None:
         raise SqlSyntaxError(
             Problem(f"{text!r} names its result", "leave the name out; the field's name is the column's")
         )
-    if isinstance(tree, exp.Filter):
-        raise SqlSyntaxError(Problem("FILTER is not there yet", "aggregate an expression: sum(if(condition, x, null))"))
     if isinstance(tree, exp.IgnoreNulls | exp.RespectNulls):
         found = f"what happens to nulls can't be chosen yet, found {text!r}"
         raise SqlSyntaxError(Problem(found, _REMEDY_FOR_NULLS))

@@ -50,7 +50,7 @@ def without_parameter(text: str) -> tuple[str, str | None]:
     parameter = PARAMETERS.get(function)
     if parameter is None or len(tokens) < 2 or tokens[1][0] != "(":
         return text, None
-    commas, end = _arguments(tokens[1:])
+    commas, end = arguments_of(tokens[1:])
     if end is None:
         return text, None
     remedy = f"write {parameter.example}"
@@ -65,8 +65,10 @@ def without_parameter(text: str) -> tuple[str, str | None]:
     return text[: commas[0]] + text[end:], found
 
 
-def _arguments(tokens: Sequence[Token]) -> tuple[list[int], int | None]:
-    """Where the commas between the arguments are, and the bracket behind them; None: it is not closed."""
+def arguments_of(tokens: Sequence[Token]) -> tuple[list[int], int | None]:
+    """Where the commas between the arguments are, of tokens from a bracket on, and the bracket that closes it; None: it
+    is not closed.
+    """
     depth = 0
     commas: list[int] = []
     for token, start, _ in tokens:

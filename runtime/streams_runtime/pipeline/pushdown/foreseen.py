@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.pipeline.pushdown.scanned_records import KEYS
-from streams_runtime.topology.nodes.aggregate_node import AggregateNode
+from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, SourceNode, TableSourceNode
@@ -51,11 +51,15 @@ def _fits_before(node: Node, aggregates: set[str]) -> bool:
         case TransformNode():
             return node.input not in aggregates and _is_plain_step(node)
         case AggregateNode() if _is_by_key(node):
-            return all(each.function in _FUNCTIONS and _is_plain(each.argument or "") for each in node.aggregates)
+            return all(_is_taken_over(each) for each in node.aggregates)
         case SinkNode():
             return node.input in aggregates
         case _:
             return False
+
+
+def _is_taken_over(aggregate: Aggregate) -> bool:
+    return aggregate.function in _FUNCTIONS and aggregate.condition is None and _is_plain(aggregate.argument or "")
 
 
 def _is_joined(nodes: Sequence[Node]) -> bool:

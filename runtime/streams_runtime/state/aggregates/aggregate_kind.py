@@ -31,6 +31,10 @@ class Kind(ABC):
     def expressions(self, argument: str | None) -> Sequence[str]:
         """Spark SQL that gives each part, or each of `given`, for a batch's records of a key."""
 
+    def expressions_where(self, argument: str | None, condition: str) -> Sequence[str]:
+        """The same of the records for which `condition` is true."""
+        return self.expressions(only_where(argument, condition))
+
     def of_batch(self, given: Columns) -> Columns:
         """The parts, of what Spark gave."""
         return given
@@ -66,6 +70,11 @@ class Kind(ABC):
         Raises ValueError: it is not what the kind keeps.
         """
         raise NotImplementedError
+
+
+def only_where(argument: str | None, condition: str) -> str:
+    """The argument, of `count(*)` a number, where the condition is true; else null, which most functions leave out."""
+    return f"if(({condition}), ({argument or '1'}), null)"
 
 
 def can_be_kept(kind: pa.DataType) -> bool:

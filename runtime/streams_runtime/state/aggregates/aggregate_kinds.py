@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.api.sql.reduce_aggregates import REDUCE, reduction_of
 from streams_runtime.batch.json_columns import FLOATS
-from streams_runtime.state.aggregates.aggregate_kind import Kind
+from streams_runtime.state.aggregates.aggregate_kind import Kind, only_where
 from streams_runtime.state.aggregates.approx_count_distinct import DistinctCount
 from streams_runtime.state.aggregates.approx_percentile import Percentile
 from streams_runtime.state.aggregates.collected import Collected
@@ -64,8 +64,7 @@ class Extreme(Kind):
         return (found.cast(old[0].type),)
 
     def of_batch(self, given: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
-        # One zero: which of the two is found would depend on where batches begin.
-        return [pc.add(given[0], pa.scalar(0, given[0].type))] if given[0].type in FLOATS else given
+        return [_with_one_zero(given[0])]
 
 
 class Nth(Kind):
@@ -84,6 +83,11 @@ class Nth(Kind):
         end = "min" if self._first else "max"
         return f"{end}(_offset)", f"{end}_by({argument}, _offset)"
 
+    def expressions_where(self, argument: str | None, condition: str) -> Sequence[str]:
+        # Nulls of the argument count, so it is the offset that leaves records out.
+        end, at = "min" if self._first else "max", only_where("_offset", condition)
+        return f"{end}({at})", f"{end}_by({argument}, {at})"
+
     def merge(self, old: Sequence[pa.ChunkedArray], new: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
         # Not by offsets: those of a topic that was made anew begin again.
         before, after = (old, new) if self._first else (new, old)
@@ -92,6 +96,48 @@ class Nth(Kind):
     def join(self, one: Sequence[pa.ChunkedArray], other: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
         wanted = pc.less_equal(one[0], other[0]) if self._first else pc.greater_equal(one[0], other[0])
         return _chosen(pc.coalesce(wanted, pc.is_valid(one[0])), one, other)
+
+    def finish(self, parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+        return parts[1]
+
+    def finish_value(self, parts: Mapping[str, Any]) -> Any:
+        return parts["value"]
+
+
+class ExtremeBy(Kind):
+    """max_by and min_by: a value of the record with the largest, or smallest, `by`; records without one are left out.
+
+    Of several such records it is the largest, or smallest, value, null being the least: neither the order of records
+    nor where batches begin decides.
+    """
+
+    parts = ("by", "value")
+    given = ("found",)
+
+    def __init__(self, function: str, by: str) -> None:
+        """`function`: min or max."""
+        self._function = function
+        self._by = by
+
+    def expressions(self, argument: str | None) -> Sequence[str]:
+        return self.expressions_where(argument, "true")
+
+    def expressions_where(self, argument: str | None, condition: str) -> Sequence[str]:
+        both = f"struct(({self._by}) as `by`, ({argument}) as value)"
+        return (f"{self._function}(if(({condition}) and ({self._by}) is not null, {both}, null))",)
+
+    def types(self, given: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+        return [given[0].field(part).type for part in self.parts]
+
+    def of_batch(self, given: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
+        return [_with_one_zero(pc.struct_field(given[0], [number])) for number in range(len(self.parts))]
+
+    def merge(self, old: Sequence[pa.ChunkedArray], new: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
+        further = pc.or_(
+            _precedes(self._function, new[0], old[0]),
+            pc.and_(_alike(new[0], old[0]), _precedes(self._function, new[1], old[1])),
+        )
+        return _chosen(pc.and_(new[0].is_valid(), pc.or_(old[0].is_null(), further)), new, old)
 
     def finish(self, parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
         return parts[1]
@@ -122,6 +168,8 @@ _PLAIN: Mapping[str, Kind] = {
 }
 _WITH_PARAMETER: Mapping[str, Callable[[str], Kind]] = {
     "approx_percentile": lambda which: Percentile(Fraction(which)),
+    "max_by": lambda by: ExtremeBy("max", by),
+    "min_by": lambda by: ExtremeBy("min", by),
     "collect_list": lambda most: Collected(int(most), distinct=False),
     "collect_set": lambda most: Collected(int(most), distinct=True),
 }
@@ -156,6 +204,30 @@ def _chosen(
 
 def _both(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.coalesce(pc.add_checked(old, new), old, new)
+
+
+def _with_one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which of the two zeros is found would depend on where batches begin."""
+    return pc.add(column, pa.scalar(0, column.type)) if column.type in FLOATS else column
+
+
+def _precedes(function: str, one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Where the one is larger, by max, or smaller; as in Spark's order null is the least and NaN the largest."""
+    larger, than = (one, other) if function == "max" else (other, one)
+    found = pc.fill_null(pc.greater(_ordered(larger), _ordered(than)), False)
+    if larger.type in FLOATS:
+        found = pc.or_(found, pc.and_(_is_nan(larger), pc.and_(than.is_valid(), pc.invert(_is_nan(than)))))
+    return pc.or_(found, pc.and_(larger.is_valid(), than.is_null()))
+
+
+def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Where both are the same value, NaN being one."""
+    found = pc.fill_null(pc.equal(_ordered(one), _ordered(other)), False)
+    return pc.or_(found, pc.and_(_is_nan(one), _is_nan(other))) if one.type in FLOATS else found
+
+
+def _is_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.is_nan(column), False)
 
 
 def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -25,7 +25,7 @@ from streams_runtime.errors import (
     ProcessorStateException,
     StreamsException,
 )
-from streams_runtime.state.aggregates.aggregate_kind import Columns, Kind
+from streams_runtime.state.aggregates.aggregate_kind import Columns, Kind, only_where
 from streams_runtime.state.aggregates.aggregate_kinds import KINDS, kind_of
 from streams_runtime.state.aggregates.merge_order import MergeSteps
 from streams_runtime.state.aggregates.ordered_sums import Folding
@@ -88,9 +88,11 @@ def _aggregate(declared: Aggregate, merges: bool, of_doubles: bool) -> _Aggregat
         raise NotSupportedException(
             f"{declared.path}: the aggregate {declared.function} is not there yet; use {', '.join(KINDS)}"
         )
-    name, expressions = declared.column, kind.expressions(declared.argument)
+    name, argument, condition = declared.column, declared.argument, declared.condition
+    expressions = kind.expressions(argument) if condition is None else kind.expressions_where(argument, condition)
+    argument = argument if condition is None else only_where(argument, condition)
     names = _names(name, kind.given or kind.parts)
-    listed = kind.listed(declared.argument) if isinstance(kind, Folding) else None
+    listed = kind.listed(argument) if isinstance(kind, Folding) else None
     columns = (StateColumn(*each, declared.path, listed) for each in zip(names, expressions, strict=True))
     return _Aggregate(name, kind, declared, tuple(columns))
 

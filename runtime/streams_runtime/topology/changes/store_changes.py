@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from streams_runtime.api.flow.known_columns import Type, shown_type
 from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.sql.aggregate_calls import BY
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.api.sql.reduce_aggregates import REDUCE, reduction_of
 from streams_runtime.api.sql.sql_tree import parse_expression
@@ -191,13 +192,24 @@ def _by_name(node: AggregateNode) -> dict[str, Aggregate]:
 
 
 def _same(one: Aggregate, other: Aggregate) -> bool:
+    if not _same_text(one.condition, other.condition):
+        return False
     if one.function != other.function or one.argument is None or other.argument is None:
         return (one.function, one.argument) == (other.function, other.argument)
     if one.function == REDUCE:
         return reduction_of(one.parameter or "").meaning == reduction_of(other.parameter or "").meaning
     if one.function == PYTHON and one.parameter != other.parameter:
         return False
+    if one.function in BY and not _same_text(one.parameter, other.parameter):
+        return False
     return parse_expression(one.argument) == parse_expression(other.argument)
+
+
+def _same_text(one: str | None, other: str | None) -> bool:
+    """Whether two expressions are the same but for blanks and comments, or neither is there."""
+    if one is None or other is None:
+        return one is other
+    return parse_expression(one) == parse_expression(other)
 
 
 def _keeps_fewer(one: Aggregate, other: Aggregate) -> bool:

@@ -156,7 +156,7 @@ def _aggregate(column: str, text: str, path: str) -> Aggregate:
         call = parse_aggregate(text)
     except SqlSyntaxError as error:
         raise TopologyException(f"{field}: {error}") from error
-    return Aggregate(column, call.function, call.argument, field, call.parameter)
+    return Aggregate(column, call.function, call.argument, field, call.parameter, call.condition)
 
 
 def _windows(window: WindowSpec, path: str, only_final: bool) -> Windows:

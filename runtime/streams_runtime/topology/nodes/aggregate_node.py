@@ -17,7 +17,8 @@ class Aggregate:
     `function` is a name of state.aggregates.aggregate_kinds.KINDS; `argument` a Spark SQL scalar expression, None for
     `count(*)`; `parameter` a number as text, for those functions that take one. Of python the parameter is the class's
     name, and the argument a struct of the columns that the class is given; of reduce it is what stands in its brackets,
-    and the argument a struct of the columns that its lambda names. `path` is the field that it was declared in.
+    and the argument a struct of the columns that its lambda names; of max_by and min_by it is the second expression.
+    `path` is the field that it was declared in. `condition`: which records count (FILTER); None: all.
     """
 
     column: str
@@ -25,6 +26,7 @@ class Aggregate:
     argument: str | None
     path: str
     parameter: str | None = None
+    condition: str | None = None
 
     @property
     def call(self) -> str:
@@ -34,7 +36,8 @@ class Aggregate:
         if self.function == "reduce":
             return f"reduce({self.parameter})"
         parameter = "" if self.parameter is None else f", {self.parameter}"
-        return f"{self.function}({self.argument or '*'}{parameter})"
+        condition = "" if self.condition is None else f" FILTER (WHERE {self.condition})"
+        return f"{self.function}({self.argument or '*'}{parameter}){condition}"
 
 
 @dataclass(frozen=True, slots=True)
