@@ -117,7 +117,24 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "does not close the '('",
         "write",
     ),
-    "where-unclosed-text": (application(step(where="user = 'x")), f"{S}.where", "not closed", "write"),
+    "where-unclosed-text": (
+        application(step(where="user = 'x")),
+        f"{S}.where",
+        "' at character 8 that is not closed",
+        "close it",
+    ),
+    "where-cut-at-a-comma": (
+        application(step(select={"a": "amount", "1)": None})),
+        f'{S}.select["1)"]',
+        "stands behind a comma",
+        "write the whole expression in quotes",
+    ),
+    "field-cut-at-a-comma": (
+        application({**step(where="amount > 0"), "1) > 0": None}),
+        f'{S}["1) > 0"]',
+        "stands behind a comma",
+        "write the whole expression in quotes",
+    ),
     "unknown-column": (
         application(step(where="amuont > 0")),
         f"{S}.where",

@@ -57,6 +57,23 @@ def test_a_syntax_error_names_file_line_and_column() -> None:
     assert mistake.path.startswith("app.yaml:2:8")
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: {b: \"user = 'x'}\n", "f:1:8: a quote begins here and does not end; close it"),
+        ("a: 'x\nb: 1\n", "f:1:4: a quote begins here and does not end; close it"),
+        ("a: {b: user in ('x', 'y')}\n", "f:1:25: not YAML: text behind a value that has ended"),
+        ("a: \"user\" = 'x'\n", "f:1:11: not YAML: text behind a value that has ended"),
+        ("a: [1, 2\n", "f:2:1: not YAML: while parsing a flow sequence"),
+    ],
+)
+def test_a_quote_or_a_comma_that_ends_a_value_is_named_for_what_it_is(text: str, told: str) -> None:
+    with pytest.raises(InvalidApplicationException) as caught:
+        parse_application(text, "f")
+    (mistake,) = caught.value.mistakes
+    assert str(mistake).startswith(told)
+
+
 def test_every_doubled_field_is_reported() -> None:
     mistakes = read_application("a: 1\na: 2\nb: {c: 1, c: 2}\n", "x").mistakes
     assert [mistake.path for mistake in mistakes] == ["x:2:1", "x:3:11"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams_runtime.api.flow.known_columns import Columns, key_format, shown_type
+from streams_runtime.api.flow.known_columns import Column, Columns, key_format, shown_type
 from streams_runtime.api.schemas.ddl_schema import parse_schema
 from streams_runtime.api.sql.aggregate_calls import AggregateCall, aggregate_problems, parse_aggregate
 from streams_runtime.api.sql.scalars import called_functions, scalar_problems, unfamiliar_functions
@@ -75,7 +75,7 @@ REFUSED = [
     ("amount, n", "unexpected ','"),
     ("amount n ok", "unexpected"),
     ("amount;n", "is not one expression"),
-    ("'x", "a quote"),
+    ("'x", "' at character 1 that is not closed"),
     ("amount >\n\n  )", "at line 3, character 3"),
     ("select 1", "unexpected"),
     ("1 from t", "unexpected"),
@@ -106,6 +106,48 @@ def test_a_column_that_does_not_exist_is_named_once() -> None:
         "unknown column 'y'",
         "unknown column 'X'",
     ]
+
+
+@pytest.mark.parametrize("text", ["last-users.n + 1", "n + Last-Users.n", "last-users"])
+def test_a_name_with_a_hyphen_is_told_to_need_backticks(text: str) -> None:
+    known = Columns((*columns(), Column("last-users")))
+    (problem,) = scalar_problems(text, known)
+    assert "last-users is a name with a hyphen" in problem.found
+    assert "`last-users`" in problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("zz - user", ["unknown column 'zz'"]),
+        ("`last-users`.n - zz", ["unknown column 'zz'"]),
+        ("n-1", []),
+        ("last-users2", ["unknown column 'last'", "unknown column 'users2'"]),
+        ("last - users", ["unknown column 'last'", "unknown column 'users'"]),
+        ("'last-users' = zz", ["unknown column 'zz'"]),
+    ],
+)
+def test_a_minus_is_no_hyphen_where_it_is_none(text: str, found: list[str]) -> None:
+    known = Columns((*columns(), Column("last-users")))
+    assert [problem.found for problem in scalar_problems(text, known)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("user = 'a", "' at character 8 that is not closed"),
+        ("user = 'it's'", "' at character 13 that is not closed"),
+        ("user = 'it\\'s", "' at character 8 that is not closed"),
+        ('user = "a', '" at character 8 that is not closed'),
+        ("`a b = 1", "` at character 1 that is not closed"),
+        ("n > 1 /* 'some'", "/* at character 7 that is not closed"),
+        ("n > 1 -- it's\n and user = 'a", "' at line 2, character 13 that is not closed"),
+    ],
+)
+def test_what_is_not_closed_is_named_with_its_place(text: str, found: str) -> None:
+    (problem,) = scalar_problems(text, columns())
+    assert found in problem.found
+    assert problem.remedy.startswith("close it")
 
 
 def test_without_known_columns_only_the_text_is_judged() -> None:

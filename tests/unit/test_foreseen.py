@@ -21,6 +21,11 @@ def test_filters_and_plain_aggregates_are_foreseen() -> None:
     assert is_added_up(topology)
 
 
+@pytest.mark.parametrize("call", ["sum(a) FILTER (WHERE a > 1)", "max_by(a, a)", "count_if(a > 1)"])
+def test_aggregates_that_a_scan_leaves_to_spark_are_not(call: str) -> None:
+    assert not is_foreseen(topology_of([SOURCE], [TOTALS | {"aggregate": {"n": call}}], OUT))
+
+
 def test_tumbling_windows_are_foreseen() -> None:
     window = {"window": {"tumbling": {"size": "1m", "grace": "1s"}}}
     assert is_foreseen(topology_of([SOURCE], [WHERE, TOTALS | window | {"from": "w"}], OUT))

@@ -33,6 +33,10 @@ _EXPECTED = {
 }
 
 
+_CUT = "is what stands behind a comma, at which YAML ends a value within { }"
+_QUOTED = 'write the whole expression in quotes, as in {where: "coalesce(amount, 0) > 1"}, or give it a line of its own'
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for the nearest of the known names, else a list of them."""
     names = [str(each) for each in dict.fromkeys(known)]
@@ -76,6 +80,8 @@ def _mistake(details: ErrorDetails, model: type[Model]) -> Mistake:
         return Mistake(
             path(*loc[:-1]) or "the resource", f"a field's name is {name}, which is no text", "write the name in quotes"
         )
+    if kind in ("extra_forbidden", "string_type") and details["input"] is None and _is_rest(str(loc[-1])):
+        return Mistake(where, _CUT, _QUOTED)
     if kind == "extra_forbidden":
         return _unknown_field(model, loc, where)
     if kind == "missing":
@@ -84,6 +90,11 @@ def _mistake(details: ErrorDetails, model: type[Model]) -> Mistake:
         return Mistake(where, context["found"], context["remedy"])
     remedy = _EXPECTED.get(kind, details["msg"][:1].lower() + details["msg"][1:])
     return Mistake(where, found, remedy.format(**context))
+
+
+def _is_rest(name: str) -> bool:
+    """Whether a field's name is what stands behind a comma within brackets: it closes more than it opens."""
+    return any(name.count(closes) > name.count(opens) for opens, closes in ("()", "[]"))
 
 
 def _describe(model: type[Model], loc: Sequence[int | str]) -> str:

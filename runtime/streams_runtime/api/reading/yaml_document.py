@@ -126,6 +126,13 @@ def _syntax_mistake(error: yaml.MarkedYAMLError, source: str) -> Mistake:
     where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
     if error.context == "expected a single document in the stream":
         return Mistake(where, "a second document begins here", "keep one StreamsApplication in a file")
+    if error.context == "while scanning a quoted scalar" and error.context_mark is not None:
+        return Mistake(_place(error.context_mark, source), "a quote begins here and does not end", "close it")
+    if (error.problem or "").endswith(("'}', but got '<scalar>'", "<block end>, but found '<scalar>'")):
+        found = (
+            "not YAML: text behind a value that has ended, as one does at its second quote, and at a comma within { }"
+        )
+        return Mistake(where, found, "write the whole value in quotes, of the sort that is not in it")
     problem = " ".join(part for part in (error.context, error.problem) if part)
     return Mistake(where, f"not YAML: {problem}", "correct the text at this line and column")
 

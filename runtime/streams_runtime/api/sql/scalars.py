@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -52,7 +53,7 @@ def scalar_problems(text: str, columns: Columns | None) -> list[Problem]:
         tree = parse_expression(text)
     except SqlSyntaxError as error:
         return [error.problem]
-    return [*_shape_problems(tree, text), *(column_problems(tree, columns) if columns else ())]
+    return [*_shape_problems(tree, text), *(_name_problems(tree, text, columns) if columns else ())]
 
 
 def condition_problems(text: str, columns: Columns) -> Iterator[Problem]:
@@ -76,6 +77,30 @@ def column_problems(tree: exp.Expr, columns: Columns) -> Iterator[Problem]:
         problem = columns.unknown(parts)
         if problem:
             yield problem
+
+
+def _name_problems(tree: exp.Expr, text: str, columns: Columns) -> list[Problem]:
+    """References to columns that do not exist; a name with a hyphen, which SQL reads as a minus, as one."""
+    problems = list(column_problems(tree, columns))
+    for name in columns.names if problems else ():
+        pieces = _hyphenated(name, text)
+        reported = {f"unknown column {piece!r}" for piece in pieces}
+        if pieces and any(problem.found in reported for problem in problems):
+            found = f"{name} is a name with a hyphen, which SQL reads as a minus"
+            remedy = f'write it in backticks, and the whole expression in quotes, as in "`{name}`.column"'
+            problems = [Problem(found, remedy), *(problem for problem in problems if problem.found not in reported)]
+    return problems
+
+
+def _hyphenated(name: str, text: str) -> tuple[str, ...]:
+    """What the text has between the hyphens of such a name, where it has the name without backticks; else nothing."""
+    if "-" not in name:
+        return ()
+    for _, start, _ in tokens_of(text):
+        end = start + len(name)
+        if text[start:end].lower() == name.lower() and not re.match(r"[\w-]", text[end : end + 1]):
+            return tuple(text[start:end].split("-"))
+    return ()
 
 
 def moment_problems(text: str, consequence: str) -> Iterator[Problem]:

@@ -24,6 +24,8 @@ _CLOSING = {")": "(", "]": "["}
 # The checks of one application ask for the same text up to twenty times. Texts that are kept, and how long at most (in
 # characters): of the longest expressions that is 20 MiB.
 _KEPT, _LONGEST_KEPT = 256, 300
+_BEGINS_AND_ENDS = {"'": "'", '"': '"', "`": "`", "--": "\n", "/*": "*/"}
+_ESCAPING = ("'", '"')
 Token = tuple[str, int, int]
 Made = TypeVar("Made")
 
@@ -95,8 +97,7 @@ def _parse(text: str, into: type[exp.Expr], before: str, remedy: str) -> exp.Exp
     except ParseError as error:
         raise SqlSyntaxError(Problem(_where_and_why(error, text, len(before)), remedy + _hint(error))) from error
     except TokenError as error:
-        found = f"{text!r} has a quote or a comment that is not closed, or a character that SQL does not know"
-        raise SqlSyntaxError(Problem(found, remedy)) from error
+        raise SqlSyntaxError(_unfinished(text) or Problem(f"{text!r} has what SQL does not know", remedy)) from error
     except RecursionError as error:
         raise SqlSyntaxError(
             Problem("an expression that is nested too deeply", "split it over several steps")
@@ -104,6 +105,24 @@ def _parse(text: str, into: type[exp.Expr], before: str, remedy: str) -> exp.Exp
     except SqlglotError as error:
         raise SqlSyntaxError(Problem(f"{text!r} can't be read: {error}", remedy)) from error
     return tree
+
+
+def _unfinished(text: str) -> Problem | None:
+    """The quote or comment that begins and does not end; None: there is none."""
+    at = 0
+    while at < len(text):
+        sign = next((each for each in _BEGINS_AND_ENDS if text.startswith(each, at)), None)
+        if sign is None:
+            at += 1
+            continue
+        begun, at = at, at + len(sign)
+        while at < len(text) and not text.startswith(_BEGINS_AND_ENDS[sign], at):
+            at += 2 if sign in _ESCAPING and text[at] == "\\" else 1
+        if at >= len(text) and sign != "--":
+            remedy = f"close it; within a text it is \\{sign}" if sign in _ESCAPING else "close it"
+            return Problem(f"{text!r} has a {sign} at {place_in(text, begun)} that is not closed", remedy)
+        at += len(_BEGINS_AND_ENDS[sign])
+    return None
 
 
 def _check_brackets_and_commas(text: str, remedy: str) -> None:
