@@ -162,6 +162,7 @@ class FakeClient:
                     "eta_seconds": 3.0,
                 }
             ],
+            "warm_up": None,
             "restoration_in_all": {"stores": 1, "remaining": 60, "rate": 20.0, "eta_seconds": 3.0},
             "snapshots": {
                 "made": 4,

@@ -18,6 +18,8 @@ from streams_runtime.api.spec.spec_values import Duration, Property, format_dura
 
 _COMMIT_INTERVAL = timedelta(milliseconds=100)
 _POLL_DURATION = timedelta(milliseconds=100)
+ACCEPTABLE_RECOVERY_LAG = 10_000
+"""Records that a warm task may lag; Kafka Streams' default."""
 LEAST_POLL, MOST_POLL = timedelta(milliseconds=1), timedelta(seconds=10)
 
 
@@ -169,6 +171,13 @@ class ProcessingSpec(Model):
         " and 1000000 at most.",
     )
     standby_replicas: int = Field(default=0, ge=0, description="Warm copies of each store on other instances.")
+    acceptable_recovery_lag: int = Field(
+        default=ACCEPTABLE_RECOVERY_LAG,
+        ge=0,
+        le=(1 << 63) - 1,
+        description="Kafka Streams' acceptable.recovery.lag: an instance that is added takes a task over from one that"
+        " processes it when its store lags at most so many records. 9223372036854775807: always.",
+    )
     on_deserialization_error: OnDeserializationError = Field(
         default_factory=lambda: OnDeserializationError.model_validate("fail"),
         description="fail: the application stops and names the record; continue: it is counted and left out;"
