@@ -171,6 +171,7 @@ class FakeClient:
                 "longest_pause": 0.004,
                 "fetched": 2,
                 "downloaded_bytes": 6000,
+                "received_bytes": 6500,
                 "put_aside": 1,
                 "stores": [
                     {"store": "counts", "partition": 2, "created": None, "offset": None, "size": 0, "age": 7.0},

@@ -569,4 +569,5 @@ def test_figures_hold_numbers_and_no_names() -> None:
         "lag": [{"position": 5, "lag": 7}, {"position": 5, "lag": None}],
         "restoration": [{"position": 40, "end": 100, "ended_at": None}],
         "warm_up": None,
+        "snapshot_bytes": 6500,
     }

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,6 +57,7 @@ class Bench:
 
     members: list[GroupMember] = field(default_factory=lambda: [member("app-0", 0, 1)])
     figures: dict[str, Mapping[str, Any] | None] = field(default_factory=lambda: {"app-0": RUNS_BOTH})
+    timeout: timedelta = timedelta(hours=1)
     lag: int | None = None
     spark: bool = False
     failure: Exception | None = None
@@ -69,7 +71,7 @@ class Bench:
         self.raised: list[BaseException] = []
         standby = SimpleNamespace(id=TaskId(0, 1), changelogs={TopicPartition("log", 1)}, stores={"s": None})
         following = lambda: {TopicPartition("log", 1): {"lag": self.lag}} if self.lag is not None else {}  # noqa: E731
-        processing = SimpleNamespace(stream_threads=1, acceptable_recovery_lag=100)
+        processing = SimpleNamespace(stream_threads=1, acceptable_recovery_lag=100, warm_up_timeout=self.timeout)
         self.context: Any = SimpleNamespace(
             settings=SimpleNamespace(instance="app-1"),
             application=SimpleNamespace(application_id="app", spec=SimpleNamespace(processing=processing)),
@@ -78,6 +80,7 @@ class Bench:
             client_properties={},
             admin=SimpleNamespace(group_members=self._members_of),
             engine=Engine(self),
+            snapshots=None,
             standbys=SimpleNamespace(tasks={standby.id: standby}, look_now=lambda: None),
             standby_progress=SimpleNamespace(snapshot=following),
         )
@@ -129,6 +132,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(warm_up_module, "Announcement", Announcement)
     monkeypatch.setattr(warm_up_module, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(warm_up_module, "_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("streams_runtime.tasks.warm_up_patience.SILENCE_SECONDS", 0.0)
     yield made
     made.close()
 
@@ -198,19 +202,63 @@ def test_it_joins_at_once_alone_or_as_a_member_that_comes_back_or_without_stores
     assert (bench.announcements, stateless.looks) == ([], 0)
 
 
-def test_it_joins_at_once_when_the_owner_ends_during_the_warm_up(bench: Bench) -> None:
+def test_warm_up_that_is_switched_off_asks_nobody(bench: Bench) -> None:
+    off = Bench(timeout=timedelta())
+    off.start()
+    assert off.joined.wait(10)
+    assert (bench.announcements, off.looks) == ([], 0)
+
+
+def test_it_joins_at_once_when_the_owner_ends_during_the_warm_up(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "streams_runtime.threads")
     bench.start()
     eventually(lambda: bool(bench.announcements))
     looked_again(bench)
     assert not bench.joined.is_set()
     bench.figures = {"app-0": None}
     assert bench.joined.wait(10)
+    assert caplog.records[-1].getMessage().endswith("nobody processes what it waits for any more")
+
+
+@pytest.mark.parametrize("since_when", ["the first look", "the warm-up"])
+def test_an_owner_that_answers_late_is_taken_to_go_on_with_its_tasks(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, since_when: str
+) -> None:
+    monkeypatch.setattr("streams_runtime.tasks.warm_up_patience.SILENCE_SECONDS", 60.0)
+    if since_when == "the first look":
+        bench.figures = {"app-0": None}
+    bench.start()
+    eventually(lambda: bool(bench.announcements))
+    bench.figures = {"app-0": None}
+    looked_again(bench)
+    assert not bench.joined.is_set()
+    bench.lag, bench.spark = 0, True
+    assert bench.joined.wait(10)
+
+
+def test_it_joins_anyway_when_its_time_is_over_though_the_warm_up_moves_and_spark_is_not_there(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = Bench(lag=10_000_000, timeout=timedelta(milliseconds=200))
+    try:
+        late.start()
+        while not late.joined.wait(0.02):
+            assert late.lag is not None
+            late.lag -= 10_000
+    finally:
+        late.close()
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "since spec.processing.warmUpTimeout is over" in warning
+    assert warning.endswith("records), Spark does not run here yet")
+    assert bench.announcements == []
 
 
 def test_it_joins_anyway_when_the_warm_up_does_not_move_and_says_what_stops(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("streams_runtime.tasks.warm_up_plan.PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("streams_runtime.tasks.warm_up_patience.PATIENCE_SECONDS", 0.3)
     bench.lag, bench.spark = 5000, True
     bench.start()
     assert bench.joined.wait(10)

@@ -20,13 +20,17 @@ from streams_runtime.tasks.announcements import (
     when_joined,
 )
 from streams_runtime.tasks.standby_placement import owners_of
-from streams_runtime.tasks.warm_up_plan import (
+from streams_runtime.tasks.warm_up_patience import (
     PATIENCE_SECONDS,
     PROGRESS_RECORDS,
+    SILENCE_SECONDS,
+    Belief,
+    Patience,
+)
+from streams_runtime.tasks.warm_up_plan import (
     Account,
     Move,
     Outlook,
-    Patience,
     account_of,
     expected_by,
     moves,
@@ -187,10 +191,11 @@ def test_what_an_instance_says_is_read_and_an_earlier_version_follows_nothing() 
         "tasks": [{"id": "1_0", "state": "RUNNING"}, {"id": "1_1", "state": "RESTORING"}],
         "standbys": [{"id": "1_2", "lag": 7}, {"id": "1_3", "lag": None}],
         "warm_up": {"ready": False, "remaining": 7},
+        "snapshot_bytes": 5,
     }
     lags = {TaskId(1, 2): 7, TaskId(1, 3): None}
-    assert account_of(figures) == Account(frozenset({TaskId(1, 0)}), lags, ready=False, follows=True)
-    assert account_of({**figures, "warm_up": None}) == Account(frozenset({TaskId(1, 0)}), lags)
+    assert account_of(figures) == Account(frozenset({TaskId(1, 0)}), lags, ready=False, received=5)
+    assert account_of({**figures, "warm_up": None}) == Account(frozenset({TaskId(1, 0)}), lags, received=5)
     earlier = {"tasks": figures["tasks"], "standbys": [{"lag": 7}]}
     assert account_of(earlier) == Account(frozenset({TaskId(1, 0)}), {}, follows=False)
     for nonsense in ({}, {"tasks": 1, "standbys": 2}, {**figures, "tasks": [{"id": "x", "state": "RUNNING"}]}):
@@ -213,7 +218,7 @@ def seen(**lags: int | None) -> Outlook:
 
 def test_a_warm_up_that_comes_nearer_is_waited_for_and_one_that_does_not_only_for_a_while() -> None:
     clock = Clock()
-    patience, left = Patience(clock), 1_000_000
+    patience, left = Patience(clock, 1e9), 1_000_000
     for _ in range(50):
         assert not patience.is_over(seen(m=left), ACCEPTABLE)
         clock.now += PATIENCE_SECONDS - 1
@@ -226,7 +231,7 @@ def test_a_warm_up_that_comes_nearer_is_waited_for_and_one_that_does_not_only_fo
 
 def test_what_becomes_known_is_progress_and_another_group_has_its_own_time() -> None:
     clock = Clock()
-    patience = Patience(clock)
+    patience = Patience(clock, 1e9)
     assert not patience.is_over(seen(m=None, o=20_000), ACCEPTABLE)
     clock.now += PATIENCE_SECONDS
     assert not patience.is_over(seen(m=5_000_000, o=20_000), ACCEPTABLE)
@@ -236,6 +241,62 @@ def test_what_becomes_known_is_progress_and_another_group_has_its_own_time() -> 
     clock.now += PATIENCE_SECONDS
     assert patience.is_over(larger, ACCEPTABLE)
     assert patience.is_over(seen(m=9_000_000), ACCEPTABLE), "it was met, so it has no time of its own again"
+
+
+def test_a_snapshot_that_comes_is_progress_while_a_lag_is_not_known() -> None:
+    clock = Clock()
+    patience = Patience(clock, 1e9)
+    for received in range(1, 10):
+        assert not patience.is_over(replace(seen(m=None), received=received), ACCEPTABLE)
+        clock.now += PATIENCE_SECONDS - 1
+    clock.now += 1
+    assert patience.is_over(replace(seen(m=None), received=9), ACCEPTABLE), "nothing came"
+    known = Patience(clock, 1e9)
+    assert not known.is_over(replace(seen(m=20_000), received=10), ACCEPTABLE)
+    clock.now += PATIENCE_SECONDS
+    assert known.is_over(replace(seen(m=20_000), received=11), ACCEPTABLE), "it came for another store"
+
+
+def test_a_warm_up_has_its_time_however_much_it_comes_nearer_and_though_brokers_were_away() -> None:
+    clock = Clock()
+    patience = Patience(clock, 100.0)
+    assert not patience.is_over(seen(m=1_000_000), ACCEPTABLE)
+    clock.now = 99.0
+    patience.begin_anew()
+    assert not patience.is_over(seen(m=1_000_000), ACCEPTABLE), "what brokers that are away keep from it is not its own"
+    assert not patience.has_run_out
+    clock.now = 100.0
+    assert not patience.is_over(seen(m=500_000), ACCEPTABLE)
+    assert patience.has_run_out
+
+
+def test_an_instance_that_does_not_answer_is_believed_for_a_while() -> None:
+    clock = Clock()
+    belief, said = Belief(clock), Account(frozenset({TaskId(1, 0)}))
+    unheard = belief.after({"a": said, "b": None})
+    assert unheard["a"] == said
+    assert unheard["b"] == Account(ready=False, follows=False, assumed=True)
+    clock.now += SILENCE_SECONDS - 1
+    assert belief.after({"a": None, "b": None}) == unheard
+    clock.now += 1
+    assert belief.after({"a": None, "b": None}) == {"a": None, "b": None}
+    assert belief.after({"a": said, "b": said}) == {"a": said, "b": said}
+    assert belief.after({"a": None}) == {"a": said}
+
+
+def test_an_owner_that_has_not_answered_yet_counts_as_running_and_such_an_heir_is_not_waited_for() -> None:
+    members = [*group(["app-0", "app-1"], 6), announce("app-2")]
+    assumed = Account(ready=False, follows=False, assumed=True)
+    told = {**accounts_of(members), "app-1": assumed}
+    found = outlook("app-2", members, tasks(6), told)
+    assert [str(each) for each in found.warming] == ["1_4 from app-1 to app-2", "1_5 from app-1 to app-2"]
+    assert (found.tasks_of("app-2"), found.tasks_of("app-1")) == ({TaskId(1, 4), TaskId(1, 5)}, frozenset())
+
+
+def test_bytes_of_snapshots_count_where_tasks_warm_up() -> None:
+    members = [*group(["app-0"], 4), announce("app-1")]
+    told = {"app-0": replace(accounts_of(members)["app-0"] or Account(), received=1), "app-1": Account(received=20)}
+    assert outlook("app-1", members, tasks(4), told).received == 20
 
 
 @dataclass
@@ -277,7 +338,7 @@ def test_an_announced_instance_joins_in_the_end_and_before_its_tasks_are_warm_on
     simulation.lags = dict.fromkeys(found)
     simulation.stuck = frozenset(each for each in found if random.random() < 0.1)
     rates = {each: random.choice([-10, 0, 500, 50_000]) for each in found}
-    patience, own = Patience(simulation.clock), coming[0]
+    patience, own = Patience(simulation.clock, 1e9), coming[0]
     for _ in range(100_000):
         look = outlook(own, members, tasks(count), simulation.accounts())
         over = patience.is_over(look, acceptable)

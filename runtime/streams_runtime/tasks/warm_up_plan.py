@@ -1,4 +1,4 @@
-"""What has to be warm before an announced instance takes part, and how long it waits for that; pure.
+"""What has to be warm before an announced instance takes part; pure.
 
 The group moves tasks as soon as an instance joins. So an instance first announces itself (announcements). Each instance
 that gets a stateful task by that keeps a standby of it, and the announced ones join when those standbys have almost
@@ -7,7 +7,7 @@ caught up (KIP-441).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,6 @@ from streams_runtime.states import TaskState
 from streams_runtime.tasks.announcements import announced, instance_of, taking_part, when_joined
 from streams_runtime.tasks.standby_placement import owners_of, range_assigned
 from streams_runtime.topology.plan import TaskId
-
-PATIENCE_SECONDS = 60.0
-"""In which a warm-up has to come `PROGRESS_RECORDS` nearer to its end; if it does not, it is not waited for."""
-PROGRESS_RECORDS = 10_000
 
 Tasks = Mapping[TaskId, frozenset[TopicPartition]]
 """All stateful tasks with their inputs (standby_placement.stateful_tasks)."""
@@ -43,13 +39,16 @@ class Account:
 
     `running`: its tasks that process records. `lags`: records that each of its standbys is behind, None while it does
     not know. `ready`: whether it could process records at once. `follows`: whether it keeps standbys of tasks that are
-    to move to it; earlier versions do not.
+    to move to it; earlier versions do not. `received`: bytes of snapshots that have come to it since its start.
+    `assumed`: it has not answered yet, and is taken to process what the group gives it.
     """
 
     running: frozenset[TaskId] = frozenset()
     lags: Mapping[TaskId, int | None] = field(default_factory=dict)
     ready: bool = True
     follows: bool = True
+    received: int = 0
+    assumed: bool = False
 
 
 Accounts = Mapping[str, Account | None]
@@ -66,6 +65,7 @@ def account_of(figures: Mapping[str, Any]) -> Account | None:
             {TaskId.parse(each["id"]): each["lag"] for each in figures["standbys"] if each.get("id") is not None},
             ready=warm_up is None or bool(warm_up["ready"]),
             follows="warm_up" in figures,
+            received=int(figures.get("snapshot_bytes", 0)),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -77,12 +77,13 @@ class Outlook:
 
     `warming`: the moves that stop a task that runs, with the records that its heir is behind, None while that is not
     known. `unready`: other announced instances that do not say that they could process records at once.
-    `instances`: all of the group.
+    `instances`: all of the group. `received`: bytes of snapshots that have come to the heirs.
     """
 
     warming: Mapping[Move, int | None]
     unready: frozenset[str]
     instances: frozenset[str]
+    received: int = 0
 
     def behind(self, acceptable: int) -> dict[Move, int | None]:
         """The moves whose heirs lag more than `acceptable` records, or have not said."""
@@ -91,6 +92,10 @@ class Outlook:
     def is_complete(self, acceptable: int) -> bool:
         """Whether the group can move the tasks."""
         return not self.behind(acceptable) and not self.unready
+
+    def tasks_of(self, heir: str) -> frozenset[TaskId]:
+        """The tasks that `heir` warms up."""
+        return frozenset(move.task for move in self.warming if move.heir == heir)
 
     @property
     def remaining(self) -> int:
@@ -126,37 +131,15 @@ def outlook(own: str, members: Collection[GroupMember], tasks: Tasks, accounts: 
     for move in moves(members, tasks):
         owner = accounts.get(move.owner, Account(frozenset({move.task})))
         heir = accounts.get(move.heir)
-        if owner is not None and move.task in owner.running and heir is not None and heir.follows:
+        runs = owner is not None and (owner.assumed or move.task in owner.running)
+        if runs and heir is not None and heir.follows:
             warming[move] = heir.lags.get(move.task)
     # One that was killed counts as announced until its session ends, and then other tasks come to the rest.
     unready = {name for name in coming - {own} if name in accounts and not _is_ready(accounts[name])}
-    return Outlook(warming, frozenset(unready if warming else ()), instances)
+    heirs = [accounts.get(name) for name in {move.heir for move in warming}]
+    received = sum(each.received for each in heirs if each is not None)
+    return Outlook(warming, frozenset(unready if warming else ()), instances, received)
 
 
 def _is_ready(account: Account | None) -> bool:
     return account is not None and account.ready
-
-
-class Patience:
-    """How long a warm-up that does not come nearer to its end is waited for. For one announced instance."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._met: set[frozenset[str]] = set()
-        self._best = (0, 0)
-        self._since = clock()
-
-    def is_over(self, seen: Outlook, acceptable: int) -> bool:
-        """Whether what `seen` waits for has not come nearer for too long. To be called at every look.
-
-        What is not known counts before all numbers. A group of other instances than ever before has its own time.
-        """
-        behind = seen.behind(acceptable)
-        unknown = sum(lag is None for lag in behind.values()) + len(seen.unready)
-        left = sum(lag for lag in behind.values() if lag is not None)
-        best_unknown, best_left = self._best
-        nearer = unknown < best_unknown or (unknown == best_unknown and left <= best_left - PROGRESS_RECORDS)
-        if nearer or seen.instances not in self._met:
-            self._met.add(seen.instances)
-            self._best, self._since = (unknown, left), self._clock()
-        return self._clock() - self._since >= PATIENCE_SECONDS

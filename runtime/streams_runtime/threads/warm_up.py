@@ -15,7 +15,8 @@ from streams_runtime.kafka.types import GroupMember
 from streams_runtime.tasks.announcements import announced, announcing_client_id
 from streams_runtime.tasks.standby_placement import stateful_tasks
 from streams_runtime.tasks.task_accounts import standby_lags
-from streams_runtime.tasks.warm_up_plan import Account, Accounts, Outlook, Patience, account_of, moves, outlook
+from streams_runtime.tasks.warm_up_patience import Belief, Patience
+from streams_runtime.tasks.warm_up_plan import Account, Accounts, Outlook, account_of, moves, outlook
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _LOOK_SECONDS = 0.5  # between two looks at the group and at the other instances
@@ -37,8 +38,10 @@ class WarmUp:
         self._group = context.application.application_id
         self._threads = context.application.spec.processing.stream_threads
         self._acceptable = context.application.spec.processing.acceptable_recovery_lag
+        self._timeout = context.application.spec.processing.warm_up_timeout.total_seconds()
         self._address = address
         self._figures = figures
+        self._belief = Belief(time.monotonic)
         self._asking = threading.Lock()
         self._joins = threading.Event()
         self._closing = threading.Event()
@@ -100,7 +103,7 @@ class WarmUp:
     def _begin(self) -> None:
         """Let the instance join, or announce it."""
         try:
-            seen = None if self._context.standbys is None else self._look()
+            seen = None if self._context.standbys is None or not self._timeout else self._look()
         except StreamsException as error:
             _LOGGER.warning("%s. %s takes part without a warm-up", error, self._own)
             seen = None
@@ -134,21 +137,23 @@ class WarmUp:
             self._joins.set()
 
     def _warm_up(self, announcement: Announcement) -> None:
-        patience = Patience(time.monotonic)
+        patience = Patience(time.monotonic, self._timeout)
         while not self._closing.wait(_LOOK_SECONDS):
             announcement.poll()
             try:
                 self._seen = seen = self._look()
             except BrokerNotAvailableException as error:
                 _LOGGER.debug("%s", error)  # whoever needs the brokers says that they are away
-                patience = Patience(time.monotonic)
+                patience.begin_anew()
                 continue
             is_over = patience.is_over(seen, self._acceptable)
-            if not seen.warming or (self._is_ready and (is_over or seen.is_complete(self._acceptable))):
-                self._tell_end(seen)
+            may_join = self._is_ready and (is_over or seen.is_complete(self._acceptable))
+            if not seen.warming or may_join or patience.has_run_out:
+                self._tell_end(seen, patience.has_run_out)
                 return
-            if self._context.standbys is not None and any(lag is None for lag in seen.warming.values()):
-                self._context.standbys.look_now()
+            standbys = self._context.standbys
+            if standbys is not None and seen.tasks_of(self._own) - standbys.tasks.keys():
+                standbys.look_now()
 
     def _look(self) -> Outlook:
         """Ask the group and the instances. Raises what Admin.group_members raises."""
@@ -162,13 +167,14 @@ class WarmUp:
 
     def _accounts(self, others: Collection[str]) -> Accounts:
         answers = self._figures(others)
-        standbys = self._context.standbys
+        standbys, snapshots = self._context.standbys, self._context.snapshots
         kept = {} if standbys is None else standbys.tasks
         lags = standby_lags(kept.values(), self._context.standby_progress.snapshot())
-        accounts: dict[str, Account | None] = {
-            name: None if answer is None else account_of(answer) for name, answer in answers.items()
-        }
-        return accounts | {self._own: Account(lags=lags, ready=self._is_ready)}
+        believed = self._belief.after(
+            {name: None if answer is None else account_of(answer) for name, answer in answers.items()}
+        )
+        received = 0 if snapshots is None else snapshots.fetcher.totals.received
+        return believed | {self._own: Account(lags=lags, ready=self._is_ready, received=received)}
 
     def _stay_until_joined(self, announcement: Announcement) -> None:
         """The announcement stays until the threads are members: others know all the time what is to come."""
@@ -188,18 +194,25 @@ class WarmUp:
             ", ".join(map(str, seen.warming)),
         )
 
-    def _tell_end(self, seen: Outlook) -> None:
+    def _tell_end(self, seen: Outlook, is_late: bool) -> None:
         seconds = time.time() - self._since
-        if not seen.warming or seen.is_complete(self._acceptable):
-            _LOGGER.info("%s takes part after a warm-up of %.1f s", self._own, seconds)
+        if not seen.warming:
+            _LOGGER.info("%s takes part after %.1f s: nobody processes what it waits for any more", self._own, seconds)
             return
         late = [f"{move} ({_records(lag)})" for move, lag in seen.behind(self._acceptable).items()]
         late += [f"{name} is announced and does not say that it is ready" for name in sorted(seen.unready)]
+        late += [] if self._is_ready else ["Spark does not run here yet"]
+        if not late:
+            _LOGGER.info("%s takes part after a warm-up of %.1f s", self._own, seconds)
+            return
+        why = (
+            "spec.processing.warmUpTimeout is over" if is_late else "its warm-up came no nearer to its end for a minute"
+        )
         _LOGGER.warning(
-            "%s takes part after %.1f s, though its warm-up came no nearer to its end for a minute. Tasks that are not"
-            " warm stop until they are restored: %s",
+            "%s takes part after %.1f s, since %s. Tasks that are not warm stop until they are restored: %s",
             self._own,
             seconds,
+            why,
             ", ".join(late),
         )
 

@@ -92,11 +92,12 @@ def figures(description: Mapping[str, Any]) -> dict[str, Any]:
         part: [{field: each.get(field) for field in fields} for each in description[part]]
         for part, fields in _UNNAMED.items()
     }
-    warm_up = description["warm_up"]
+    warm_up, snapshots = description["warm_up"], description["snapshots"]
     shown_of_it = None if warm_up is None else {field: warm_up[field] for field in ("ready", "remaining")}
     return {
         "state": description["state"],
         "spark_ready": description["spark_ready"],
         **shown,
         "warm_up": shown_of_it,
+        "snapshot_bytes": 0 if snapshots is None else snapshots["received_bytes"],
     }
