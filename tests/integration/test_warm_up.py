@@ -36,7 +36,7 @@ class Application:
     def __init__(self, bootstrap: str, name: str, folder: Path, partitions: int, **processing: Any) -> None:
         self.bootstrap, self.name, self.folder, self.partitions = bootstrap, name, folder, partitions
         self.orders = f"{name}-orders"
-        self.spec = {"processing": {"acceptableRecoveryLag": 100, **processing}}
+        self.spec: dict[str, Any] = {"processing": {"acceptableRecoveryLag": 100, **processing}}
         self.made: dict[str, StreamsClient] = {}
         self.written = 0
         make_topics(bootstrap, **{self.orders: partitions, f"{name}-totals": 1})
@@ -162,6 +162,47 @@ def test_instances_whose_ranges_shift_warm_up_too_and_two_that_come_together_joi
         made.write(KEYS)
         eventually(made.done, "all is processed", 60)
         assert set(made.counts().values()) == {2}
+
+
+def copied(made: StreamsClient) -> bool:
+    """Whether each of its stores has a snapshot at the offset at which it is."""
+    snapshots = made.context.snapshots
+    assert snapshots is not None
+    offsets = {each.partition: each.offset for each in snapshots.snapshotter.accounts}
+    tasks = [task for thread in made.threads for task in thread.tasks.tasks.values()]
+    return offsets == {task.id.partition: task.stores["totals"].offset() for task in tasks}
+
+
+def test_what_an_added_instance_gets_begins_with_snapshots_where_there_are_some(
+    broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    made = Application(broker.bootstrap_servers, namespace, tmp_path, 2)
+    made.spec["state"] = {"snapshots": {"url": f"file://{tmp_path}/bucket", "interval": "1s"}}
+    keys = 12_000  # a shorter changelog is read without a look into the bucket
+    made.write(keys)
+    with made.instance(0) as first:
+        eventually(lambda: running(first) and made.done())
+        eventually(lambda: copied(first), "both stores have snapshots", 60)
+        with made.instance(1) as second:
+            seen_to_warm_up(second)
+            eventually(lambda: running(second) and active(second) == [1] and active(first) == [0], seconds=60)
+            context: Any = second.context
+            assert (context.snapshots.fetcher.totals.fetched, context.snapshots.fetcher.totals.put_aside) == (1, 0)
+            assert context.standby_progress.updates.total == 0, "the snapshot had all"
+            assert restored(second) == 0
+            made.write(keys)
+            eventually(made.done, "all is processed", 60)
+        assert set(made.counts().values()) == {2}
+
+
+def test_an_instance_that_is_not_to_warm_up_takes_part_at_once(broker: Any, namespace: str, tmp_path: Path) -> None:
+    made = Application(broker.bootstrap_servers, namespace, tmp_path, 2, warmUpTimeout="0ms")
+    made.write(KEYS)
+    with made.instance(0) as first:
+        eventually(lambda: running(first) and made.done())
+        with made.instance(1) as second:
+            eventually(lambda: running(second) and active(second) == [1] and active(first) == [0], seconds=60)
+            assert (second.context.standby_progress.updates.total, restored(second)) == (0, KEYS)
 
 
 def test_an_instance_whose_owner_ends_during_the_warm_up_takes_part_at_once(

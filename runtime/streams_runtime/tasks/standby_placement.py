@@ -44,6 +44,8 @@ def place_standbys(
     others go to those that have the fewest, and among these by a hash of task and instance, so that a member that
     comes or goes moves few of them.
     """
+    if not replicas:
+        return dict.fromkeys(tasks, ())
     instances = sorted({instance_of(member) for member in members})
     owners = owners_of(members, tasks)
     heirs = {gone: range_assigned([each for each in members if instance_of(each) != gone], tasks) for gone in instances}
@@ -51,7 +53,7 @@ def place_standbys(
     held: Counter[str] = Counter()
     for task in tasks:
         heir = heirs[owners[task]].get(task) if task in owners else None
-        placed[task] = [heir] if heir is not None and replicas > 0 else []
+        placed[task] = [heir] if heir is not None else []
         held.update(placed[task])
     for nth in range(1, replicas):
         for task in tasks:
