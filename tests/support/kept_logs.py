@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def logs_since(moment: float, *folders: Path) -> list[Log]:
 
 
 def _files(folder: Path, moment: float) -> Iterator[Log]:
-    for file in sorted(folder.rglob("*.log")):
+    for file in sorted(_log_files(folder)):
         try:
             stat = file.stat()
             if stat.st_mtime < moment or not stat.st_size or file.is_symlink():
@@ -60,6 +61,13 @@ def _files(folder: Path, moment: float) -> Iterator[Log]:
         if "\0" in text:
             continue  # records of a broker, whose files are called logs too
         yield Log(str(file.relative_to(folder.parent)), text, stat.st_mtime)
+
+
+def _log_files(folder: Path) -> Iterator[Path]:
+    """Not what is mounted below it (/proc, of an image that is being made), nor what goes away meanwhile."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [each for each in folders if not os.path.ismount(Path(place, each))]
+        yield from (Path(place, each) for each in names if each.endswith(".log"))
 
 
 def _texts(source: Texts) -> Iterator[Log]:

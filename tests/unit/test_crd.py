@@ -45,6 +45,15 @@ def every_node() -> list[tuple[str, dict[str, Any]]]:
     return list(nodes(version()["schema"]["openAPIV3Schema"]))
 
 
+def test_bounds_are_whole_numbers_as_doubles_too():
+    """The API server reads them as doubles: 2^63 - 1 becomes 2^63, which is the least number there."""
+    bounds = {
+        f"{path} {key}": node[key] for path, node in every_node() for key in ("minimum", "maximum") if key in node
+    }
+    assert bounds
+    assert {where: bound for where, bound in bounds.items() if abs(bound) >= 1 << 53} == {}
+
+
 def test_the_file_is_what_the_models_give():
     remedy = "run `python -m streams_runtime.api.crd.definition > crds/streamsapplications.yaml`"
     assert FILE.read_text(encoding="utf-8") == crd.as_yaml(), remedy

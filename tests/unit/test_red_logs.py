@@ -92,6 +92,15 @@ def test_only_what_was_written_to_since_then_counts(tmp_path: Path) -> None:
     assert [each.text for each in logs_since(150.0, tmp_path)] == ["new", "newer"]
 
 
+def test_what_is_mounted_below_a_folder_is_not_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image that is being made has a /proc, whose folders go away while they are read."""
+    for name in ("proc", "var"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.log").write_text(name)
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path).name == "proc")
+    assert [each.text for each in logs_since(0.0, tmp_path)] == ["var"]
+
+
 def test_other_folders_and_texts_count_as_long_as_they_are_there(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("of a folder")
     with logs_of(tmp_path), logs_of(lambda: {"pod": "of a pod"}):

@@ -175,7 +175,7 @@ class ProcessingSpec(Model):
     acceptable_recovery_lag: int = Field(
         default=ACCEPTABLE_RECOVERY_LAG,
         ge=0,
-        le=(1 << 63) - 1,
+        le=(1 << 53) - 1,  # the API server takes a bound for a double, and a larger one is none of whole numbers
         description="Kafka Streams' acceptable.recovery.lag: an instance that is added takes a task over from one that"
         " processes it when its store lags at most so many records.",
     )
