@@ -7,8 +7,10 @@ asks it for figures.
 from __future__ import annotations
 
 import asyncio
+import http
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from streams_operator import names
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _AT_ONCE = 8
+_ASKED = 90.0  # seconds in which a request is made again
 _PATCH = {"Content-Type": "application/strategic-merge-patch+json"}
 
 
@@ -90,7 +93,21 @@ def connect(kubeconfig: Path) -> aiohttp.ClientSession:
         headers={"Authorization": f"Bearer {user['token']}"},
         timeout=aiohttp.ClientTimeout(),
         read_bufsize=1 << 22,
+        middlewares=(_until_it_has_time,),
     )
+
+
+async def _until_it_has_time(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Ask again what the API server refuses with 429, as it does while a new definition's watches are not there yet."""
+    end = time.monotonic() + _ASKED
+    while True:
+        answer = await handler(request)
+        if answer.status != http.HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > end:
+            return answer
+        answer.release()
+        await asyncio.sleep(float(answer.headers.get("Retry-After", "1")))
 
 
 if __name__ == "__main__":

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import certifi
 import orjson
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from bench_operator_pods import connect
 from bench_operator_requests import AuditLog, writes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration]
@@ -56,3 +61,24 @@ def test_requests_are_counted_once_and_without_the_lease(tmp_path: Path):
         more.write(half[9:])
     assert dict(log.new()) == {("patch", "configmaps"): 1}
     assert not log.new()
+
+
+def test_what_the_api_server_has_no_time_for_is_asked_for_again(tmp_path: Path):
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=429, headers={"Retry-After": "0"}) if len(asked) < 3 else web.Response(text="there")
+
+    async def ask() -> str:
+        application = web.Application()
+        application.router.add_get("/watched", answer)
+        async with TestServer(application) as server:
+            file = tmp_path / "kubeconfig"
+            cluster = {"cluster": {"server": str(server.make_url("/")), "certificate-authority": certifi.where()}}
+            file.write_bytes(orjson.dumps({"clusters": [cluster], "users": [{"user": {"token": "t"}}]}))
+            async with connect(file) as session, session.get("/watched") as got:
+                return await got.text()
+
+    assert asyncio.run(ask()) == "there"
+    assert len(asked) == 3
