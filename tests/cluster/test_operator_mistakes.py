@@ -26,8 +26,8 @@ from streams_runtime.api import KIND, read_application
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crd")]
 
 
-_OTHER_WORDS = ("select-twice", "internal-collision")
-"""Their messages name the application, or hang on the order of fields, which the API server does not keep."""
+_OTHER_WORDS = ("select-twice", "internal-collision", "where-cut-at-a-comma", "field-cut-at-a-comma")
+"""Their messages name the application, or hang on what the API server does not keep: the order of fields, and nulls."""
 
 
 def _documents(namespace: str) -> dict[str, tuple[Object, str, str, str]]:
