@@ -25,6 +25,11 @@ def test_no_outgoing_connection_is_ever_given_one() -> None:
             held.enter_context(socket.socket()).bind((HOST, each))
 
 
+def test_none_is_one_that_kubernetes_own_programs_listen_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_END", 11_000)
+    assert all(port >= 11_000 for port in free_ports(20))
+
+
 def test_a_port_that_is_taken_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         (port,) = free_ports(1)
