@@ -14,7 +14,7 @@ from streams_runtime.kafka.broker.broker_config import HOST
 # theirs when it is started again. Without the file: the lowest of any system's range.
 _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST_OUTGOING = 32_768
-# Above what well-known servers use, Kubernetes' own among them (10248 to 10260, on a machine that may start them later),
+# Above what well-known servers use, those of Kubernetes among them (10248 to 10260, which a machine may start later),
 # and below what it gives its services (30000 to 32767).
 _FIRST, _END = 11_000, 30_000
 _TRIES = 100  # a port
