@@ -31,6 +31,10 @@ KINDS: dict[str, tuple[dict[str, Any], TimeWindows]] = {
         {"hopping": {"size": "10s", "advance": "3s", "grace": "2s"}, "retention": "1h"},
         TimeWindows(10_000, 3_000, 2_000, 3_600_000),
     ),
+    "offset": (
+        {"hopping": {"size": "10s", "advance": "4s", "grace": "2s", "offset": "1s"}, "retention": "1h"},
+        TimeWindows(10_000, 4_000, 2_000, 3_600_000, offset=1_000),
+    ),
 }
 AGGREGATE = {"total": "sum(a)", "n": "count(*)", "mean": "avg(a)"}
 SCHEMA = "a BIGINT"

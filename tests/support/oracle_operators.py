@@ -40,6 +40,8 @@ WINDOWS: dict[str, dict[str, int] | None] = {
     "sliding kept shortly": {"difference": 6_000, "grace": 3_000, "retention": 15_000},
     "sliding close by": {"difference": 3, "grace": 5, "retention": 11},
     "hopping by one": {"size": 4, "advance": 1, "grace": 3, "retention": 400_000},
+    "tumbling with an offset": {"size": 9, "advance": 9, "grace": 4, "retention": 400_000, "offset": 2},
+    "hopping with an offset": {"size": 7, "advance": 3, "grace": 2, "retention": 400_000, "offset": 1},
 }
 SUMS = {"total": "sum(coalesce(a, 0))", "n": "count(*)"}
 TRAIL_ADDED = (
@@ -74,12 +76,11 @@ def aggregated(
         lengths = {"timeDifference": f"{windows['difference']}ms", "grace": f"{windows['grace']}ms"}
         step["window"] = {"sliding": lengths, "retention": f"{windows['retention']}ms"}
     elif windows is not None:
-        lengths = {name: f"{windows[name]}ms" for name in ("size", "advance", "grace")}
-        step["window"] = {"hopping": lengths, "retention": f"{windows['retention']}ms"}
+        lengths = {name: f"{length}ms" for name, length in windows.items()}
+        retention = lengths.pop("retention")
         if windows["size"] == windows["advance"]:
-            step["window"] = {"tumbling": {"size": lengths["size"], "grace": lengths["grace"]}} | {
-                "retention": f"{windows['retention']}ms"
-            }
+            del lengths["advance"]
+        step["window"] = {"hopping" if "advance" in lengths else "tumbling": lengths, "retention": retention}
     if final:
         step["suppress"] = "untilWindowCloses"
     return [source(schema="a BIGINT")], [step], [{"from": "step", "topic": "out"}]

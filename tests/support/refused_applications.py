@@ -492,6 +492,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "longer than the windows",
         "at most the size, 1m",
     ),
+    "window-offset-of-a-size": (
+        application(total(window={"tumbling": {"size": "1m", "offset": "1m30s"}})),
+        f"{S}.window.tumbling.offset",
+        "1m30s, when a window begins every 1m",
+        "give 30s",
+    ),
+    "window-offset-of-an-advance": (
+        application(total(window={"hopping": {"size": "1m", "advance": "20s", "offset": "20s"}})),
+        f"{S}.window.hopping.offset",
+        "20s, when a window begins every 20s",
+        "give 0ms",
+    ),
     "session-without-a-gap": (
         application(total(window={"session": {"gap": "0ms"}})),
         f"{S}.window.session.gap",

@@ -125,7 +125,7 @@ BY_CLASS_SESSIONS = {"v": "sum(v)", "g": "max(g)", "trail": TRAIL}
 APPROXIMATE = {"v": "approx_count_distinct(v)", "g": "max(g)", "p": "approx_percentile(v, 0.5)"}
 
 TUMBLING = {"tumbling": {"size": "5s", "grace": "1s"}}
-HOPPING = {"hopping": {"size": "6s", "advance": "2s", "grace": "2s"}}
+HOPPING = {"hopping": {"size": "6s", "advance": "2s", "grace": "2s", "offset": "1s"}}
 SLIDING = {"sliding": {"timeDifference": "3s", "grace": "1h"}}
 SESSION = {"session": {"gap": "1500ms", "grace": "1s"}}
 

@@ -29,7 +29,7 @@ class WindowsModel:
         self.stream_time[partition] = max(self.stream_time[partition], time)
         late: list[int] = []
         for start in self.starts(time):
-            if start + self.windows.size + self.windows.grace <= self.stream_time[partition]:
+            if start < 0 or start + self.windows.size + self.windows.grace <= self.stream_time[partition]:
                 late.append(start)
                 continue
             total, count, latest = self.found.get((partition, key, start), (0, 0, -1))
@@ -44,9 +44,9 @@ class WindowsModel:
         return sum(len(starts) for *_, starts in self.missed)
 
     def starts(self, time: int) -> Iterator[int]:
-        """TimeWindows.windowsFor."""
-        size, advance = self.windows.size, self.windows.advance
-        start = max(0, time - size + advance) // advance * advance
+        """TimeWindows.windowsFor, with an offset; before the first window there is one that takes nothing."""
+        size, advance, offset = self.windows.size, self.windows.advance, self.windows.offset
+        start = min(max(0, time - size + advance - offset), time - offset) // advance * advance + offset
         while start <= time:
             yield start
             start += advance

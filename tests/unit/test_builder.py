@@ -83,7 +83,9 @@ def test_aggregates_windows_and_dedupe_are_those_of_a_file() -> None:
     once.repartition(24, name="wide").repartition(name="again").to("spread")
     grouped.aggregate({"total": "sum(amount)"}, n="count(*)", store="totals").to("totals")
     grouped.count(store="counts", name="counted")
-    grouped.windowed_by(tumbling("1m", grace="10s"), retention="1d", late="late").suppress().count("n", store="often")
+    grouped.windowed_by(tumbling("1m", grace="10s", offset="5s"), retention="1d", late="late").suppress().count(
+        "n", store="often"
+    )
     grouped.windowed_by(hopping(timedelta(minutes=1), "10s")).count("n", store="hops")
     grouped.windowed_by(sliding("1m")).count("n", store="around")
     grouped.windowed_by(session("5m", "1m")).count("n", store="visits")
@@ -98,7 +100,7 @@ steps:
   - {name: totals, from: by-user, aggregate: {total: sum(amount), n: count(*)}, store: totals}
   - {name: counted, from: by-user, aggregate: {count: count(*)}, store: counts}
   - {name: often, from: by-user, aggregate: {n: count(*)}, store: often, suppress: untilWindowCloses,
-     window: {tumbling: {size: 1m, grace: 10s}, retention: 1d, late: {topic: late}}}
+     window: {tumbling: {size: 1m, grace: 10s, offset: 5s}, retention: 1d, late: {topic: late}}}
   - {name: hops, from: by-user, aggregate: {n: count(*)}, store: hops, window: {hopping: {size: 1m, advance: 10s}}}
   - {name: around, from: by-user, aggregate: {n: count(*)}, store: around, window: {sliding: {timeDifference: 1m}}}
   - {name: visits, from: by-user, aggregate: {n: count(*)}, store: visits, window: {session: {gap: 5m, grace: 1m}}}

@@ -32,6 +32,14 @@ def of(window: dict[str, Any]) -> Topology:
         ({"tumbling": {"size": "1m", "grace": "5s"}}, TimeWindows(60_000, 60_000, 5_000, 65_000)),
         ({"tumbling": {"size": "1m"}, "retention": "2h"}, TimeWindows(60_000, 60_000, 0, 7_200_000)),
         ({"hopping": {"size": "1m", "advance": "1s500ms"}}, TimeWindows(60_000, 1_500, 0, 60_000)),
+        (
+            {"tumbling": {"size": "1d", "offset": "22h"}},
+            TimeWindows(86_400_000, 86_400_000, 0, 86_400_000, False, 79_200_000),
+        ),
+        (
+            {"hopping": {"size": "1m", "advance": "2s", "offset": "1s"}},
+            TimeWindows(60_000, 2_000, 0, 60_000, False, 1_000),
+        ),
     ],
 )
 def test_windows_have_lengths_in_ms_and_a_window_store(window: dict[str, Any], planned: TimeWindows) -> None:
@@ -95,3 +103,5 @@ def test_a_drawing_says_which_windows_they_are() -> None:
     ]
     assert "aggregate n = count(*) in windows of 60000 ms every 10000 ms, grace 0 ms" in does
     assert "in windows of 60000 ms, grace 5000 ms" in as_mermaid(of({"tumbling": {"size": "1m", "grace": "5s"}}))
+    drawn = as_mermaid(of({"hopping": {"size": "1m", "advance": "10s", "offset": "3s"}}))
+    assert "in windows of 60000 ms every 10000 ms with an offset of 3000 ms, grace 0 ms" in drawn

@@ -160,6 +160,12 @@ INCOMPATIBLE: dict[str, tuple[Any, Any, str, str]] = {
         "window",
         "every 10000 ms and are of 60000 ms every 20000 ms",
     ),
+    "offset": (
+        total(window={"tumbling": {"size": "1m"}}),
+        total(window={"tumbling": {"size": "1m", "offset": "20s"}}),
+        "window",
+        "were of 60000 ms and are of 60000 ms with an offset of 20000 ms",
+    ),
     "sliding": (
         total(window=tumbling("1m", retention="1d")),
         total(window=sliding("1m")),

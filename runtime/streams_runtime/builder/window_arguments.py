@@ -16,20 +16,21 @@ class Windows:
     fields: dict[str, Time | None]
 
 
-def tumbling(size: Time, grace: Time | None = None) -> Windows:
+def tumbling(size: Time, grace: Time | None = None, offset: Time | None = None) -> Windows:
     """Windows of one `size`, one after the other, aligned to 1970 (TimeWindows without an advance).
 
-    `grace` is how long after its end, in stream time, a window still takes records; None: not at all.
+    `grace` is how long after its end, in stream time, a window still takes records; None: not at all. `offset`, less
+    than the size, is how long after a multiple of the size since 1970 (UTC) a window begins; None: at the multiple.
     """
-    return Windows("tumbling", {"size": size, "grace": grace})
+    return Windows("tumbling", {"size": size, "grace": grace, "offset": offset})
 
 
-def hopping(size: Time, advance: Time, grace: Time | None = None) -> Windows:
+def hopping(size: Time, advance: Time, grace: Time | None = None, offset: Time | None = None) -> Windows:
     """Windows of one `size` that begin at every `advance`, at most the size (TimeWindows#advanceBy): they overlap.
 
-    `grace` is how long after its end, in stream time, a window still takes records; None: not at all.
+    `grace` and `offset` are as in `tumbling`; the offset is less than the advance.
     """
-    return Windows("hopping", {"size": size, "advance": advance, "grace": grace})
+    return Windows("hopping", {"size": size, "advance": advance, "grace": grace, "offset": offset})
 
 
 def sliding(time_difference: Time, grace: Time | None = None) -> Windows:

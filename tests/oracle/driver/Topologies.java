@@ -70,7 +70,7 @@ final class Topologies {
     }
 
     /**
-     * From {"windows": {"size", "advance", "grace", "retention"}, {"difference", "grace", "retention"} or {"gap",
+     * From {"windows": {"size", "advance", "grace", "retention"[, "offset"]}, {"difference", "grace", "retention"} or {"gap",
      * "grace", "retention"}, "suppress": true}, in ms; without windows an aggregate by key, and without suppress every
      * change is passed on. With "behind": true the steps of ToldWindows follow. With "trail": true the state is that of Folding.TRAIL, with "restarting": true that of
      * Folding.RESTARTING. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
@@ -174,6 +174,14 @@ final class Topologies {
         Duration grace = ms(windows, "grace");
         if (windows.has("difference")) {
             return grouped.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(ms(windows, "difference"), grace));
+        }
+        if (windows.has("offset")) {
+            return grouped.windowedBy(
+                new OffsetWindows(
+                    windows.get("size").asLong(),
+                    windows.get("advance").asLong(),
+                    windows.get("grace").asLong(),
+                    windows.get("offset").asLong()));
         }
         return grouped.windowedBy(
             TimeWindows.ofSizeAndGrace(ms(windows, "size"), grace).advanceBy(ms(windows, "advance")));

@@ -225,7 +225,8 @@ def _windows(node: Spec) -> Windows:
         return Sessions(node, grace, gap=of["gap"], retention=retention)
     if kind == "sliding":
         return SlidingWindows(node, grace, size=of["timeDifference"])
-    return TimeWindows(node, grace, size=of["size"], advance=of.get("advance", of["size"]))
+    advance = of.get("advance", of["size"])
+    return TimeWindows(node, grace, size=of["size"], advance=advance, offset=of.get("offset", 0))
 
 
 def _table_store(node: Mapping[str, Any]) -> str | None:

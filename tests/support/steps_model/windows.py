@@ -87,11 +87,13 @@ class TimeWindows(Windows):
 
     size: int = 0
     advance: int = 0
+    offset: int = 0
 
     def changes(self, row: Row, before: int) -> Iterator[Change]:
-        start = max(0, row.time - self.size + self.advance) // self.advance * self.advance
+        since = row.time - self.offset
+        start = min(max(0, since - self.size + self.advance), since) // self.advance * self.advance + self.offset
         for first in range(start, row.time + 1, self.advance):
-            if first + self.size + self.grace <= self.now:
+            if first < 0 or first + self.size + self.grace <= self.now:
                 self.late += 1
                 continue
             window = (first, first + self.size)

@@ -64,6 +64,12 @@ def _lengths(kind: _Kind, path: str) -> Iterator[Mistake]:
         return
     if kind.size <= _NOTHING:
         yield Mistake(under(path, "size"), "windows without a length", "give at least 1ms")
+    every = kind.advance if isinstance(kind, HoppingSpec) else kind.size
+    if kind.offset >= every > _NOTHING:
+        found = f"{format_duration(kind.offset)}, when a window begins every {format_duration(every)}"
+        yield Mistake(
+            under(path, "offset"), found, f"give {format_duration(kind.offset % every)}, which begins the same windows"
+        )
     if not isinstance(kind, HoppingSpec):
         return
     if kind.advance <= _NOTHING:

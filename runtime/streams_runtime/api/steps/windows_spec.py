@@ -10,7 +10,7 @@ from pydantic import Field
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.api.spec.spec_values import Duration, format_duration
 
-_NO_GRACE = timedelta(0)
+_NO_GRACE = _NO_OFFSET = timedelta(0)
 Grace = Annotated[
     Duration,
     Field(
@@ -19,21 +19,31 @@ Grace = Annotated[
         json_schema_extra={"default": format_duration(_NO_GRACE)},
     ),
 ]
+Offset = Annotated[
+    Duration,
+    Field(
+        description="How long after midnight UTC, or another multiple of the size or advance since 1970, windows begin;"
+        " less than these. With size 1d, days of a place at UTC+2 begin at 22h. Default: 0ms.",
+        json_schema_extra={"default": format_duration(_NO_OFFSET)},
+    ),
+]
 
 
 class TumblingSpec(Model):
-    """Windows of one size, one after the other, aligned to 1970."""
+    """Windows of one size, one after the other, aligned to 1970 and `offset`."""
 
     size: Duration = Field(description="Length of a window.")
     grace: Grace = _NO_GRACE
+    offset: Offset = _NO_OFFSET
 
 
 class HoppingSpec(Model):
-    """Windows of one size that begin at every `advance`, so that they overlap; aligned to 1970."""
+    """Windows of one size that begin at every `advance`, so that they overlap; aligned to 1970 and `offset`."""
 
     size: Duration = Field(description="Length of a window.")
     advance: Duration = Field(description="Time from the beginning of a window to that of the next; at most the size.")
     grace: Grace = _NO_GRACE
+    offset: Offset = _NO_OFFSET
 
 
 class SlidingSpec(Model):

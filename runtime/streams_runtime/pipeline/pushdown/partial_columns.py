@@ -135,9 +135,9 @@ class Gathering:
         pipeline.windowing.window_frames.in_windows.
         """
         times = rows["_timestamp"].cast(pa.int64()).to_numpy() // 1000
-        starts = times - times % windows.advance
+        starts = times - (times - windows.offset) % windows.advance
         come = self._stream_times.take(rows[PARTITION].to_numpy(), times)
-        closed = starts + windows.size + windows.grace <= come
+        closed = (starts < 0) | (starts + windows.size + windows.grace <= come)
         self._late += int(closed.sum())
         return rows.append_column(OUT_WINDOW, integers(starts)).filter(pa.array(~closed))
 

@@ -235,8 +235,7 @@ def _readable(old: Type, new: Type) -> bool:
 def _time(windows: TimeWindows | SlidingWindows) -> str:
     if isinstance(windows, SlidingWindows):
         return f"sliding ones of {windows.size} ms"
-    size, advance = windows.size, windows.advance
-    return f"of {size} ms" if size == advance else f"of {size} ms every {advance} ms"
+    return f"of {windows.lengths}"
 
 
 def _words(keys: frozenset[str]) -> str:

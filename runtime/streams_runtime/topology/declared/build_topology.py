@@ -167,14 +167,16 @@ def _windows(window: WindowSpec, path: str, only_final: bool) -> Windows:
         size, grace = _ms(window.sliding.time_difference), _ms(window.sliding.grace)
         return SlidingWindows(size, grace, _retention(window, 2 * size + grace), only_final)
     if window.tumbling is not None:
-        size = advance = _ms(window.tumbling.size)
-        grace = _ms(window.tumbling.grace)
+        tumbling = window.tumbling
+        size = advance = _ms(tumbling.size)
+        grace, offset = _ms(tumbling.grace), _ms(tumbling.offset)
     elif window.hopping is not None:
         hopping = window.hopping
-        size, advance, grace = _ms(hopping.size), _ms(hopping.advance), _ms(hopping.grace)
+        size, advance = _ms(hopping.size), _ms(hopping.advance)
+        grace, offset = _ms(hopping.grace), _ms(hopping.offset)
     else:
         raise TopologyException(f"{under(path, 'window')}: no kind of window")
-    return TimeWindows(size, advance, grace, _retention(window, size + grace), only_final)
+    return TimeWindows(size, advance, grace, _retention(window, size + grace), only_final, offset)
 
 
 def _retention(window: WindowSpec, least: int) -> int:

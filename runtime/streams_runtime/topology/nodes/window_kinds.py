@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows:
-    """Windows [start, start + `size`) that begin at every multiple of `advance` since 1970. All in ms.
+    """Windows [start, start + `size`) that begin `offset` after 1970 and at every `advance` from then on. All in ms.
 
     A window is closed once stream time has reached its end and `grace`. `retention` is that of its store. With
     `only_final` a window is passed on when it has closed, and not at each change.
@@ -18,12 +18,19 @@ class TimeWindows:
     grace: int
     retention: int
     only_final: bool = False
+    offset: int = 0
+    """Less than `advance`. A record from before it is late: no window may begin before 1970."""
+
+    @property
+    def lengths(self) -> str:
+        """How long the windows are and where they begin, in a user's words."""
+        every = "" if self.advance == self.size else f" every {self.advance} ms"
+        return f"{self.size} ms{every}" + (f" with an offset of {self.offset} ms" if self.offset else "")
 
     @property
     def summary(self) -> str:
         """The windows in a user's words."""
-        kind = f"{self.size} ms" if self.advance == self.size else f"{self.size} ms every {self.advance} ms"
-        return f"windows of {kind}, grace {self.grace} ms{_final(self.only_final)}"
+        return f"windows of {self.lengths}, grace {self.grace} ms{_final(self.only_final)}"
 
 
 @dataclass(frozen=True, slots=True)
