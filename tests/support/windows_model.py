@@ -25,8 +25,9 @@ class WindowsModel:
     stream_time: dict[int, int] = field(default_factory=lambda: defaultdict(lambda: -1))
 
     def process(self, partition: int, key: str, time: int, amount: int) -> None:
-        """One record, after all that were processed before."""
-        self.stream_time[partition] = max(self.stream_time[partition], time)
+        """One record, after all that were processed before. One that no window can take moves no stream time."""
+        if time >= self.windows.offset:
+            self.stream_time[partition] = max(self.stream_time[partition], time)
         late: list[int] = []
         for start in self.starts(time):
             if start < 0 or start + self.windows.size + self.windows.grace <= self.stream_time[partition]:

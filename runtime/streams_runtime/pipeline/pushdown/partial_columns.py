@@ -137,7 +137,7 @@ class Gathering:
         times = rows["_timestamp"].cast(pa.int64()).to_numpy() // 1000
         starts = times - (times - windows.offset) % windows.advance
         come = self._stream_times.take(rows[PARTITION].to_numpy(), times)
-        closed = (starts < 0) | (starts + windows.size + windows.grace <= come)
+        closed = starts + windows.size + windows.grace <= come
         self._late += int(closed.sum())
         return rows.append_column(OUT_WINDOW, integers(starts)).filter(pa.array(~closed))
 

@@ -46,7 +46,7 @@ def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late
     timed, order = _ordered(rows, several_topics)
     up_to_here = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     spread = timed.withColumn(_STREAM_TIME, F.max(_TIME).over(up_to_here)).withColumn(OUT_WINDOW, _starts(windows))
-    closed = _is_closed(F.col(OUT_WINDOW), windows, F.col(_STREAM_TIME))
+    closed = F.col(OUT_WINDOW) + F.lit(windows.size + windows.grace) <= F.col(_STREAM_TIME)
     return spread.observe(late, F.count_if(closed).alias("late")).where(~closed)
 
 
@@ -58,8 +58,9 @@ def missed(rows: DataFrame, windows: TimeWindows, several_topics: bool, since: M
     timed, order = _ordered(rows, several_topics)
     up_to_here = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     stream_time = F.greatest(F.max(_TIME).over(up_to_here), _before_the_batch(since))
+    closed = F.col(_STREAM_TIME) - F.lit(windows.size + windows.grace)
     found = timed.withColumn(_STREAM_TIME, stream_time).withColumn(
-        MISSED, F.filter(_all_starts(windows), lambda start: _is_closed(start, windows, F.col(_STREAM_TIME)))
+        MISSED, F.filter(_all_starts(windows), lambda start: (start < 0) | (start <= closed))
     )
     return found.where(F.size(MISSED) > 0)
 
@@ -163,7 +164,9 @@ def _starts(windows: TimeWindows) -> Column:
 
 
 def _all_starts(windows: TimeWindows) -> Column:
-    """The same in one array. Of a record from before the first window: the start before 1970 of the one it lacks."""
+    """The same in one array. A record from before the first window has the start of one before it, which the store
+    leaves out (processors.aggregates.store_updates.without_closed).
+    """
     earliest = F.greatest(F.col(_TIME) - F.lit(windows.size - windows.advance), F.lit(windows.offset))
     first = F.least(_aligned(earliest, windows), _aligned(F.col(_TIME), windows))
     return F.sequence(first, F.col(_TIME), F.lit(windows.advance))
@@ -171,8 +174,3 @@ def _all_starts(windows: TimeWindows) -> Column:
 
 def _aligned(time: Column, windows: TimeWindows) -> Column:
     return time - F.pmod(time - F.lit(windows.offset), F.lit(windows.advance))
-
-
-def _is_closed(start: Column, windows: TimeWindows, stream_time: Column) -> Column:
-    """Whether the window is over, grace included, or would begin before 1970, when none does."""
-    return (start < 0) | (start + F.lit(windows.size + windows.grace) <= stream_time)

@@ -127,13 +127,17 @@ def without_closed(store_batch: StoreBatch, times: Mapping[int, int]) -> tuple[S
     """The rows whose windows were open when the batch began, and how many records the others stand for.
 
     The batch's own records were judged by those before them in the batch (pipeline.windowing.window_frames); stream
-    time before the batch is the same for all of them, so that it keeps a window's rows or leaves them all out.
+    time before the batch is the same for all of them, so that it keeps a window's rows or leaves them all out. Windows
+    that would begin before 1970, where their offset is not reached yet, are never open.
     """
     if store_batch.within is None:
         return store_batch, 0
     windows = windows_of(store_batch.node)
     before = pa.array([times[partition] for partition in store_batch.partitions.to_pylist()], pa.int64())
-    is_open = pc.greater(pc.add(store_batch.within[OUT_WINDOW], windows.size + windows.grace), before)
+    starts = store_batch.within[OUT_WINDOW]
+    is_open = pc.greater(pc.add(starts, windows.size + windows.grace), before)
+    if windows.offset:
+        is_open = pc.and_(is_open, pc.greater_equal(starts, 0))
     late = pc.sum(store_batch.within[OUT_RECORDS].filter(pc.invert(is_open))).as_py() or 0
     return store_batch.filter(is_open), late
 
