@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
+import user_functions
 from pyspark.errors import PySparkException, PythonException
+from pyspark.sql.types import LongType
 
 from streams_runtime import errors
 from streams_runtime.errors import FailedProcessingException, UserCodeException
 from streams_runtime.pipeline.spark.query_failures import expression_failed, translated
+from streams_runtime.pipeline.spark.user_function import RowFunction
 from streams_runtime.processing.failures.failed_records import is_of_a_record
 
 CAST = '[CAST_INVALID_INPUT] The value {} of the type "STRING" cannot be cast to "INT". SQLSTATE: 22018'
@@ -64,3 +69,22 @@ def test_no_other_exception_of_the_tree_is_a_records() -> None:
     assert not is_of_a_record(errors.ProcessorStateException("the disk is full"))
     assert not is_of_a_record(MemoryError())
     assert not is_of_a_record(UserCodeException("failed in result", "mend it", of_a_record=False))
+
+
+def outcome_of(reference: str, *given: object) -> str:
+    """The name of what a function raises for these values, as Spark's workers call it."""
+    called = RowFunction("f", reference, LongType(), ())
+    with pytest.raises(Exception, match=".") as raised:
+        called(*given)
+    return raised.type.__name__
+
+
+def test_a_function_that_fails_over_its_values_differs_from_one_that_can_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert outcome_of("user_functions:picky", 13) == "FunctionFailed"
+    assert outcome_of("user_functions:odd", 13) == "FunctionFailed"
+    assert outcome_of("no_such_module:f", 1) == "ConfigException"
+    for error in (MemoryError(), SystemExit(1)):
+        monkeypatch.setattr(user_functions, "picky", Mock(side_effect=error))
+        assert outcome_of("user_functions:picky", 1) == "FunctionEnded"
