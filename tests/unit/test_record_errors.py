@@ -74,7 +74,7 @@ def test_no_other_exception_of_the_tree_is_a_records() -> None:
 def outcome_of(reference: str, *given: object) -> str:
     """The name of what a function raises for these values, as Spark's workers call it."""
     called = RowFunction("f", reference, LongType(), ())
-    with pytest.raises(Exception, match=".") as raised:
+    with pytest.raises(Exception, match=r".") as raised:
         called(*given)
     return raised.type.__name__
 
