@@ -126,7 +126,7 @@ def test_while_records_that_fail_are_looked_for_the_member_stays_in_the_group_an
     played, done = Played(), []
     played.intake.next = lambda: done.append("next")
     consumer: Any = SimpleNamespace(poll=lambda: done.append("poll"))
-    batches: Any = SimpleNamespace(isolates=True, work_on=lambda batch: done.append(batch))
+    batches: Any = SimpleNamespace(isolates=True, work_on=done.append)
     played.member._take_turn(batches, played.intake, consumer)
     assert done == ["poll", None]
     batches.isolates = False
