@@ -102,6 +102,7 @@ class SparkRuntime:
         registry = application.spec.kafka.schema_registry
         self.schemas = None if registry is None else SchemaRegistry(registry)
         self._application = application
+        self._policies = error_policy(application), failed_policy(application)
         self._topology = topology
         self._properties = properties
         self._java_properties = java_properties
@@ -152,9 +153,7 @@ class SparkRuntime:
         ready = self.ready()
         if ready is None:
             return None
-        return BatchProcessor(
-            ready.runners, error_policy(self._application), counters, global_stores, failed_policy(self._application)
-        )
+        return BatchProcessor(ready.runners, self._policies[0], counters, global_stores, self._policies[1])
 
     def early_processor(
         self,
@@ -176,9 +175,7 @@ class SparkRuntime:
             return lambda: self._awaited(should_stop).runners[number]
 
         early = {sub.id: EarlyRunner(findings, sub, runner(sub.id)) for sub in subs}
-        return BatchProcessor(
-            early, error_policy(self._application), counters, global_stores, failed_policy(self._application)
-        )
+        return BatchProcessor(early, self._policies[0], counters, global_stores, self._policies[1])
 
     def _awaited(self, should_stop: Callable[[], bool]) -> Compiled:
         self.start()

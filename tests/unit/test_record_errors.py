@@ -36,7 +36,8 @@ OTHERS = {
     "a setting": "[INVALID_CONF_VALUE.TIME_ZONE] none. SQLSTATE: 22022",
     "a jar that is missing": "[AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE] no. SQLSTATE: 22KD3",
     "a function without memory": "FunctionEnded: the function 'f' (m:f) failed: MemoryError",
-    "a module that is missing": "streams_runtime.errors.ConfigException: there is no module 'm'; install it",
+    "a module that is missing": "FunctionEnded: the function 'f' (m:f) can't be loaded: there is no module 'm'",
+    "a setting of the scan": "streams_runtime.errors.ConfigException: sasl.mechanism is unknown; correct it",
     "brokers that are away": "streams_runtime.errors.BrokerNotAvailableException: nobody answers at b:9092",
     "a text without a name": "something went wrong",
 }
@@ -84,7 +85,7 @@ def test_a_function_that_fails_over_its_values_differs_from_one_that_can_not_run
 ) -> None:
     assert outcome_of("user_functions:picky", 13) == "FunctionFailed"
     assert outcome_of("user_functions:odd", 13) == "FunctionFailed"
-    assert outcome_of("no_such_module:f", 1) == "ConfigException"
+    assert outcome_of("no_such_module:f", 1) == "FunctionEnded"
     for error in (MemoryError(), SystemExit(1)):
         monkeypatch.setattr(user_functions, "picky", Mock(side_effect=error))
         assert outcome_of("user_functions:picky", 1) == "FunctionEnded"

@@ -41,10 +41,12 @@ class RowFunction:
 
         Raises:
             FunctionFailed: it failed over these values.
-            FunctionEnded: it failed, and would over others.
-            ConfigException: the function is not to be had here.
+            FunctionEnded: it failed, and would over others; or it can't be loaded here.
         """
-        called = self._loaded()
+        try:
+            called = self._loaded()
+        except Exception as error:
+            raise FunctionEnded(f"{self._about} can't be loaded: {where_in(error)}") from None
         try:
             result = called(*values)
         except (Exception, SystemExit) as error:
