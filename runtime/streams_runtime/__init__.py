@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ConfigException,
         DeserializationException,
         EnvironmentException,
+        FailedProcessingException,
         FatalStateStoreException,
         IllegalStateException,
         InternalTopicsAlreadySetupException,
@@ -108,6 +109,7 @@ __all__ = [
     "ConfigException",
     "DeserializationException",
     "EnvironmentException",
+    "FailedProcessingException",
     "FatalStateStoreException",
     "GlobalKTable",
     "IllegalStateException",
@@ -208,7 +210,7 @@ _NAMES = {
         "TopologyException EnvironmentException BrokerNotAvailableException SchemaRegistryNotAvailableException "
         "SchemaRegistryException UnreleasedInstanceIdException MissingSourceTopicException "
         "MissingInternalTopicException MissingInternalTopicsException MisconfiguredInternalTopicException "
-        "InternalTopicsAlreadySetupException UserCodeException "
+        "InternalTopicsAlreadySetupException FailedProcessingException UserCodeException "
         "DeserializationException ProducerException TaskMigratedException ProducerFencedException LockException "
         "ProcessorStateException TaskCorruptedException ShutdownRequestedException TimeoutException "
         "IllegalStateException StoreTypeMismatch InvalidStateStoreException RetryableStateStoreException "

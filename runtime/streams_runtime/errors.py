@@ -15,7 +15,8 @@
     ├── MisconfiguredInternalTopicException     correct the topic's settings
     ├── InternalTopicsAlreadySetupException     (never raised: init() of topics that are all there does nothing)
     ├── DeserializationException                repair or skip the record at topic, partition, offset
-    ├── UserCodeException                       mend the class and the method that are named
+    ├── FailedProcessingException               correct the expression, the function or the record's data
+    │   └── UserCodeException                   mend the class and the method that are named
     ├── ProducerException                       the batch was not written; the broker's reason is in the message
     ├── TaskMigratedException                   none: the thread revives its tasks from their changelogs
     │   └── ProducerFencedException             the same; end the other process of this name, if there is one
@@ -145,7 +146,20 @@ class InternalTopicsAlreadySetupException(StreamsException):
     """
 
 
-class UserCodeException(StreamsException):
+class FailedProcessingException(StreamsException):
+    """An expression, or a function of the user's, failed over the values of records; `reason` says which and how.
+
+    Correct it, or the data, or let spec.processing.onProcessingError go on past such records. `of_a_record` is False
+    where no single record is to blame: then that setting does not apply.
+    """
+
+    def __init__(self, reason: str, remedy: str, of_a_record: bool = True) -> None:
+        self.reason = reason.rstrip(". ")
+        self.of_a_record = of_a_record
+        super().__init__(f"{self.reason}. {remedy}")
+
+
+class UserCodeException(FailedProcessingException):
     """The user's own Python code failed over records.
 
     The message names the code, its exception and the records; mend the code. Nothing of the batch was committed.

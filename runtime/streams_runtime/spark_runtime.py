@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.checks.spark_checks import is_cluster, is_kubernetes, outside_mistake
+from streams_runtime.api.spec.kafka_spec import OnRecordError
 from streams_runtime.errors import (
     IllegalStateException,
     InvalidApplicationException,
@@ -44,7 +45,15 @@ _SESSION_WAIT = 30.0  # seconds that a session, of this machine's cores, takes a
 
 def error_policy(application: StreamsApplication) -> ErrorPolicy:
     """What is to become of records that can't be read."""
-    declared = application.spec.processing.on_deserialization_error
+    return _policy(application.spec.processing.on_deserialization_error)
+
+
+def failed_policy(application: StreamsApplication) -> ErrorPolicy:
+    """What is to become of records over which a step fails."""
+    return _policy(application.spec.processing.on_processing_error)
+
+
+def _policy(declared: OnRecordError) -> ErrorPolicy:
     return ErrorPolicy(declared.action, declared.dead_letter.topic if declared.dead_letter else None)
 
 
@@ -93,6 +102,7 @@ class SparkRuntime:
         registry = application.spec.kafka.schema_registry
         self.schemas = None if registry is None else SchemaRegistry(registry)
         self._application = application
+        self._policies = error_policy(application), failed_policy(application)
         self._topology = topology
         self._properties = properties
         self._java_properties = java_properties
@@ -143,7 +153,7 @@ class SparkRuntime:
         ready = self.ready()
         if ready is None:
             return None
-        return BatchProcessor(ready.runners, error_policy(self._application), counters, global_stores)
+        return BatchProcessor(ready.runners, self._policies[0], counters, global_stores, self._policies[1])
 
     def early_processor(
         self,
@@ -165,7 +175,7 @@ class SparkRuntime:
             return lambda: self._awaited(should_stop).runners[number]
 
         early = {sub.id: EarlyRunner(findings, sub, runner(sub.id)) for sub in subs}
-        return BatchProcessor(early, error_policy(self._application), counters, global_stores)
+        return BatchProcessor(early, self._policies[0], counters, global_stores, self._policies[1])
 
     def _awaited(self, should_stop: Callable[[], bool]) -> Compiled:
         self.start()

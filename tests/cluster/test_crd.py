@@ -174,6 +174,14 @@ REFUSED: dict[str, tuple[Document, str]] = {
         {"processing": {"onDeserializationError": {"deadLetter": {}}}},
         "spec.processing.onDeserializationError.deadLetter.topic: Required value",
     ),
+    "another word for what to do with records that fail": (
+        {"processing": {"onProcessingError": "skip"}},
+        'spec.processing.onProcessingError: Unsupported value: "skip": supported values: "fail", "continue"',
+    ),
+    "a letter of a record that fails without a topic": (
+        {"processing": {"onProcessingError": {"deadLetter": {}}}},
+        "spec.processing.onProcessingError.deadLetter.topic: Required value",
+    ),
     "a size that is none": ({"state": {"storage": {"size": "big"}}}, "spec.state.storage.size in body should match"),
     "a quantity that is none": (
         {"template": {"resources": {"limits": {"cpu": "much"}}}},

@@ -203,6 +203,7 @@ class FakeClient:
                 "records_dropped": 3,
                 "late_records": 1,
                 "deserialization_errors": 2,
+                "processing_errors": 5,
                 "dead_letters": 1,
                 "restored_records": 40,
                 "updated_records": 9,

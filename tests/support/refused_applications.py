@@ -1454,6 +1454,43 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "continue is not there yet for tables (users)",
         "use fail",
     ),
+    "failing-rows-of-a-table": (
+        application(step(from_="users", where="tier = 'x'"), processing={"onProcessingError": "continue"}),
+        "spec.processing.onProcessingError",
+        "continue is not there yet beside the step 's', which takes its rows from the table 'users'",
+        "use fail, or let steps take their records from streams alone",
+    ),
+    "failing-rows-of-an-aggregate": (
+        application(
+            total(store="t"),
+            {"name": "after", "from": "s", "where": "true"},
+            processing={"onProcessingError": {"deadLetter": {"topic": "letters"}}},
+        ),
+        "spec.processing.onProcessingError",
+        "deadLetter is not there yet beside the step 'after', which takes its rows from the table 's'",
+        "streams alone",
+    ),
+    "failing-rows-without-a-match": (
+        application(
+            step(join={"stream": "payments", "type": "left", "within": "5s", "select": {"p": "payments.paid"}}),
+            processing={"onProcessingError": "continue"},
+        ),
+        "spec.processing.onProcessingError",
+        "continue is not there yet beside the step 's', a left join of streams",
+        "an inner join",
+    ),
+    "failing-records-loop": (
+        application(sources=[ORDERS], processing={"onProcessingError": {"deadLetter": {"topic": "orders"}}}),
+        "spec.processing.onProcessingError.deadLetter.topic",
+        "is read by",
+        "another topic",
+    ),
+    "on-processing-error": (
+        application(processing={"onProcessingError": "skip"}),
+        "spec.processing.onProcessingError",
+        "found 'skip'",
+        "fail, continue or deadLetter",
+    ),
     "dead-letter-loop": (
         application(sources=[ORDERS], processing={"onDeserializationError": {"deadLetter": {"topic": "orders"}}}),
         "spec.processing.onDeserializationError.deadLetter.topic",

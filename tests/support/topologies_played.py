@@ -20,7 +20,7 @@ from streams_runtime.api.reading.load import accepted
 from streams_runtime.builder.resolve_python import read_with_python
 from streams_runtime.pipeline.compiled_topology import compiled
 from streams_runtime.query.stores.key_value_handle import StoreQueryParameters, Windowed, open_store
-from streams_runtime.spark_runtime import error_policy
+from streams_runtime.spark_runtime import error_policy, failed_policy
 from streams_runtime.testing.driver_stores import DriverStores
 from streams_runtime.testing.memory_registry import LocalSchemas
 from streams_runtime.testing.mock_producer import Sent
@@ -50,7 +50,7 @@ class Application:
         self.document, self.partitions = document, partitions
         application = accepted(read_with_python(document))
         self._topology = build_topology(application)
-        self._policy = error_policy(application)
+        self._policies = error_policy(application), failed_policy(application)
         self._schemas = LocalSchemas()
         self._compiled = compiled(spark, self._topology, {}, self._schemas)
         read = (*self._topology.source_topics, *self._topology.global_topics)
@@ -60,13 +60,13 @@ class Application:
 
     @property
     def _letters(self) -> tuple[str, ...]:
-        return () if self._policy.topic is None else (self._policy.topic,)
+        return tuple(dict.fromkeys(each.topic for each in self._policies if each.topic is not None))
 
     def run(self, records: Sequence[Given], cuts: Sequence[int]) -> Outcome:
         """Process the records in batches that are cut before these. Raises whatever ends a batch."""
         with ExitStack() as stack:
             folder: Path = stack.enter_context(memory_folder())
-            machine = TopologyRunner(self._topology, self._compiled, self._policy, self._counts, folder)
+            machine = TopologyRunner(self._topology, self._compiled, self._policies, self._counts, folder)
             stack.callback(machine.close)
             for first, end in batches(len(records), cuts):
                 for each in records[first:end]:

@@ -109,7 +109,7 @@ def models(model: type[Model] = Model) -> list[type[Model]]:
 
 def test_every_field_of_the_models_is_in_the_schema():
     names = {path.rsplit(".", 1)[-1].removesuffix("[]") for path, _ in every_node()}
-    not_in_spec = {"StreamsApplication", "MetadataSpec", "OnDeserializationError", "ResetTarget"}
+    not_in_spec = {"StreamsApplication", "MetadataSpec", "OnRecordError", "ResetTarget"}
     fields = {
         field.alias for model in models() if model.__name__ not in not_in_spec for field in model.model_fields.values()
     }
@@ -133,6 +133,7 @@ def test_defaults_are_the_models_own():
     assert schema_at("spec.processing.commitInterval")["default"] == "100ms"
     assert schema_at("spec.processing.pollDuration")["default"] == "100ms"
     assert schema_at("spec.processing.onDeserializationError")["default"] == "fail"
+    assert schema_at("spec.processing.onProcessingError")["default"] == "fail"
 
 
 def test_a_field_without_a_default_may_be_left_empty():

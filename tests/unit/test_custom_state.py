@@ -211,3 +211,16 @@ def test_a_failure_of_a_class_that_is_told_names_the_one_record() -> None:
         UserCodeException, match="failed in add for the key 1, with records of in at the offsets 5 to 5"
     ):
         per_update(state, rows, [0, 2], [1, 3, 4])
+
+
+def test_what_a_class_shows_once_a_batch_is_no_records_fault_and_what_it_adds_is() -> None:
+    state = state_of("Newest", pa.list_(NEWEST), NEWEST, RESULT)
+    record = {"at": None, "a": 1, "half": 0.5, "raw": None}
+    batch = state.of_batch(given_by_spark(state, [(1, record)], record=NEWEST))
+    with pytest.raises(UserCodeException, match="failed in result") as failed:
+        played(state, batch, [0])
+    assert not failed.value.of_a_record
+    state = state_of("Failing")
+    with pytest.raises(UserCodeException, match="failed in add") as failed:
+        played(state, state.of_batch(given_by_spark(state, [(4, 13)])), [0])
+    assert failed.value.of_a_record

@@ -14,7 +14,7 @@ from streams_runtime.api import read_application
 from streams_runtime.builder import StreamsBuilder, json
 from streams_runtime.builder.resolve_python import Beside, check_built, read_with_python
 from streams_runtime.errors import ConfigException, InvalidApplicationException
-from streams_runtime.pipeline.spark.user_function import FunctionFailed, RowFunction, SeriesFunction
+from streams_runtime.pipeline.spark.user_function import FunctionEnded, FunctionFailed, RowFunction, SeriesFunction
 from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_text
@@ -184,7 +184,9 @@ def test_a_function_is_called_in_another_process_by_its_name_and_tells_what_is_w
     with pytest.raises(FunctionFailed, match="gave 'text', which is no bigint, given"):
         row("odd")(13)
     with pytest.raises(FunctionFailed, match=r"given \('x{78}…$"):
-        row("picky.no", StringType())("x" * 1000)
+        row("strict", StringType())("x" * 1000)
+    with pytest.raises(FunctionEnded, match=r"'f' \(user_functions:picky.no\) can't be loaded: .* has no 'no'"):
+        row("picky.no", StringType())("x")
 
 
 def test_folders_of_the_process_that_made_a_function_are_searched(tmp_path: Path, monkeypatch: Any) -> None:

@@ -120,3 +120,15 @@ def test_what_keeps_spark_from_starting_is_raised_whatever_was_done_before(findi
     played.failure = EnvironmentException("Java is missing")
     with pytest.raises(EnvironmentException):
         played.batches()
+
+
+def test_while_records_that_fail_are_looked_for_the_member_stays_in_the_group_and_takes_no_batch() -> None:
+    played, done = Played(), []
+    played.intake.next = lambda: done.append("next")
+    consumer: Any = SimpleNamespace(poll=lambda: done.append("poll"))
+    batches: Any = SimpleNamespace(isolates=True, work_on=done.append)
+    played.member._take_turn(batches, played.intake, consumer)
+    assert done == ["poll", None]
+    batches.isolates = False
+    played.member._take_turn(batches, played.intake, consumer)
+    assert done[2:] == ["next", None]

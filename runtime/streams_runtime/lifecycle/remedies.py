@@ -23,6 +23,7 @@ REMEDIES: Final[Mapping[type[StreamsException], str]] = {
     errors.MissingInternalTopicException: "set up the internal topics again, or find out who deleted them",
     errors.MisconfiguredInternalTopicException: "correct the topic's settings",
     errors.DeserializationException: "repair or skip the record at topic, partition, offset",
+    errors.FailedProcessingException: "correct the expression, the function or the record's data",
     errors.UserCodeException: "mend the class and the method that are named",
     errors.ProducerException: "the batch was not written; look at the broker's reason in the message",
     errors.TaskMigratedException: "nothing: the thread revives its tasks from their changelogs",

@@ -15,6 +15,7 @@ from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.peeks import Seen
 from streams_runtime.batch.rows import table_rows
 from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch, TableRows, store_batch_of
+from streams_runtime.errors import FailedProcessingException
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
@@ -30,6 +31,7 @@ from streams_runtime.pipeline.pushdown.after_join import AfterJoin
 from streams_runtime.pipeline.pushdown.scanned_records import Answer
 from streams_runtime.pipeline.pushdown.taken_over import NONE_READ, TakenOver, add_answers
 from streams_runtime.pipeline.record_reader import RecordReader
+from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.pipeline.steps.peek_observations import seen
 from streams_runtime.pipeline.steps.usable_rows import usable
 from streams_runtime.topology.fork_paths import fork_path_between, keeps_order, orders_by_time
@@ -126,6 +128,28 @@ class SubTopologyRunner:
             times = readable.select("_topic", "_partition", "_offset", F.col("_timestamp").alias(ORDER_TIME)).toArrow()
             found.append(times.cast(NONE_READ.schema))
         return pa.concat_tables(found)
+
+    def records(self, batch: BatchInput) -> pa.Table:
+        """The batch's records as they came (RAW_SCHEMA)."""
+        return pa.concat_tables(
+            self._reader.read(node.topic, batch).toArrow().select(RAW_SCHEMA.names).cast(RAW_SCHEMA)
+            for node in self._sources
+        )
+
+    def order_times(self, batch: BatchInput) -> pa.Table:
+        """Where the records are that can be read, and the times that decide on their order.
+
+        Where a source's expression for the time fails by itself, they are those that the records have for the brokers.
+        """
+        try:
+            with translating(batch.ranges):
+                return self._read_by_spark(batch)
+        except FailedProcessingException as error:
+            if not error.of_a_record:
+                raise
+        found = self.records(batch)
+        columns = (found["topic"], found["partition"], found["offset"], found["timestamp"])
+        return pa.table(list(columns), names=NONE_READ.schema.names)
 
     def _run_by_spark(self, batch: BatchInput) -> StageOutput:
         result = StageOutput()

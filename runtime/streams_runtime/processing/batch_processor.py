@@ -6,17 +6,22 @@ committed, so that a crash before that leaves the stores as the changelogs have 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ParamSpec
 
 from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch
+from streams_runtime.errors import FailedProcessingException
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.sampled import NOTHING, spread_of
 from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.processing.batch_runner import BatchRunner
+from streams_runtime.processing.failures.failed_records import is_of_a_record, letter_of
+from streams_runtime.processing.failures.isolation import Isolation, isolation_of
 from streams_runtime.processing.late_log import LateLog
 from streams_runtime.processing.node_names import NodeNames
 from streams_runtime.processing.peek_log import PeekLog, Totals, added_up
@@ -28,7 +33,11 @@ from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates
 from streams_runtime.tasks.task import Task
+from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.plan import SubTopology
+
+_P = ParamSpec("_P")
+_FAIL = ErrorPolicy("fail")
 
 
 @dataclass(slots=True)
@@ -40,6 +49,7 @@ class Counters:
     records_dropped: int = 0
     late_records: int = 0
     deserialization_errors: int = 0
+    processing_errors: int = 0
     dead_letters: int = 0
     peeks: Totals = field(default_factory=dict)
     """Replaced as a whole, never changed: others read it meanwhile."""
@@ -75,7 +85,7 @@ class _Work:
     """A batch that is being applied: with what, for which tasks (by partition), and what has come of it so far.
 
     `changes` are those of the batch, by the node that keeps the table; `waiting` what stages begin with, by the node
-    that they begin behind.
+    that they begin behind. `effects`: what is to be sent and counted once all of it has succeeded; None: at once.
     """
 
     runner: BatchRunner
@@ -86,9 +96,25 @@ class _Work:
     context: ApplyContext
     changes: dict[str, StoreBatch]
     waiting: dict[str, StageInput] = field(default_factory=dict)
+    effects: list[Callable[[], None]] | None = None
+
+    def do(self, effect: Callable[_P, None], *given: _P.args, **named: _P.kwargs) -> None:
+        """What is seen outside of the batch."""
+        if self.effects is None:
+            effect(*given, **named)
+        else:
+            self.effects.append(partial(effect, *given, **named))
+
+    def finish(self) -> None:
+        """All of it has succeeded."""
+        for effect in self.effects or ():
+            effect()
 
     def send(self, emission: Emission) -> None:
         """Send records to their topic."""
+        self.do(self._send, emission)
+
+    def _send(self, emission: Emission) -> None:
         records = (emission.keys, emission.values, emission.timestamps, emission.partition)
         self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
         topic, sink = emission.topic, self.names.sinks.get(emission.topic)
@@ -97,7 +123,7 @@ class _Work:
     def hold(self, store: AnyStore, updates: Updates) -> None:
         """Send what a store will have to its changelog, and keep it until the commit."""
         topic, partition = store.changelog.topic, store.changelog.partition
-        self.producer.send(topic, updates.keys, updates.values, updates.timestamps, partition)
+        self.do(self.producer.send, topic, updates.keys, updates.values, updates.timestamps, partition)
         self.outcome.held.append(Held(store, updates, None))
 
     def wait(self, stage_input: StageInput) -> None:
@@ -114,8 +140,13 @@ class BatchProcessor:
         policy: ErrorPolicy,
         counters: Counters,
         global_stores: Mapping[str, GlobalStore] | None = None,
+        failed: ErrorPolicy = _FAIL,
     ) -> None:
-        """`global_stores` are those of the global tables, by the names of the tables."""
+        """`policy` is about records that can't be read, `failed` about those over which a step fails.
+
+        `global_stores` are those of the global tables, by the names of the tables.
+        """
+        self._failed = failed
         self._global_stores = global_stores or {}
         self._runners = runners
         self._policy = policy
@@ -140,7 +171,9 @@ class BatchProcessor:
 
         Raises:
             DeserializationException: a record can't be read and the policy is `fail`; nothing was produced.
-            StreamsException: a total left its range, or an expression failed.
+            FailedProcessingException: an expression or a function failed. Unless that is to `fail`, nothing was
+                produced and nothing counted: see `isolation`.
+            StreamsException: a total left its range.
         """
         runner, outcome = self._runners[sub.id], Outcome(records=result.records)
         changes: dict[str, StoreBatch] = {}
@@ -156,9 +189,10 @@ class BatchProcessor:
         names = self._names.get(sub.id)
         if names is None:
             names = self._names[sub.id] = NodeNames.of(sub)
-        work = _Work(runner, names, self._counters.recorder, producer, outcome, context, changes)
+        effects: list[Callable[[], None]] | None = None if self._failed.kind == "fail" else []
+        work = _Work(runner, names, self._counters.recorder, producer, outcome, context, changes, effects=effects)
         letters = dead_letters(self._policy, runner, batch, result)
-        self._note_read(work, result)
+        work.do(self._note_read, work, result)
         for letter in letters:
             work.send(letter)
         outcome.offsets = {each.partition: each.end for each in batch.ranges}
@@ -168,12 +202,37 @@ class BatchProcessor:
                 self._take(work, apply_of(each)(each, context), each.name, context)
             elif each in work.waiting:
                 begun = work.waiting.pop(each)
-                work.recorder.entered(each, len(begun.rows))
+                work.do(work.recorder.entered, each, len(begun.rows))
                 self._take(work, apply_of(begun.node)(begun, context), each, context, begun)
+        work.finish()
         self._counters.records_processed += result.records
         self._counters.deserialization_errors += result.broken
         self._counters.dead_letters += sum(len(each) for each in letters)
         return outcome
+
+    def isolation(self, sub: SubTopology, batch: BatchInput, error: BaseException) -> Isolation | None:
+        """The parts in which a batch that failed is to be done once more; None: the error ends it."""
+        if self._failed.kind == "fail" or not is_of_a_record(error):
+            return None
+        tables = {node.topic for node in sub.nodes if isinstance(node, TableSourceNode)}
+        return isolation_of(batch, self._runners[sub.id].order_times(batch), tables)
+
+    def leave_out(
+        self, sub: SubTopology, batch: BatchInput, error: FailedProcessingException, producer: BatchProducer
+    ) -> Outcome:
+        """What remains of a batch of one record, over which a step fails: its letter, if there is to be one."""
+        record = self._runners[sub.id].records(batch)
+        letter = letter_of(self._failed, record, error)
+        if letter is not None:
+            producer.send(letter.topic, letter.keys, letter.values, letter.timestamps, headers=letter.headers)
+            self._counters.dead_letters += len(letter)
+        names = NodeNames.of(sub)
+        for topic in record["topic"].to_pylist():
+            source = next(name for name, read in names.topics.items() if read == topic)
+            self._counters.recorder.drop(names.step(source), DropReason.FAILED, 1)
+        self._counters.records_processed += record.num_rows
+        self._counters.processing_errors += record.num_rows
+        return Outcome(offsets={each.partition: each.end for each in batch.ranges}, records=record.num_rows)
 
     def _take_stage(self, work: _Work, stage: StageOutput) -> None:
         """One stage: its output, what its rows come to in the stores, and what other stages begin with."""
@@ -184,10 +243,9 @@ class BatchProcessor:
             self._take(work, apply_of(rows.node)(rows, context), rows.node.name, context)
         for begun in stage.inputs:
             work.wait(begun)
-        self._drop(work, stage.dropped)
-        self._late(work, stage.late)
-        self._counters.peeks = added_up(self._counters.peeks, stage.peeks)
-        self._peek_log.take(stage.peeks)
+        work.do(self._drop, work, stage.dropped)
+        work.do(self._late, work, stage.late)
+        work.do(self._peek, stage)
 
     def _take(
         self, work: _Work, applied: Applied, name: str, context: ApplyContext, begun: StageInput | None = None
@@ -202,13 +260,13 @@ class BatchProcessor:
             work.changes[name] = applied.changes
         for each in applied.inputs:
             work.wait(each)
-        self._drop(work, {(name, reason): records for reason, records in applied.dropped.items()})
-        self._late(work, {name: applied.late}, applied.late_reason)
+        work.do(self._drop, work, {(name, reason): records for reason, records in applied.dropped.items()})
+        work.do(self._late, work, {name: applied.late}, applied.late_reason)
         if name in work.names.ends:
             times = sum((spread_of(updates.timestamps) for _, updates in applied.updates), NOTHING)
             if times.count:
-                work.recorder.aged(name, times)
-        self._late_log.take(name, context.late[name] + applied.late, applied.late_outcome)
+                work.do(work.recorder.aged, name, times)
+        work.do(self._late_log.take, name, context.late[name] + applied.late, applied.late_outcome)
         if begun is not None and applied.rows is not None and len(applied.rows):
             self._take_stage(work, work.runner.run_after(StageInput(begun.node, applied.rows)))
         if applied.table_rows is not None and len(applied.table_rows):
@@ -219,6 +277,10 @@ class BatchProcessor:
         for source, account in result.accounts.items():
             work.recorder.read(source, work.names.topics[source], account.records, account.times)
             work.recorder.drop(work.names.step(source), DropReason.UNREADABLE, account.broken)
+
+    def _peek(self, stage: StageOutput) -> None:
+        self._counters.peeks = added_up(self._counters.peeks, stage.peeks)
+        self._peek_log.take(stage.peeks)
 
     def _drop(self, work: _Work, dropped: Mapping[tuple[str, str], int]) -> None:
         self._counters.records_dropped += sum(dropped.values())

@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from streams_runtime.batch.stage import StageOutput
 from streams_runtime.errors import (
     BrokerNotAvailableException,
+    FailedProcessingException,
     SchemaRegistryNotAvailableException,
     StreamsException,
     TaskMigratedException,
@@ -19,9 +21,10 @@ from streams_runtime.errors import (
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput
-from streams_runtime.pipeline.spark.query_failures import is_spark_failure, translated
+from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
 from streams_runtime.processing.commits import Commits
+from streams_runtime.processing.failures.isolation import Isolation
 from streams_runtime.processing.intake import Intake, split_by_topics
 from streams_runtime.tasks.task_manager import TaskManager
 from streams_runtime.topology.plan import SubTopology, Topology
@@ -41,6 +44,14 @@ class _Part:
     """Offsets of the whole batch, other sub-topologies' parts included."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """A sub-topology's part of a batch that failed by one of its records, and is done once more in parts."""
+
+    sub: SubTopology
+    isolation: Isolation
+
+
 @dataclass(slots=True)
 class Batches:
     """The batches in work of one member of the group. Used by its thread only; `stopping` may be set by any."""
@@ -56,9 +67,15 @@ class Batches:
     stopping: threading.Event
     clock: Callable[[], float] = time.monotonic
     _in_work: list[_Part] = field(default_factory=list, init=False)
+    _apart: _Apart | None = field(default=None, init=False)
     _times_given_up: int = field(default=0, init=False)
     computing: bool = field(default=False, init=False)
     """Whether the thread waits for Spark. Any thread may ask."""
+
+    @property
+    def isolates(self) -> bool:
+        """Whether records that fail are being looked for. Until that is done, no other batch is to be worked on."""
+        return self._apart is not None
 
     def work_on(self, batch: BatchInput | None) -> None:
         """Let Spark begin with the batch, and complete what is in work.
@@ -71,6 +88,9 @@ class Batches:
             TaskMigratedException: `give_up`, and revive the tasks; nothing is lost.
             StreamsException: a record can't be processed, or the broker refuses the results.
         """
+        if self._apart is not None:
+            self._work_apart(self._apart)
+            return
         before, self._in_work = self._in_work, [] if batch is None else self._begun(batch)
         self._complete_all(before)
         if not self.intake.size.is_known:
@@ -86,11 +106,13 @@ class Batches:
         """
         before, self._in_work = self._in_work, []
         self._complete_all(before)
+        self._apart = None
         self.intake.restart()
 
     def give_up(self) -> None:
         """Forget what is in work and not committed; it is read again by whoever has the partitions."""
         self._in_work = []
+        self._apart = None
         self._times_given_up += 1
         self.intake.restart()
 
@@ -127,26 +149,77 @@ class Batches:
         return parts
 
     def _complete(self, part: _Part) -> None:
-        """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores."""
+        """A sub-topology's part of a batch: stores' next contents, produce, commit, and only then the stores.
+
+        Where one of its records fails, and that is not to end the thread, it is given up: to be done again in parts.
+        """
+        with self._traced():
+            try:
+                self._complete_stages(part)
+            except FailedProcessingException as error:
+                with translating(part.batch.ranges):
+                    isolation = self.processor.isolation(part.sub, part.batch, error)
+                if isolation is None:
+                    raise
+                _LOGGER.warning("a batch of %d records is done once more in parts: %s", isolation.left, error.reason)
+                self.give_up()
+                self._apart = _Apart(part.sub, isolation)
+
+    @contextmanager
+    def _traced(self) -> Iterator[None]:
         try:
-            self._complete_stages(part)
+            yield
         except BaseException as error:
             self.counters.recorder.ended(error)
             raise
         self.counters.recorder.ended()
 
+    def _work_apart(self, apart: _Apart) -> None:
+        """The next part of a batch of which a record fails."""
+        isolation, given_up = apart.isolation, self._times_given_up
+        batch = isolation.part()
+        result = self.spark.submit(self.processor.compute, apart.sub, batch)
+        part = _Part(apart.sub, batch, result, batch.size)
+        try:
+            with self._traced():
+                self._complete_stages(part)
+        except FailedProcessingException as error:
+            if not error.of_a_record:
+                raise
+            if isolation.failed():
+                self._leave_out(part, error)
+                if given_up == self._times_given_up:
+                    isolation.left_out()
+        else:
+            if given_up == self._times_given_up:
+                isolation.passed()
+        if isolation.is_done and self._apart is apart:
+            self._apart = None
+
+    def _leave_out(self, part: _Part, error: FailedProcessingException) -> None:
+        """Go on behind a record that fails; its letter is committed with its offset."""
+        self.commits.begin()
+        try:
+            with translating(part.batch.ranges):
+                outcome = self.processor.leave_out(part.sub, part.batch, error, self.commits.producer)
+            self.commits.flush()
+            held = self.commits.commit(outcome.offsets, self.tasks.topic_ids)
+        except BaseException:
+            self.commits.abort()
+            raise
+        if not held:
+            self.give_up()  # as in _complete_stages
+            return
+        self._store(outcome)
+
     def _complete_stages(self, part: _Part) -> None:
         started, recorder = self.clock(), self.counters.recorder
-        try:
+        with translating(part.batch.ranges):
             self._wait_for_spark([part])
             result = part.result.result()
             computed = self.clock()
             recorder.stage("spark", computed - started)
             outcome = self._committed_in_time(part, result, computed - started)
-        except Exception as error:
-            if is_spark_failure(error):
-                raise translated(error, part.batch.ranges) from error
-            raise
         if outcome is None:
             self.give_up()  # the partitions may have gone to others, who read the batch again
             return

@@ -36,5 +36,11 @@ class BatchRunner(Protocol):
     def broken(self, source: str, batch: BatchInput) -> pa.Table:
         """The batch's records of a source that can't be read, as they came."""
 
+    def records(self, batch: BatchInput) -> pa.Table:
+        """The batch's records as they came (RAW_SCHEMA)."""
+
+    def order_times(self, batch: BatchInput) -> pa.Table:
+        """Where the records are that can be read, and the times that decide on their order (ORDER_TIME)."""
+
     def why_unreadable(self, source: str, key: bytes | None, value: bytes | None, time: int | None) -> str:
         """The first thing that is wrong with a record of a source."""

@@ -25,7 +25,7 @@ from streams_runtime.pipeline.spark.spark_session import SparkSession
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.query.stores.store_target import check_name
-from streams_runtime.spark_runtime import error_policy
+from streams_runtime.spark_runtime import error_policy, failed_policy
 from streams_runtime.states import ClientState
 from streams_runtime.testing.driver_records import START
 from streams_runtime.testing.driver_stores import DriverStores
@@ -71,8 +71,8 @@ class TopologyTestDriver:
         """
         self.application, origins = _application(application)
         self.topology: Topology = build_topology(self.application)
-        policy = error_policy(self.application)
-        self._dead_letters = () if policy.topic is None else (policy.topic,)
+        policies = error_policy(self.application), failed_policy(self.application)
+        self._dead_letters = tuple(dict.fromkeys(each.topic for each in policies if each.topic is not None))
         self._counts = _counts(self.topology, (*self.topology.sink_topics, *self._dead_letters), partitions)
         spark = self.application.spec.spark
         config = {name: str(value) for name, value in spark.config.items()}
@@ -85,7 +85,7 @@ class TopologyTestDriver:
             folder = undo.enter_context(TemporaryDirectory(prefix="topology-test-driver-"))
             self._compiled = _analysed(session, self.topology, origins, self.schemas)
             self._compiled.compiler.register_schemas()
-            self._machine = TopologyRunner(self.topology, self._compiled, policy, self._counts, Path(folder))
+            self._machine = TopologyRunner(self.topology, self._compiled, policies, self._counts, Path(folder))
             undo.callback(self._machine.close)
             self._stores = DriverStores(self._machine, self._compiled.compiler)
             self._closing = undo.pop_all()

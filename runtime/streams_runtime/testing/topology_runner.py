@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import cast
 
+from streams_runtime.errors import FailedProcessingException
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.pipeline.compiled_topology import Compiled
-from streams_runtime.pipeline.spark.query_failures import is_spark_failure, translated
+from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
+from streams_runtime.processing.failures.isolation import Isolation
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.processing.unreadable_records import ErrorPolicy
 from streams_runtime.state.global_store import GlobalStore
@@ -24,6 +27,7 @@ from streams_runtime.testing.mock_producer import MockProducer
 from streams_runtime.topology.partition_counts import tasks
 from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 
+Policies = tuple[ErrorPolicy, ErrorPolicy]
 _OWNER = "topology-test-driver"
 
 
@@ -31,9 +35,10 @@ class TopologyRunner:
     """Every task of an application, open and running. Used by one thread."""
 
     def __init__(
-        self, topology: Topology, compiled: Compiled, policy: ErrorPolicy, counts: Mapping[str, int], folder: Path
+        self, topology: Topology, compiled: Compiled, policies: Policies, counts: Mapping[str, int], folder: Path
     ) -> None:
-        """`counts` are the partitions of all topics that are read, by the application or by a test.
+        """`policies`: what becomes of records that can't be read, and of those over which a step fails. `counts` are
+        the partitions of all topics that are read, by the application or by a test.
 
         Raises:
             ProcessorStateException: the stores can't be made in `folder`.
@@ -49,7 +54,7 @@ class TopologyRunner:
             for sub in topology.global_tables:
                 global_store = open_global_store(sub, directory)
                 undo.callback(global_store.close)
-                update = GlobalUpdate(global_store, compiled.runners[sub.id], policy, self.counters)
+                update = GlobalUpdate(global_store, compiled.runners[sub.id], policies[0], self.counters)
                 self.global_stores[sub.nodes[0].name] = global_store
                 self._global_updates[global_store.changelog.topic] = update
             self.tasks = {
@@ -59,13 +64,14 @@ class TopologyRunner:
                 for sub in topology.subtopologies
             }
             self._closing = undo.pop_all()
-        self._processor = BatchProcessor(compiled.runners, policy, self.counters, self.global_stores)
+        self._processor = BatchProcessor(compiled.runners, policies[0], self.counters, self.global_stores, policies[1])
 
     def work(self) -> None:
         """Process all that waits, and what comes of it, until nothing is left: sub-topology by sub-topology, upstream
         first, each with all that waits for it as one batch. Global tables are brought up to date before.
 
-        Raises whatever ends a batch in the runtime. Nothing of that batch is written, and what waits is forgotten.
+        Raises whatever ends a batch in the runtime. Nothing of that batch is written, unless it was being done once
+        more in parts; what waits is forgotten.
         """
         try:
             for topic, update in self._global_updates.items():
@@ -90,37 +96,52 @@ class TopologyRunner:
         if waiting:
             batch = batch_of(waiting)
             ends = {each.partition.partition: each.end for each in batch.ranges}
-            with _spark_failures_translated(batch):
+            with translating(batch.ranges):
                 update.apply(batch, ends)
 
     def _work_on(self, sub: SubTopology) -> bool:
         """Whether something waited for the sub-topology."""
         waiting = self.logs.take(sub.source_topics)
         if waiting:
-            producer = MockProducer()
-            outcome = self._processed(sub, batch_of(waiting), producer)
-            for sent in producer.records:
-                self.logs.append(sent, producer.placed.get((sent.topic, sent.key), sent.key))
-            store(outcome, self.logs.end)
-            self.counters.batches += 1
+            batch = batch_of(waiting)
+            try:
+                self._process(sub, batch)
+            except FailedProcessingException as error:
+                isolation = self._processor.isolation(sub, batch, error)
+                if isolation is None:
+                    raise
+                while not isolation.is_done:
+                    self._process_part(sub, isolation)
         return bool(waiting)
 
-    def _processed(self, sub: SubTopology, batch: BatchInput, sent: MockProducer) -> Outcome:
-        # A batch's output goes through `send` alone.
-        producer = cast(BatchProducer, sent)
-        with _spark_failures_translated(batch):
+    def _process_part(self, sub: SubTopology, isolation: Isolation) -> None:
+        """The next part of a batch of which a record fails."""
+        part = isolation.part()
+        try:
+            self._process(sub, part)
+        except FailedProcessingException as error:
+            if not error.of_a_record:
+                raise
+            if isolation.failed():
+                self._commit(partial(self._processor.leave_out, sub, part, error))
+                isolation.left_out()
+        else:
+            isolation.passed()
+
+    def _process(self, sub: SubTopology, batch: BatchInput) -> None:
+        with translating(batch.ranges):
             result = self._processor.compute(sub, batch)
-            return self._processor.apply(sub, self.tasks[sub.id], batch, result, producer)
+            self._commit(partial(self._processor.apply, sub, self.tasks[sub.id], batch, result))
 
-
-@contextmanager
-def _spark_failures_translated(batch: BatchInput) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if is_spark_failure(error):
-            raise translated(error, batch.ranges) from error
-        raise
+    def _commit(self, process: Callable[[BatchProducer], Outcome]) -> None:
+        """Write what it sends, and then into the stores what it leaves for them."""
+        sent = MockProducer()
+        # A batch's output goes through `send` alone.
+        outcome = process(cast(BatchProducer, sent))
+        for each in sent.records:
+            self.logs.append(each, sent.placed.get((each.topic, each.key), each.key))
+        store(outcome, self.logs.end)
+        self.counters.batches += 1
 
 
 def running_tasks(

@@ -14,7 +14,7 @@ from streams_runtime.kafka.consumer.group_consumer import Fetched
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput
-from streams_runtime.pipeline.spark.query_failures import is_spark_failure, translated
+from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_processor import Counters
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.processing.intake import batch_of
@@ -187,14 +187,11 @@ class GlobalStreamThread:
         update = self._update_of(topic)
         while update is not None and not self._stopping.is_set():
             try:
-                update.apply(batch, reached)
+                with translating(batch.ranges):
+                    update.apply(batch, reached)
             except SchemaRegistryNotAvailableException as error:
                 _LOGGER.warning("%s", error)
                 self._stopping.wait(_RETRY)
-            except Exception as error:
-                if is_spark_failure(error):
-                    raise translated(error, batch.ranges) from error
-                raise
             else:
                 return True
         return False

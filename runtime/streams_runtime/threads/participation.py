@@ -242,7 +242,11 @@ class Participation:
         recorder = self._parts.counters.recorder
         began = recorder.clock()
         with recorder.waiting():
-            batch = intake.next()
+            batch = None
+            if batches.isolates:
+                consumer.poll()
+            else:
+                batch = intake.next()
         recorder.polled(recorder.clock() - began, 0 if batch is None else batch.length)
         self._keep_up_with_assignment(intake)
         batches.work_on(batch)

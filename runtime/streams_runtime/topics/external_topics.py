@@ -31,9 +31,8 @@ def sink_topics(topology: Topology, spec: ApplicationSpec) -> Mapping[str, str]:
             found.setdefault(node.topic, under(node.path, "topic"))
         if isinstance(node, AggregateNode) and node.late_topic is not None:
             found.setdefault(node.late_topic, under(node.path, "window", "late", "topic"))
-    letters = spec.processing.on_deserialization_error.dead_letter
-    if letters is not None:
-        found.setdefault(letters.topic, "spec.processing.onDeserializationError.deadLetter.topic")
+    for field, topic in spec.processing.letter_topics.items():
+        found.setdefault(topic, field)
     return found
 
 

@@ -149,9 +149,8 @@ def _written(parts: Parts) -> Iterator[tuple[str, str]]:
     for sink in parts.sinks:
         if sink.model:
             yield under(sink.path, "topic"), sink.model.topic
-    if parts.processing and parts.processing.on_deserialization_error.dead_letter:
-        field = "spec.processing.onDeserializationError.deadLetter.topic"
-        yield field, parts.processing.on_deserialization_error.dead_letter.topic
+    if parts.processing:
+        yield from parts.processing.letter_topics.items()
 
 
 def _internal_names(parts: Parts) -> Iterator[Mistake]:

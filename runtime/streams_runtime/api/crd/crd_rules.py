@@ -261,7 +261,7 @@ def _only_grows(what: str) -> Callable[[Schema], Schema]:
     return _with(**{"x-kubernetes-validations": [rule.schema()]})
 
 
-def _deserialization(schema: Schema) -> Schema:
+def _on_record_error(schema: Schema) -> Schema:
     """`fail`, `continue` or `{deadLetter: {topic}}`; the model's own fields are those of its long form."""
     dead_letter = schema["properties"]["deadLetter"] | {"nullable": False}
     return {
@@ -325,7 +325,8 @@ _BY_PATH = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys
 FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("ApplicationSpec", "applicationId"): _PART,
     ("ApplicationSpec", "restartNonce"): _only_grows("each number replaces every pod once"),
-    ("ProcessingSpec", "onDeserializationError"): _deserialization,
+    ("ProcessingSpec", "onDeserializationError"): _on_record_error,
+    ("ProcessingSpec", "onProcessingError"): _on_record_error,
     ("DeadLetter", "topic"): _TOPIC,
     ("JoinSpec", "within"): _within,
     ("ResetSpec", "to"): _reset_target,

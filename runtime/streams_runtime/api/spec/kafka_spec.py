@@ -109,25 +109,27 @@ class InternalTopicsSpec(Model):
 
 
 class DeadLetter(Model):
-    """Where records go that can't be read."""
+    """Where records go that can't be read, or over which a step fails."""
 
     topic: str = Field(description="The topic; headers of each record say what was wrong and where it came from.")
 
 
-class OnDeserializationError(Model):
-    """What happens to a record that can't be read: `fail`, `continue` or `{deadLetter: {topic: …}}`."""
+class OnRecordError(Model):
+    """What happens to a record that can't be read, or over which a step fails: `fail`, `continue` or
+    `{deadLetter: {topic: …}}`.
+    """
 
     action: Literal["fail", "continue", "deadLetter"]
     dead_letter: DeadLetter | None = None
 
     @model_validator(mode="wrap")
     @classmethod
-    def _from_short_form(cls, value: Any, handler: ModelWrapValidatorHandler[OnDeserializationError]) -> Any:
+    def _from_short_form(cls, value: Any, handler: ModelWrapValidatorHandler[OnRecordError]) -> Any:
         if isinstance(value, str) and value in ("fail", "continue"):
             return handler({"action": value})
         if isinstance(value, dict) and set(value) == {"deadLetter"}:
             return handler({"action": "deadLetter", "deadLetter": value["deadLetter"]})
-        if isinstance(value, OnDeserializationError):
+        if isinstance(value, OnRecordError):
             return value
         raise refusal(f"found {value!r}", "give fail, continue or deadLetter: {topic: NAME}")
 
@@ -169,10 +171,17 @@ class ProcessingSpec(Model):
         " and 1000000 at most.",
     )
     standby_replicas: int = Field(default=0, ge=0, description="Warm copies of each store on other instances.")
-    on_deserialization_error: OnDeserializationError = Field(
-        default_factory=lambda: OnDeserializationError.model_validate("fail"),
+    on_deserialization_error: OnRecordError = Field(
+        default_factory=lambda: OnRecordError.model_validate("fail"),
         description="fail: the application stops and names the record; continue: it is counted and left out;"
         " deadLetter: {topic}: it goes there. Default fail: no record is lost unseen.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+    on_processing_error: OnRecordError = Field(
+        default_factory=lambda: OnRecordError.model_validate("fail"),
+        description="What becomes of a record over which an expression, a function or a class of yours fails. fail: the"
+        " application stops; continue: the record is counted and left out, as if nobody had written it; deadLetter:"
+        " {topic}: it goes there. Default fail: no record is lost unseen.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     on_uncaught_exception: Literal["shutdownClient", "shutdownApplication", "replaceThread"] = Field(
@@ -193,3 +202,12 @@ class ProcessingSpec(Model):
     def exactly_once(self) -> bool:
         """Whether records are processed in transactions."""
         return self.guarantee == "exactly_once_v2"
+
+    @property
+    def letter_topics(self) -> dict[str, str]:
+        """The topics of dead letters, by the fields that name them."""
+        declared = {
+            "onDeserializationError": self.on_deserialization_error.dead_letter,
+            "onProcessingError": self.on_processing_error.dead_letter,
+        }
+        return {f"spec.processing.{name}.deadLetter.topic": each.topic for name, each in declared.items() if each}

@@ -21,6 +21,7 @@ from streams_runtime.api.step_checks.dedupe_checks import dedupe_mistakes
 from streams_runtime.api.step_checks.global_table_checks import global_input_mistakes, on_mistakes
 from streams_runtime.api.step_checks.join_checks import join_mistakes
 from streams_runtime.api.step_checks.merge_checks import merge_mistakes
+from streams_runtime.api.step_checks.processing_error_checks import processing_error_mistakes
 from streams_runtime.api.step_checks.stream_join_checks import stream_join_mistakes
 from streams_runtime.api.step_checks.stream_step_checks import stream_step_mistakes, table_mistakes
 from streams_runtime.api.step_checks.table_checks import table_source_mistakes, table_step_mistakes
@@ -58,6 +59,7 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
                 yield from table_step_mistakes(step.model, step.path, streams, steps)
                 yield from table_stream_mistakes(step.model, step.path, streams, steps)
                 yield from stream_join_mistakes(step.model, step.path, streams)
+    yield from processing_error_mistakes(parts, streams)
     for sink in parts.sinks:
         if sink.model:
             yield from _sink(sink.model, sink.path, streams)

@@ -84,6 +84,12 @@ BATCHES = Metric("kafka_streams_batches", "counter", "batches", "Batches that we
 ERRORS = Metric(
     "kafka_streams_deserialization_errors", "counter", "records", "Records that could not be read with their format."
 )
+FAILED_RECORDS = Metric(
+    "kafka_streams_processing_errors",
+    "counter",
+    "records",
+    "Records that were left out because an expression or a function failed over them.",
+)
 LETTERS = Metric("kafka_streams_dead_letters", "counter", "records", "Records that were sent to the dead letter topic.")
 PEEK = Metric(
     "kafka_streams_peek",
@@ -99,6 +105,7 @@ COUNTERS = {
     "restored_records": RESTORE,
     "batches": BATCHES,
     "deserialization_errors": ERRORS,
+    "processing_errors": FAILED_RECORDS,
     "dead_letters": LETTERS,
 }
 """By the name that `/state` has for each among its counters."""

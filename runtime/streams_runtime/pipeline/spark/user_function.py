@@ -20,6 +20,10 @@ class FunctionFailed(Exception):
     """What a user's function raised, or that its result is of another type, in words; Spark carries the text."""
 
 
+class FunctionEnded(Exception):
+    """The same of what ends a function whatever its arguments are: no memory, or a call of `sys.exit`."""
+
+
 class RowFunction:
     """Called with the values of one record. `folders`: where modules are looked for, as in the process that made it."""
 
@@ -33,11 +37,21 @@ class RowFunction:
         self._verify: Callable[[Any], None] | None = None
 
     def __call__(self, *values: Any) -> Any:
-        """What the function gives for the values. Raises FunctionFailed."""
+        """What the function gives for the values.
+
+        Raises:
+            FunctionFailed: it failed over these values.
+            FunctionEnded: it failed, and would over others; or it can't be loaded here.
+        """
         try:
-            result = self._loaded()(*values)
+            called = self._loaded()
+        except Exception as error:
+            raise FunctionEnded(f"{self._about} can't be loaded: {where_in(error)}") from None
+        try:
+            result = called(*values)
         except (Exception, SystemExit) as error:
-            raise FunctionFailed(f"{self._about} failed: {where_in(error)}{self._given(values)}") from None
+            kind = FunctionEnded if isinstance(error, MemoryError | SystemExit) else FunctionFailed
+            raise kind(f"{self._about} failed: {where_in(error)}{self._given(values)}") from None
         self._check(result, values)
         return result
 

@@ -119,6 +119,14 @@ class EarlyRunner:
         """The batch's records of a source that can't be read, as they came."""
         return self.spark().broken(source, batch)
 
+    def records(self, batch: BatchInput) -> pa.Table:
+        """The batch's records as they came."""
+        return self.spark().records(batch)
+
+    def order_times(self, batch: BatchInput) -> pa.Table:
+        """Where the records are that can be read, and the times that decide on their order."""
+        return self.spark().order_times(batch)
+
     def why_unreadable(self, source: str, key: bytes | None, value: bytes | None, time: int | None) -> str:
         """The first thing that is wrong with a record of a source."""
         return self.spark().why_unreadable(source, key, value, time)

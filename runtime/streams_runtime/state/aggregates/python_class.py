@@ -202,7 +202,10 @@ class _Play:
             declared = self._class.state_type if part == "state" else self._class.result_type
             reason = str(error).strip().splitlines()[0]
             raise self._failure(
-                f"gave the {part} {_short(value)}", f"is no {declared}: {reason}", f"the class or its {part}_type"
+                f"gave the {part} {_short(value)}",
+                f"is no {declared}: {reason}",
+                f"the class or its {part}_type",
+                part == "state",
             ) from error
 
     def _added(self, state: _State) -> Any:
@@ -220,16 +223,19 @@ class _Play:
         try:
             return getattr(self._class.made, method)(*arguments)
         except Exception as error:
-            raise self._failure(f"failed in {method}", where_in(error), "the method") from error
+            # What a batch leaves is shown once a batch, so `result` says nothing of a single record.
+            of_a_record = method != "result" and not isinstance(error, MemoryError)
+            raise self._failure(f"failed in {method}", where_in(error), "the method", of_a_record) from error
 
-    def _failure(self, what: str, why: str, remedy: str) -> UserCodeException:
+    def _failure(self, what: str, why: str, remedy: str, of_a_record: bool) -> UserCodeException:
         path, key = self._named_at(self._number)
         rows = [row for row in rows_of(self._sequences[self._number]) if self._is_batch[row]]
         offsets = [at for row in rows for at in self._at[row].as_py()]
         records = f"{self._topics[rows[0]].as_py()} at the offsets {min(offsets)} to {max(offsets)}"
         return UserCodeException(
-            f"{path}: {self._class.reference} {what} for {key}, with records of {records}: {why}. Mend {remedy} and"
-            " start the application again; these records are processed anew then"
+            f"{path}: {self._class.reference} {what} for {key}, with records of {records}: {why}",
+            f"Mend {remedy} and start the application again; these records are processed anew then",
+            of_a_record,
         )
 
 
