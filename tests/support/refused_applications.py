@@ -1391,7 +1391,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "leave it out, or read the topic as a stream",
     ),
     "offset-reset-of-a-global-table": (
-        application(sources=[{**USERS, "table": {"store": "users", "global": True}, "offsetReset": "1h"}]),
+        application(sources=[{**USERS, "table": {"store": "users", "global": True}, "offsetReset": "1h"}, ORDERS]),
         f"{SRC}.offsetReset",
         "for a global table",
         "leave it out, or read the topic as a stream",
