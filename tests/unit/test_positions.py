@@ -123,6 +123,13 @@ def test_a_committed_offset_that_the_log_does_not_have_is_as_none(log: Log, rese
     assert positions.next == {A0: log.begins(reset, False)}
 
 
+def test_a_duration_begins_before_an_open_transaction_behind_which_its_record_lies():
+    logs = {A0: Log([1, 1, NOW, NOW], stable=1), A1: Log([1, NOW, 1], stable=2), B0: Log([1, 1], stable=1)}
+    minute = timedelta(minutes=1)
+    positions = Brokers(logs).positions({"a": minute, "b": minute}, read_committed=True)
+    assert positions.next == {A0: 1, A1: 1, B0: 1}
+
+
 def test_topics_without_an_offset_reset_begin_at_their_beginning_and_need_no_commit():
     logs = {A0: Log([1] * 5, 2), A1: Log([1] * 5, 2), B0: Log([1] * 5)}
     positions = Brokers(logs, {A1: 1}).positions({"b": "latest"})
