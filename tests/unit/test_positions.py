@@ -166,14 +166,13 @@ def test_an_end_that_is_not_known_leaves_a_committed_offset_as_it_is():
 def test_what_is_chosen_is_logged(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "streams_runtime.tasks")
     Brokers({A0: Log([1] * 5, 3), A1: Log([NOW] * 4)}, {A0: 1}).positions({"a": timedelta(minutes=15)})
-    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
-        (
-            "WARNING",
-            "a-0 does not have offset 1, which the group has committed: records were deleted, its log was truncated, or"
-            " the topic made anew. It is read from offset 5 on (offsetReset 15m)",
-        ),
-        ("INFO", "a-1 has no committed offset: it begins at offset 0 (offsetReset 15m)"),
-    ]
+    (deleted, new) = caplog.records
+    assert (deleted.levelname, new.levelname) == ("WARNING", "INFO")
+    assert deleted.getMessage() == (
+        "a-0 does not have offset 1, which the group has committed: records were deleted, its log was truncated, or"
+        " the topic made anew. It is read from offset 5 on (offsetReset 15m)"
+    )
+    assert new.getMessage() == "a-1 has no committed offset: it begins at offset 0 (offsetReset 15m)"
 
 
 def _resets(sources: Collection[Any], **kafka: Any) -> Mapping[str, OffsetReset]:
