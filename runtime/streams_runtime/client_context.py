@@ -32,8 +32,9 @@ from streams_runtime.spark_runtime import SparkRuntime
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import GlobalThreadState
+from streams_runtime.tasks.positions import Beginnings
 from streams_runtime.tasks.standbys import StandbyTasks
-from streams_runtime.topics.external_topics import sink_topics, source_topics
+from streams_runtime.topics.external_topics import offset_resets, sink_topics, source_topics
 from streams_runtime.topics.setup_policy import InitParameters, automatic, explicit, manual
 from streams_runtime.topics.topic_manager import InternalTopicManager
 from streams_runtime.topics.topic_watch import TopicWatch
@@ -101,6 +102,7 @@ class ClientContext:
         )
         self.poll_seconds = processing.poll_duration.total_seconds()
         self.limits = self._intake_limits()
+        self.beginnings = Beginnings(offset_resets(application.spec), read_committed=once)
         self.progress = ProgressListener(restore_listener)
         self.standby_progress = StandbyProgress(standby_listener)
         self.engine = self._make_engine(own_pod)

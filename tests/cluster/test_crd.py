@@ -166,6 +166,29 @@ REFUSED: dict[str, tuple[Document, str]] = {
         {"processing": {"commitInterval": "100"}},
         "spec.processing.commitInterval in body should match",
     ),
+    "another word for where to begin": (
+        {"kafka": {"offsetReset": "newest"}},
+        "spec.kafka.offsetReset in body should match",
+    ),
+    "a table that does not begin at its beginning": (
+        {
+            "topology": {
+                "sources": [
+                    {
+                        "name": "users",
+                        "topic": "users",
+                        "value": {"format": "string"},
+                        "table": {"store": "users"},
+                        "offsetReset": "none",
+                    }
+                ]
+            }
+        },
+        (
+            "spec.topology.sources[0].offsetReset: Invalid value: given for a table, which always begins at the"
+            " beginning of its topic; leave it out, or read the topic as a stream"
+        ),
+    ),
     "another word for what to do with poison": (
         {"processing": {"onDeserializationError": "skip"}},
         'spec.processing.onDeserializationError: Unsupported value: "skip": supported values: "fail", "continue"',
@@ -432,6 +455,7 @@ ALLOWED: dict[str, tuple[Document, Document]] = {
         {"state": {"storage": {"size": "1Gi"}}},
         {"state": {"storage": {"size": 1073741825}}},
     ),
+    "where sources begin": ({"kafka": {"offsetReset": "latest"}}, {"kafka": {"offsetReset": "1h30m"}}),
     "a volume at all": ({}, {"state": {"storage": {"size": "1Gi", "storageClassName": "fast"}}}),
     "no volume any more": ({"state": {"storage": {"size": "1Gi"}}}, {}),
 }

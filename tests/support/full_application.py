@@ -18,6 +18,7 @@ spec:
     bootstrapServers: "kafka-0:9092, kafka-1.kafka:9092,[::1]:9092"
     config: {linger.ms: 5, security.protocol: SASL_SSL, check.crcs: true}
     secretRef: {name: orders-kafka}
+    offsetReset: 1h30m
     schemaRegistry: {url: "https://registry:8081", config: {proxy: "http://proxy:3128"}, secretRef: {name: registry},
       autoRegister: false}
   internalTopics:
@@ -42,9 +43,9 @@ spec:
   spark: {master: "local[2]", config: {spark.ui.enabled: false}}
   topology:
     sources:
-      - {name: orders, topic: orders, key: {format: json, schema: "id BIGINT"}, timestamp: ts,
+      - {name: orders, topic: orders, key: {format: json, schema: "id BIGINT"}, timestamp: ts, offsetReset: latest,
          value: {format: json, schema: "user STRING, amount DOUBLE, ts TIMESTAMP"}}
-      - {name: refunds, topic: refunds, key: {format: json, schema: "id BIGINT"},
+      - {name: refunds, topic: refunds, key: {format: json, schema: "id BIGINT"}, offsetReset: none,
          value: {format: json, schema: "user STRING, amount DOUBLE, ts TIMESTAMP"}}
       - {name: people, topic: users, key: {format: string}, value: {format: json, schema: "name STRING"}}
     steps:

@@ -1372,6 +1372,42 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "250 characters",
         "249",
     ),
+    "offset-reset": (
+        application(sources=[{**ORDERS, "offsetReset": "newest"}]),
+        f"{SRC}.offsetReset",
+        "found 'newest'",
+        "give earliest, latest, none, or a duration that is counted back from now, such as 30m or 1d",
+    ),
+    "offset-reset-without-a-unit": (
+        application(sources=[{**ORDERS, "offsetReset": "90"}]),
+        f"{SRC}.offsetReset",
+        "found '90'",
+        "such as 30m or 1d",
+    ),
+    "offset-reset-of-more-than-a-century": (
+        application(kafka={"offsetReset": "99999d"}),
+        "spec.kafka.offsetReset",
+        "longer than a century",
+        "at most 36500d",
+    ),
+    "offset-reset-of-an-application": (
+        application(kafka={"offsetReset": "by_duration:PT1H"}),
+        "spec.kafka.offsetReset",
+        "found 'by_duration:PT1H'",
+        "such as 30m or 1d",
+    ),
+    "offset-reset-of-a-table": (
+        application(sources=[{**USERS, "offsetReset": "latest"}]),
+        f"{SRC}.offsetReset",
+        "for a table",
+        "leave it out, or read the topic as a stream",
+    ),
+    "offset-reset-of-a-global-table": (
+        application(sources=[{**USERS, "table": {"store": "users", "global": True}, "offsetReset": "1h"}, ORDERS]),
+        f"{SRC}.offsetReset",
+        "for a global table",
+        "leave it out, or read the topic as a stream",
+    ),
     "topic-twice": (
         application(sources=[ORDERS, {**CLICKS, "topic": "orders"}]),
         "spec.topology.sources[1].topic",

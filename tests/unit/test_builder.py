@@ -134,6 +134,24 @@ def test_joins_with_global_tables_are_those_of_a_file() -> None:
     )
 
 
+def test_where_streams_begin_is_as_in_a_file() -> None:
+    builder = StreamsBuilder()
+    for name, reset in {"a": "latest", "b": timedelta(hours=1, milliseconds=5), "c": "2d", "d": None}.items():
+        builder.stream(name, value="string", offset_reset=reset)
+    assert builder.build() == declared(
+        """
+        sources:
+          - {name: a, topic: a, value: {format: string}, offsetReset: latest}
+          - {name: b, topic: b, value: {format: string}, offsetReset: 1h5ms}
+          - {name: c, topic: c, value: {format: string}, offsetReset: 2d}
+          - {name: d, topic: d, value: {format: string}}
+        """
+    )
+    builder.stream("e", value="string", offset_reset=timedelta(hours=-1))
+    with pytest.raises(InvalidApplicationException, match=r"stream\('e'\)\.offsetReset: found '-"):
+        builder.build()
+
+
 def test_joins_by_a_foreign_key_are_those_of_a_file() -> None:
     builder = StreamsBuilder()
     bought = builder.table("bought", key="string", value=json("user STRING"), store="bought")

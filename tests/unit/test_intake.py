@@ -430,6 +430,44 @@ def test_records_that_were_deleted_before_they_were_read_are_passed_with_a_warni
     assert intake.positions == {A0: 100}  # the commit of the batch passes them
 
 
+def resetting_intake(broker: FakeBroker) -> Intake:
+    """Its topic `a` does not go on at its beginning where records were deleted."""
+    return Intake(broker, broker, IntakeLimits(100, 0.0, 50, 20), broker.read, resets={"a"})
+
+
+def test_where_an_offset_reset_is_asked_for_positions_are_chosen_anew_when_what_comes_next_was_deleted() -> None:
+    broker = FakeBroker({A0: 500, B0: 500}, starts={A0: 120, B0: 120})
+    intake = resetting_intake(broker)
+    intake.add({A0: 100, B0: 200})
+    with pytest.raises(InvalidOffsetException, match="a-0"):
+        intake.next()
+    other = resetting_intake(broker)
+    other.add({A0: 120, B0: 100})
+    assert ranges(other.next())[B0][0] == 120, "that of another topic goes on at its beginning"
+
+
+@pytest.mark.parametrize("records", [3, 0], ids=["the first that is left", "none that is left"])
+def test_records_that_are_deleted_while_the_member_fetches_are_noticed_too(records: int) -> None:
+    broker = FakeBroker({A0: 12})
+    intake = resetting_intake(broker)
+    intake.add({A0: 10})
+    assert intake.next() is None
+    assert ranges(intake.next()) == {A0: (10, 12)}
+    broker.ends[A0] = 20 + records
+    broker.starts[A0] = broker.resumed[A0] = 20  # as librdkafka goes on at the beginning
+    with pytest.raises(InvalidOffsetException, match="a-0"):
+        intake.next()
+
+
+def test_a_gap_that_compaction_or_a_transaction_leaves_is_no_deletion() -> None:
+    broker = FakeBroker({A0: 12, B0: 12}, starts={A0: 10, B0: 0})
+    intake = resetting_intake(broker)
+    intake.add({A0: 10, B0: 10})
+    assert intake.next() is None
+    broker.resumed |= {A0: 11, B0: 11}
+    assert ranges(intake.next()) == {A0: (10, 12), B0: (10, 12)}
+
+
 def test_a_log_that_ends_before_what_comes_next_is_not_waited_for() -> None:
     broker = FakeBroker({A0: 500})
     intake = intake_of(broker)

@@ -77,8 +77,13 @@ class FakeOffsets:
             raise BrokerNotAvailableException("away")
         return {each: self.starts.get(each, 0) for each in partitions}
 
-    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
         return {each: self.ends.get(each, 1000) for each in partitions}
+
+    def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        return dict.fromkeys(times)
 
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         assert group == "app"
@@ -103,7 +108,7 @@ class Bench:
 
     def restore(self, *changelogs: str) -> dict[TopicPartition, int]:
         self.updater.done |= partitions(*changelogs)
-        return self.manager.restored("app")
+        return dict(self.manager.restored("app").next)
 
     def states(self) -> dict[str, TaskState]:
         return {str(task_id): task.state for task_id, task in sorted(self.manager.tasks.items())}

@@ -10,27 +10,30 @@ import pytest
 
 from streams_runtime.kafka.consumer.group_consumer import Membership
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.processing.intake import Intake, IntakeLimits
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import ThreadState
+from streams_runtime.tasks.positions import Beginnings
 from streams_runtime.threads.stream_thread import StreamThread
 from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.store_specs import StoreSpec
 
 STORE = StoreSpec("totals", "key-value", "app-totals-changelog", False, "totals")
 TOPOLOGY = Topology("app", (SubTopology(0, (), ("orders",), (), (), (STORE,)),))
+_EARLIEST = Beginnings()
 ONE, TWO = (frozenset({TopicPartition("orders", number)}) for number in range(2))
 
 
 class Group:
     """A thread that is not started: the test makes its turns, and says what it has and what is restored."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, beginnings: Beginnings = _EARLIEST) -> None:
         self.restored: set[TopicPartition] = set()
-        self.checks = 0
+        self.checks = self.end = 0
         updater = SimpleNamespace(add=lambda _: None, remove=lambda _: None, completed=self._completed)
         offsets = SimpleNamespace(
             start_offsets=lambda asked: dict.fromkeys(asked, 0),
-            end_offsets=lambda asked: dict.fromkeys(asked, 0),
+            end_offsets=lambda asked, _=False: dict.fromkeys(asked, self.end),
             committed_offsets=lambda *_: {},
             topic_ids=lambda names: dict.fromkeys(names, "id"),
         )
@@ -43,6 +46,7 @@ class Group:
             directory=StateDirectory(folder, "app", "test"),
             standbys=None,
             snapshots=None,
+            beginnings=beginnings,
             engine=SimpleNamespace(tag_jobs=None),
             make_updater=lambda _: updater,
             make_topics_ready=self._check_topics,
@@ -119,3 +123,39 @@ def test_a_thread_is_assigned_revoked_assigned_anew_and_runs_once_its_tasks_are_
     group.turn()
     assert (group.take(), group.checks) == ([ThreadState.RUNNING], 3)
     thread.tasks.close()
+
+
+class Commits:
+    """A consumer's commits, each of which goes as the test says, which may do something meanwhile."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+        self.offsets: list[dict[TopicPartition, int]] = []
+
+    def commit(self, offsets: dict[TopicPartition, int], should_stop: Any, ids: dict[str, str]) -> bool:
+        assert ids == {"orders": "id"}
+        self.offsets.append(dict(offsets))
+        answer = self._answers.pop(0)
+        if callable(answer):
+            answer()
+            assert should_stop(), "what was to be committed is another partition's now"
+            return False
+        assert not should_stop()
+        return bool(answer)
+
+
+def test_where_partitions_begin_by_choice_is_committed_before_a_batch_is_read(tmp_path: Path) -> None:
+    group = Group(tmp_path, Beginnings({"orders": "latest"}))
+    intake = Intake(SimpleNamespace(pause=None), None, IntakeLimits(1, 0.0), None)  # type: ignore[arg-type]
+    group.intake = group.member._intake = intake
+    one, two = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    group.member.on_assigned(ONE | TWO)
+    group.turn()
+    group.restored, group.end = {TopicPartition("app-totals-changelog", number) for number in range(2)}, 7
+    group.turn()
+    assert intake.positions == {one: 7, two: 7}
+    commits: Any = Commits(False, lambda: group.member.on_revoked(TWO), True)
+    begun = [group.member._has_begun(intake, commits) for _ in range(4)]
+    assert begun == [False, False, True, True]
+    assert commits.offsets == [{one: 7, two: 7}, {one: 7, two: 7}, {one: 7}]
+    group.thread.tasks.close()

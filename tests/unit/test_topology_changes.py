@@ -65,6 +65,12 @@ def verdict_of(before: Any, after: Any) -> TopologyChanges:
     return changes(topology([before]), topology([after]))
 
 
+def test_another_offset_reset_is_compatible():
+    old, new = ([source("a", **more), source("b", **more)] for more in ({}, {"offsetReset": "latest"}))
+    kafka = {"offsetReset": "none"}
+    assert changes(topology([], old), topology([], new, kafka=kafka)) == TopologyChanges(())
+
+
 def test_nothing_is_other_in_the_same_topology() -> None:
     same = build_topology(parse_application(FULL))
     assert changes(same, same) == TopologyChanges(())

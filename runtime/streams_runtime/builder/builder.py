@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from streams_runtime.api.reading.load import Reading, read_application
@@ -36,17 +37,21 @@ class StreamsBuilder:
         key: Format | None = None,
         timestamp: str | None = None,
         name: str | None = None,
+        offset_reset: str | timedelta | None = None,
     ) -> KStream:
         """Read a topic as a stream of records (StreamsBuilder#stream).
 
         `value` and `key` are formats; without `key` the key stays bytes. `timestamp` is an expression for a record's
         time, a TIMESTAMP or milliseconds since 1970; without it the time is the one in Kafka. `name` is what steps and
-        joins call the source; without it the topic's name.
+        joins call the source; without it the topic's name. `offset_reset` says where partitions begin in which the
+        group has no committed offset: `earliest`, `latest`, `none`, or how far back from now; without it the
+        application's spec.kafka.offsetReset does (AutoOffsetReset).
 
         Raises:
             ConfigException: a value can't stand in a resource, such as a Column; write it as text.
         """
-        return KStream(self._recording, self._source("stream", topic, value, key, timestamp, name))
+        made = self._source("stream", topic, value, key, timestamp, name, offset_reset=offset_reset)
+        return KStream(self._recording, made)
 
     def table(
         self,
@@ -151,8 +156,10 @@ class StreamsBuilder:
         timestamp: str | None,
         name: str | None,
         table: dict[str, str | bool] | None = None,
+        offset_reset: str | timedelta | None = None,
     ) -> str:
         given = name if name is not None else topic
         fields = {"name": given, "topic": topic, "key": format_document(key), "value": format_document(value)}
-        self._recording.add("sources", method, {**fields, "timestamp": timestamp, "table": table})
+        more = {"timestamp": timestamp, "table": table, "offsetReset": offset_reset}
+        self._recording.add("sources", method, {**fields, **more})
         return given

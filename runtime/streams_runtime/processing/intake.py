@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,9 +80,18 @@ class Intake:
     """
 
     def __init__(
-        self, member: Member, offsets: Offsets, limits: IntakeLimits, read: ReadWhole, inputs: Inputs = _APART
+        self,
+        member: Member,
+        offsets: Offsets,
+        limits: IntakeLimits,
+        read: ReadWhole,
+        inputs: Inputs = _APART,
+        resets: Collection[str] = (),
     ) -> None:
-        """`read` reads ranges at once; `inputs` are the topics that tasks read together."""
+        """`read` reads ranges at once; `inputs` are the topics that tasks read together; `resets` are those that do not
+        go on at their beginning where what comes next was deleted.
+        """
+        self._resets = resets
         self._member = member
         self._offsets = offsets
         self._limits = limits
@@ -137,7 +146,8 @@ class Intake:
 
         Raises:
             BrokerNotAvailableException: nothing is lost; call again.
-            InvalidOffsetException: a log ends before the records that come next; ask for positions again.
+            InvalidOffsetException: a log ends before the records that come next, or has deleted those of a topic that
+                does not go on at its beginning; ask for positions again.
         """
         if not self._claimed:
             self._member.fetch(1, self._limits.wait)
@@ -159,7 +169,8 @@ class Intake:
         ends = self._ends()
         starts = self._offsets.start_offsets(list(self._claimed))
         for each, position in self._claimed.items():
-            if ends.get(each, position) < position:
+            is_deleted = position < starts.get(each, 0)
+            if ends.get(each, position) < position or (is_deleted and each.topic in self._resets):
                 raise InvalidOffsetException(each)
             self._claimed[each] = in_log(each, position, starts.get(each, 0), ends)
         backlog = {each: ends.get(each, at) - at for each, at in self._claimed.items()}
@@ -188,7 +199,23 @@ class Intake:
                 self._hold()
                 self._unsettle()
                 return None
+        self._see_to_deleted(fetched)
         return batch_of(fetched, self._claimed)
+
+    def _see_to_deleted(self, fetched: Fetched) -> None:
+        """The member reads on at the beginning of a log where what comes next was deleted, and does not say so.
+
+        What tells is that offsets are missing and that the log begins behind them: compaction and transactions leave
+        gaps too.
+        """
+        if not self._resets:
+            return
+        gaps = [each for each, at in first_offsets(fetched).items() if at > self._claimed.get(each, at)]
+        asked = [each for each in gaps if each.topic in self._resets]
+        starts = self._offsets.start_offsets(asked) if asked else {}
+        for each in asked:
+            if starts.get(each, 0) > self._claimed[each]:
+                raise InvalidOffsetException(each)
 
     def _ends(self) -> dict[TopicPartition, int]:
         return self._offsets.end_offsets(list(self._claimed), self._limits.read_committed)
@@ -213,6 +240,14 @@ def shared_out(backlog: Mapping[TopicPartition, int], limit: int) -> dict[TopicP
         longest = max(backlog, key=lambda each: (backlog[each], each))
         shares[longest] = min(limit, backlog[longest])
     return shares
+
+
+def first_offsets(fetched: Fetched) -> dict[TopicPartition, int]:
+    """The first offset that is known of each partition: that of a record, or the end where there is none."""
+    found: dict[TopicPartition, int] = {}
+    for message in fetched.records:
+        found.setdefault(partition_of(message), offset_of(message))
+    return {**fetched.ends, **found}
 
 
 def batch_of(fetched: Fetched, positions: Mapping[TopicPartition, int]) -> BatchInput | None:

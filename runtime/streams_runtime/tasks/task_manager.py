@@ -15,12 +15,13 @@ from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import LocalStore
 from streams_runtime.states import TaskState
 from streams_runtime.tasks.assignment import complete_tasks
-from streams_runtime.tasks.positions import CommittedOffsets, positions_of
+from streams_runtime.tasks.positions import Beginnings, CommittedOffsets, Positions, positions_of
 from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.task_stores import damage_of, set_damaged_aside
 from streams_runtime.topology.plan import TaskId, Topology
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
+_EARLIEST = Beginnings()
 
 
 class Standbys(Protocol):
@@ -57,12 +58,14 @@ class TaskManager:
         standbys: Standbys | None = None,
         recorder: ThreadRecorder | None = None,
         snapshots: Snapshots | None = None,
+        beginnings: Beginnings = _EARLIEST,
     ) -> None:
         """`standbys` are the client's, which has none of a task while it is open here; None: it keeps none at all.
 
         `recorder`: what counts the tasks that are opened and closed. `snapshots`: what makes snapshots of the stores of
-        running tasks; None: nothing does.
+        running tasks; None: nothing does. `beginnings`: where inputs begin without a committed offset.
         """
+        self._beginnings = beginnings
         self._snapshots = snapshots
         self._recorder = recorder or ThreadRecorder()
         self._topology = topology
@@ -132,10 +135,10 @@ class TaskManager:
         self._awaited = taken
         return [task for task in tasks if task not in taken]
 
-    def restored(self, group: str) -> dict[TopicPartition, int]:
+    def restored(self, group: str) -> Positions:
         """Let tasks run whose stores are complete; returns where their inputs are to be read from.
 
-        Raises whatever ended the state updater; BrokerNotAvailableException: call again.
+        Raises whatever ended the state updater, and what positions_of raises; BrokerNotAvailableException: call again.
         """
         completed = self._updater.completed()
         ready = [task for task in self._tasks.values() if task.state is TaskState.RESTORING]
@@ -146,11 +149,11 @@ class TaskManager:
         # Before the offsets: those of a topic that is made anew in between are taken for the old one's then, and so
         # its records are read from their beginning once that is noticed.
         ids = self._offsets.topic_ids({each.topic for each in inputs}) if inputs else {}
-        positions = positions_of(self._offsets, group, inputs)
+        positions = positions_of(self._offsets, group, inputs, self._beginnings)
         self._topic_ids = ids | self._topic_ids
         for task in ready:
             task.run()
-            task.stored = {each: positions[each] for each in task.inputs if each in positions}
+            task.stored = {each: positions.next[each] for each in task.inputs if each in positions.next}
             if self._snapshots is not None:
                 self._snapshots.add(task.id, task.stores.values(), lambda task=task: task.stored)  # type: ignore[misc]
         return positions

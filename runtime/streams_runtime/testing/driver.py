@@ -47,8 +47,8 @@ class TopologyTestDriver:
 
     Pipe records, then read outputs and stores. What runs is the runtime's own code, in the calling thread: Spark's
     plans, the aggregates, RocksDB in a folder that is gone at the end, the partitioner. Brokers, groups, threads and
-    restorations are not there. Windows go by the times of records, and nothing by the machine's clock. Use it in
-    `with`, in one thread.
+    restorations are not there, so offsetReset has no meaning: each piped record is processed. Windows go by the times
+    of records, and nothing by the machine's clock. Use it in `with`, in one thread.
     """
 
     def __init__(

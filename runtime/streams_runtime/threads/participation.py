@@ -50,6 +50,7 @@ class Participation:
         self._waits_for_spark = False  # whether one had to wait for it, and all others do
         self._assignment_came = False
         self._join_anew = False
+        self._begun: dict[TopicPartition, int] = {}  # where partitions begin by choice, until that is committed
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -75,13 +76,17 @@ class Participation:
         self._wait_for_global_tables()
         self._doubts.join()
         read = partial(read_whole, context.client_properties)
-        inputs = inputs_of(context.topology)
-        self._intake = intake = Intake(consumer, context.admin, context.limits, read, inputs)
+        inputs, resets = inputs_of(context.topology), context.beginnings.resets.keys()
+        self._intake = intake = Intake(consumer, context.admin, context.limits, read, inputs, resets)
         consumer.subscribe(self._topics.read)
         failed = False
         while not self._stopping.is_set() and not self._join_anew:
             try:
-                if self._see_to_topics() or self._has_missed_a_change(consumer):
+                if (
+                    self._see_to_topics()
+                    or self._has_missed_a_change(consumer)
+                    or not self._has_begun(intake, consumer)
+                ):
                     continue
                 self._see_to_stores(intake)
                 self._parts.output.make_ready()
@@ -260,13 +265,35 @@ class Participation:
         self._topics.check_once()
         self._tasks.open_new(self._topics.counts)
         positions = self._tasks.restored(self._parts.membership.group)
-        if positions:
+        if positions.next:
             self._topics.note(self._tasks.topic_ids)
-            intake.add(positions)
+            intake.add(positions.next)
+            self._begun = {**self._begun, **positions.begun}
         if self._tasks.settled:
             # After a revocation that nothing is assigned with, this is where the rebalance ends.
             self._parts.machine.move(ThreadState.PARTITIONS_ASSIGNED)
             self._parts.machine.move(ThreadState.RUNNING)
+
+    def _has_begun(self, intake: Intake, consumer: GroupConsumer) -> bool:
+        """Commit where partitions begin by choice (Positions.begun); whether that is done, and batches may be read.
+
+        No batch is read before, whose commit this one could take back, and none is at hand: a member hears of
+        rebalances while it commits.
+        """
+        begun = self._to_commit(intake)
+        if not begun:
+            return True
+        done = consumer.commit(
+            begun, lambda: self._stopping.is_set() or self._to_commit(intake) != begun, self._tasks.topic_ids
+        )
+        if done:
+            self._begun = {}
+        return done
+
+    def _to_commit(self, intake: Intake) -> dict[TopicPartition, int]:
+        """What has been chosen for partitions that are still to be read from there."""
+        positions = intake.positions
+        return {each: at for each, at in self._begun.items() if positions.get(each) == at}
 
     def _has_missed_a_change(self, consumer: GroupConsumer) -> bool:
         """Whether the member has missed a change of its assignment: then it joins anew."""

@@ -41,6 +41,7 @@ class ThreadParts:
             context.standbys,
             counters.recorder,
             None if context.snapshots is None else context.snapshots.snapshotter,
+            context.beginnings,
         )
         self.topics = ThreadTopics(context)
         self.spark_start = SparkStart(context, self.updater)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.spec.spec_values import OffsetReset
 from streams_runtime.errors import MissingSourceTopicException, TopologyException
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, SourceNode, TableSourceNode
@@ -34,6 +35,15 @@ def sink_topics(topology: Topology, spec: ApplicationSpec) -> Mapping[str, str]:
     for field, topic in spec.processing.letter_topics.items():
         found.setdefault(topic, field)
     return found
+
+
+def offset_resets(spec: ApplicationSpec) -> Mapping[str, OffsetReset]:
+    """Where the topics of sources begin without a committed offset; those that begin at the beginning are left out.
+
+    So are repartition topics: what the application has written there itself is read whole.
+    """
+    found = {source.topic: source.begins_at(spec.kafka.offset_reset) for source in spec.topology.sources}
+    return {topic: reset for topic, reset in found.items() if reset != "earliest"}
 
 
 def check_external_topics(

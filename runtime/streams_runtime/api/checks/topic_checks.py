@@ -22,6 +22,7 @@ from streams_runtime.api.reading.legal_names import (
 )
 from streams_runtime.api.reading.mistakes import suggestion
 from streams_runtime.api.reading.readable_parts import Parts
+from streams_runtime.api.spec.spec_values import format_offset_reset
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
 
@@ -33,6 +34,7 @@ def topic_mistakes(parts: Parts) -> Iterator[Mistake]:
     yield from _part_names(parts)
     yield from _stores(parts)
     yield from _read_and_written(parts)
+    yield from _beginnings(parts)
     yield from _internal_names(parts)
 
 
@@ -140,6 +142,17 @@ def _read_and_written(parts: Parts) -> Iterator[Mistake]:
             yield Mistake(field, found, "write to another topic; the application would read its own records")
         elif topic in _BROKERS_OWN:
             yield Mistake(field, f"{topic!r} belongs to the brokers", "write to another topic")
+
+
+def _beginnings(parts: Parts) -> Iterator[Mistake]:
+    """Tables begin at the beginning of their topics."""
+    for source in parts.sources:
+        if source.model is None or source.model.table is None or source.model.offset_reset in (None, "earliest"):
+            continue
+        kind = "a global table" if source.model.table.global_ else "a table"
+        found = f"found {format_offset_reset(source.model.offset_reset)!r} for {kind}, which always begins at the"
+        remedy = "leave it out, or read the topic as a stream"
+        yield Mistake(under(source.path, "offsetReset"), f"{found} beginning of its topic", remedy)
 
 
 def _written(parts: Parts) -> Iterator[tuple[str, str]]:

@@ -154,6 +154,14 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             ".python",
         ),
     ),
+    "SourceSpec": (
+        Rule(
+            "!has(self.offsetReset) || !has(self.table) || self.offsetReset == 'earliest'",
+            "given for a table, which always begins at the beginning of its topic; leave it out, or read the topic as a"
+            " stream",
+            ".offsetReset",
+        ),
+    ),
     "FormatSpec": (
         Rule(
             "!has(self.schema) || self.format in ['json', 'avro', 'protobuf']",
@@ -287,33 +295,20 @@ def _size(schema: Schema) -> Schema:
     }
 
 
-def _within(schema: Schema) -> Schema:
-    """`5m` or `{before: 5m, after: 1m}`; the model's own fields are those of its long form."""
+def _text_or(pattern: str, *fields: str, **more: Any) -> Callable[[Schema], Schema]:
+    """A text of the pattern, or a mapping with these fields; the model's own fields are those of its long form."""
     # No list and no number is of at least one and at most none: what is left is text, or a mapping.
     no_other = {"minItems": 1, "maxItems": 0, "minimum": 1, "maximum": 0}
-    return {
+    choices = [
+        {"pattern": pattern, "minLength": 1, "minProperties": 1, "maxProperties": 0, **no_other},
+        {"required": [*fields], "maxProperties": len(fields), "minLength": 1, "maxLength": 0, **no_other},
+    ]
+    return lambda schema: {
         "description": schema["description"],
-        "nullable": True,
+        **more,
         "x-kubernetes-preserve-unknown-fields": True,
-        "properties": {name: each | {"nullable": False} for name, each in schema["properties"].items()},
-        "anyOf": [
-            {"pattern": DURATION_PATTERN, "minLength": 1, "minProperties": 1, "maxProperties": 0, **no_other},
-            {"required": ["before", "after"], "maxProperties": 2, "minLength": 1, "maxLength": 0, **no_other},
-        ],
-    }
-
-
-def _reset_target(schema: Schema) -> Schema:
-    """`earliest`, `latest`, a time, or `{offsets: …}`; the model's own fields are those of its long form."""
-    no_other = {"minItems": 1, "maxItems": 0, "minimum": 1, "maximum": 0}
-    return {
-        "description": schema["description"],
-        "x-kubernetes-preserve-unknown-fields": True,
-        "properties": {"offsets": schema["properties"]["offsets"] | {"nullable": False}},
-        "anyOf": [
-            {"pattern": MOMENT_PATTERN, "minLength": 1, "minProperties": 1, "maxProperties": 0, **no_other},
-            {"required": ["offsets"], "maxProperties": 1, "minLength": 1, "maxLength": 0, **no_other},
-        ],
+        "properties": {name: schema["properties"][name] | {"nullable": False} for name in fields},
+        "anyOf": choices,
     }
 
 
@@ -328,8 +323,8 @@ FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("ProcessingSpec", "onDeserializationError"): _on_record_error,
     ("ProcessingSpec", "onProcessingError"): _on_record_error,
     ("DeadLetter", "topic"): _TOPIC,
-    ("JoinSpec", "within"): _within,
-    ("ResetSpec", "to"): _reset_target,
+    ("JoinSpec", "within"): _text_or(DURATION_PATTERN, "before", "after", nullable=True),
+    ("ResetSpec", "to"): _text_or(MOMENT_PATTERN, "offsets"),
     ("StorageSpec", "size"): _size,
     ("TableSpec", "store"): _PART,
     ("SourceSpec", "name"): _PART,

@@ -16,6 +16,7 @@ from streams_runtime.api.spec.spec_values import (
     IMAGE_PATTERN,
     LABEL_VALUE_PATTERN,
     OBJECT_NAME_PATTERN,
+    OFFSET_RESET_PATTERN,
     QUANTITY_PATTERN,
 )
 
@@ -37,6 +38,11 @@ NAMED_TYPES: Final = (
         DURATION_PATTERN,
         "A length of time: whole numbers with their units `d`, `h`, `m`, `s`, `ms` from large to small, such as"
         " `100ms`, `30s` or `1h30m`. A number without a unit is refused.",
+    ),
+    NamedType(
+        "offset reset",
+        OFFSET_RESET_PATTERN,
+        "`earliest`, `latest`, `none`, or a duration that is counted back from now, such as `1h`.",
     ),
     NamedType(
         "quantity", QUANTITY_PATTERN, "A Kubernetes quantity, such as `10Gi` or `500m`; a number may stand bare."

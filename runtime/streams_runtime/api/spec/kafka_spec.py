@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from streams_runtime.api.spec.spec_model import Model
-from streams_runtime.api.spec.spec_values import Duration, Property, format_duration, refusal
+from streams_runtime.api.spec.spec_values import Duration, OffsetReset, Property, format_duration, refusal
 
 _COMMIT_INTERVAL = timedelta(milliseconds=100)
 _POLL_DURATION = timedelta(milliseconds=100)
@@ -60,6 +60,12 @@ class KafkaSpec(Model):
         description="Client properties by librdkafka's names; those the runtime sets are refused.",
     )
     secret_ref: SecretRef | None = Field(default=None, description="Secret client properties (SASL, TLS).")
+    offset_reset: OffsetReset = Field(
+        default="earliest",
+        description="Kafka's auto.offset.reset: where the partitions of sources begin in which the group has no"
+        " committed offset, or one that is no longer there. earliest; latest; a duration such as 1h: the first record"
+        " that is not older; none: the application fails. Tables always begin at the beginning.",
+    )
     schema_registry: SchemaRegistrySpec | None = Field(
         default=None, description="The schema registry. Needed where a format is avro or protobuf."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -14,6 +14,8 @@ _MOST = 2**31 - 1  # of what Kubernetes counts in 32 bits
 _UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 DURATION_PATTERN = r"^(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?(\d{1,9}ms)?$"
 _DURATION = re.compile(DURATION_PATTERN)
+_RESETS: Final = ("earliest", "latest", "none")
+OFFSET_RESET_PATTERN = rf"^({'|'.join(_RESETS)}|{DURATION_PATTERN[1:-1]})$"
 LONGEST_DURATION = timedelta(days=36_500)
 """What windows add to a record's time, size, grace and retention together, stays in the range of times so."""
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E|[eE][0-9]+)?$"
@@ -84,6 +86,23 @@ def _duration(value: Any) -> timedelta:
     return duration
 
 
+def _offset_reset(value: Any) -> Any:
+    if value in _RESETS:
+        return value
+    try:
+        return _duration(value)
+    except PydanticCustomError:
+        if isinstance(value, str) and _DURATION.match(value) and value:
+            raise  # a duration, and too long
+        remedy = "give earliest, latest, none, or a duration that is counted back from now, such as 30m or 1d"
+        raise refusal(f"found {value!r}", remedy) from None
+
+
+def format_offset_reset(reset: OffsetReset) -> str:
+    """The text that stands for it in a resource."""
+    return format_duration(reset) if isinstance(reset, timedelta) else reset
+
+
 def _quantity(value: Any) -> str:
     if isinstance(value, str) and _QUANTITY.match(value):
         return value
@@ -136,6 +155,14 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
 ]
 """A length of time, to the millisecond."""
+
+OffsetReset = Annotated[
+    Literal["earliest", "latest", "none"] | timedelta,
+    BeforeValidator(_offset_reset),
+    PlainSerializer(format_offset_reset, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": OFFSET_RESET_PATTERN}),
+]
+"""Where a partition begins that has no committed offset; a duration is counted back from now (KIP-1106)."""
 
 # The API server knows no "text, number or boolean": a schema without a type, and no room for lists and mappings.
 _SCALAR = {"x-kubernetes-preserve-unknown-fields": True, "maxItems": 0, "maxProperties": 0}

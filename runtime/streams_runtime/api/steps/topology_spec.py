@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from streams_runtime.api.spec.spec_model import Model
-from streams_runtime.api.spec.spec_values import Duration
+from streams_runtime.api.spec.spec_values import Duration, OffsetReset
 from streams_runtime.api.steps.functions_spec import FunctionSpec
 from streams_runtime.api.steps.stream_joins_spec import WithinSpec
 from streams_runtime.api.steps.stream_steps_spec import BranchSpec, DedupeSpec, FlatMapSpec, PeekSpec
@@ -71,6 +71,18 @@ class SourceSpec(Model):
         default=None,
         description="Present: the source is a table (a store kept from the topic), not a stream.",
     )
+    offset_reset: OffsetReset | None = Field(
+        default=None,
+        description="Where partitions begin in which the group has no committed offset, or one that is no longer there:"
+        " earliest, latest, a duration counted back from now, or none. Absent: spec.kafka.offsetReset. A table always"
+        " begins at the beginning.",
+    )
+
+    def begins_at(self, application: OffsetReset) -> OffsetReset:
+        """Where it begins without a committed offset, in an application with this spec.kafka.offsetReset."""
+        if self.table is not None:
+            return "earliest"  # a table without its older rows would be another one
+        return application if self.offset_reset is None else self.offset_reset
 
 
 JoinType = Literal["inner", "left", "outer"]

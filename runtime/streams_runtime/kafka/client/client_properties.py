@@ -37,7 +37,7 @@ _DECIDED: Mapping[str, str] = {
     "auto.commit.enable": _BY_COMMIT,
     "auto.commit.interval.ms": _BY_COMMIT,
     "enable.auto.offset.store": _BY_COMMIT,
-    "auto.offset.reset": "leave it out; a new application starts at the beginning of its sources",
+    "auto.offset.reset": "use spec.kafka.offsetReset, or offsetReset of a source",
     "enable.partition.eof": "leave it out; the application knows the ends by their offsets",
     "isolation.level": _BY_GUARANTEE,
     "allow.auto.create.topics": "leave it out; the application makes its internal topics, and no others",
