@@ -164,7 +164,7 @@ def open_session(
 
 class _Remembering(JavaClass):  # type: ignore[misc]
     """A class of the JVM that is asked for each of its static methods once, not at each call: the JVM goes through all
-    that the class has, some thousand methods for `functions`, a sixth of the time of planning.
+    that the class has, some thousand methods for `functions`.
     """
 
     def __getattr__(self, name: str) -> Any:
