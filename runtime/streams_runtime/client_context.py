@@ -19,6 +19,7 @@ from streams_runtime.pipeline.pushdown.foreseen import is_added_up
 from streams_runtime.pipeline.without_spark.findings_file import FindingsFile, is_keepable
 from streams_runtime.processing.batch_size import AGGREGATED_KEYS
 from streams_runtime.processing.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
+from streams_runtime.restore.changelog_reader import are_worth_workers
 from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
 from streams_runtime.restore.restore_progress import ProgressListener
 from streams_runtime.restore.snapshot_start import NoSnapshots, SnapshotStart
@@ -160,7 +161,10 @@ class ClientContext:
     def make_updater(self, name: str) -> StateUpdater:
         """A thread's state updater, with a restore consumer and a bulk loader of its own; not started."""
         alone = self.application.spec.processing.stream_threads == 1
-        return self.updaters.for_thread(name, cold=lambda: alone and self.directory.tasks.empty)
+        changelogs = {each.changelog_topic for sub in self.topology.subtopologies for each in sub.stores}
+        return self.updaters.for_thread(
+            name, lambda: alone and self.directory.tasks.empty and are_worth_workers(self.admin, changelogs)
+        )
 
     def _make_snapshots(self) -> ClientSnapshots | None:
         settings = snapshot_settings(self.application.spec.state.snapshots)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from streams_runtime.errors import IllegalStateException, TaskCorruptedException
+from streams_runtime.errors import IllegalStateException, StreamsException, TaskCorruptedException
 from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore import restore_log
 from streams_runtime.restore.bulk.bulk_loader import BulkLoader
 from streams_runtime.restore.restore_listener import StateRestoreListener
-from streams_runtime.restore.restore_start import Beginning, Log, Offsets, look_at
+from streams_runtime.restore.restore_start import Beginning, Log, Offsets, Topics, hold_as_many, look_at
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.restore.snapshot_start import NoSnapshots, SnapshotStart
 from streams_runtime.topology.plan import TaskId
@@ -23,6 +23,16 @@ from streams_runtime.topology.plan import TaskId
 _BATCH_RECORDS = 20_000
 _BULK_RECORDS = 100_000  # from this many on, starting worker processes pays
 _ASK_SECONDS = 1.0  # until the brokers are asked again for a changelog that they do not name yet
+
+
+def are_worth_workers(topics: Topics, names: Collection[str]) -> bool:
+    """Whether the changelogs of these names have a partition so long that worker processes will load it. False as well
+    where the brokers don't say: it is a forecast, and whoever restores asks them again.
+    """
+    try:
+        return hold_as_many(topics, names, _BULK_RECORDS)
+    except StreamsException:
+        return False
 
 
 class RestoringTask(Protocol):

@@ -23,6 +23,12 @@ class Offsets(Protocol):
     def topic_ids(self, names: Collection[str]) -> dict[str, str]: ...
 
 
+class Topics(Offsets, Protocol):
+    """Answers how many partitions topics have, too."""
+
+    def partition_counts(self, names: Collection[str]) -> dict[str, int]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """A changelog partition as the brokers have it: first offset, and the one after the last; and its topic's id.
@@ -89,3 +95,17 @@ def look_at(
         for each, end in ends.items()
         if each in starts
     }
+
+
+def hold_as_many(topics: Topics, names: Collection[str], records: int) -> bool:
+    """Whether a partition of those topics that the brokers have holds so many records, or more.
+
+    Raises:
+        BrokerNotAvailableException: ask again.
+    """
+    counts = topics.partition_counts(names) if names else {}
+    partitions = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]
+    if not partitions:
+        return False
+    starts, ends = topics.start_offsets(partitions), topics.end_offsets(partitions)
+    return any(end - starts.get(each, end) >= records for each, end in ends.items())

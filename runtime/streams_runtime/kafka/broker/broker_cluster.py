@@ -13,8 +13,9 @@ import orjson
 
 from streams_runtime.errors import EnvironmentException
 from streams_runtime.kafka.broker.broker_config import ClusterNode, Ports
-from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker, new_cluster_id
+from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.kafka.broker.ports import free_ports
+from streams_runtime.kafka.broker.storage_format import new_id
 
 SIZES = (3, 5)
 """How many brokers a cluster may have: those without a majority of controllers on one side of any split are no use."""
@@ -148,7 +149,7 @@ def _identity(data_dir: Path, size: int) -> str:
             f" Give --brokers {found}, or another folder (--data-dir)"
         )
     if facts is None:
-        facts = {"cluster_id": new_cluster_id(), "brokers": size}
+        facts = {"cluster_id": new_id(), "brokers": size}
         try:
             data_dir.mkdir(parents=True, exist_ok=True)
             unfinished = data_dir / f"{_FACTS}.new"

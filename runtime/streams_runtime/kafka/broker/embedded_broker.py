@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,17 +19,18 @@ from streams_runtime.jvm.java import find_java
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.broker.broker_config import (
     HOST,
+    NODE_ID,
     ClusterNode,
     as_properties_file,
     cluster_properties,
     logging_properties,
     server_properties,
 )
-from streams_runtime.kafka.broker.broker_folder import BrokerFolder, without_stack
+from streams_runtime.kafka.broker.broker_folder import BrokerFolder
 from streams_runtime.kafka.broker.ports import free_ports, require_free
+from streams_runtime.kafka.broker.storage_format import format_storage, new_id
 
 _STOP_GRACE = 30.0
-_FORMAT_TIMEOUT = 60.0
 _TICK = 0.05
 _OPTIONS_VARIABLE = "KAFKA_JVM_PERFORMANCE_OPTS"
 _JVM_OPTIONS = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
@@ -67,7 +65,7 @@ class EmbeddedBroker:
         """
         self._folder = BrokerFolder(data_dir)
         self._node = node
-        self._cluster_id = new_cluster_id() if node is None else node.cluster_id
+        self._cluster_id = new_id() if node is None else node.cluster_id
         self._port = port if node is None else node.advertised[node.id].clients
         self._config = dict(config or {})
         self._heap = heap
@@ -177,7 +175,8 @@ class EmbeddedBroker:
         ]
         class_data = broker_class_data().options
         if folder.needs_format():
-            _format([*command, *class_data], folder, self._cluster_id)
+            number = NODE_ID if self._node is None else self._node.id
+            format_storage([*command, *class_data], folder, number, self._cluster_id, self._config)
         command += class_data if self._jvm_options is None else self._jvm_options
         self._process = TiedProcess([*command, "kafka.Kafka", str(folder.settings)], folder.console, folder.root)
         self._wait_until_ready(self._process)
@@ -214,46 +213,6 @@ class EmbeddedBroker:
                 if admin.wait_for_broker(lambda _: None, lambda: process.wait(0), timeout=1.0):
                     return
         raise EnvironmentException(self.why_it_ended())
-
-
-def _format(command: list[str], folder: BrokerFolder, cluster_id: str) -> None:
-    """Give new storage its identity."""
-    tool = [
-        "kafka.tools.StorageTool",
-        "format",
-        "--cluster-id",
-        cluster_id,
-        "--config",
-        str(folder.settings),
-    ]
-    try:
-        done = subprocess.run(
-            [*command, *tool],
-            capture_output=True,
-            text=True,
-            timeout=_FORMAT_TIMEOUT,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as late:
-        raise EnvironmentException(
-            f"the storage in {folder.data} was not formatted within {_FORMAT_TIMEOUT:.0f} s."
-            " Look at the machine's load and at the disk, then try again"
-        ) from late
-    if done.returncode != 0:
-        words = without_stack(done.stdout + done.stderr)
-        raise EnvironmentException(
-            f"the broker's storage in {folder.data} can't be formatted: {' '.join(words[-3:])}."
-            " Correct the setting that is named, or give another folder (--data-dir)"
-        )
-
-
-def new_cluster_id() -> str:
-    """A name for storage that is to be formatted."""
-    # Kafka's ids are 22 characters of base64; one that begins with a dash would read as an option.
-    while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return text
 
 
 def _accepts(port: int) -> bool:

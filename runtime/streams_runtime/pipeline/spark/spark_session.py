@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
+from py4j.java_gateway import JavaClass, JavaMember
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -26,6 +28,7 @@ __all__ = [
     "end_jvm",
     "is_running",
     "open_session",
+    "remembering",
     "spark_settings",
     "tag_jobs",
     "trouble_with",
@@ -49,6 +52,8 @@ _MENTIONED = (  # by PySpark itself, in almost every call
     "functions",
     "org.apache.spark.sql.functions",
     "org.apache.spark.sql.Observation",
+    "org.apache.spark.sql.expressions.Window",
+    "ArrowIteratorServer",
     "org.apache.spark.sql.classic.SparkSession",
 )
 # Planning is never optimised for as long as it takes to pay: half of a start's processor time. And what it leaves
@@ -153,8 +158,25 @@ def open_session(
         ) from failure
     # py4j asks the JVM for a class at each mention of its name, and the JVM looks for it in every package and jar.
     for mentioned in _MENTIONED:
-        setattr(session._jvm, mentioned, getattr(session._jvm, mentioned))
+        setattr(session._jvm, mentioned, remembering(getattr(session._jvm, mentioned)))
     return session
+
+
+class _Remembering(JavaClass):  # type: ignore[misc]
+    """A class of the JVM that is asked for each of its static methods once, not at each call: the JVM goes through all
+    that the class has, some thousand methods for `functions`.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):  # fields may change
+            self.__dict__[name] = found
+        return found
+
+
+def remembering(found: JavaClass) -> JavaClass:
+    """The same class, which remembers the methods that it was asked for."""
+    return _Remembering(found._fqn, found._gateway_client)
 
 
 def _first_line(failure: Py4JError) -> str:
