@@ -84,7 +84,7 @@ def application_of(resource: Json) -> StreamsApplication:
 
 @functools.lru_cache(maxsize=64)
 def _application_in(pickled: bytes) -> StreamsApplication:
-    """`application_of`, once for the rounds in which nobody edits the resource: the operator keeps what it has read too."""
+    """`application_of`, once for all rounds in which nobody edits the resource, as in the operator."""
     return application_of(pickle.loads(pickled))
 
 
