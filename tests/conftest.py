@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = [
-    "avro_kit",
+    "driver_fixtures",
     "e2e_fixtures",
     "kube_fixtures",
     "lanes",
@@ -33,7 +33,6 @@ pytest_plugins = [
     "red_logs",
     "run_times",
     "s3_server",
-    "topology_drivers",
 ]
 
 BOOTSTRAP_VARIABLE = "STREAMSAPP_TEST_BOOTSTRAP"
@@ -46,7 +45,7 @@ compile_less()
 # Examples take as long as a loaded machine lets them; the run's own time limit ends a hang.
 hypothesis.settings.register_profile("project", deadline=None, max_examples=examples(100))
 # A check judges the change in hand: the examples that it tries are the same each time. All other runs try new ones.
-hypothesis.settings.register_profile("check", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("check", deadline=None, derandomize=True, max_examples=examples(100))
 hypothesis.settings.load_profile("check" if os.environ.get("CI") == "true" else "project")
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from confluent_kafka.serialization import MessageField, SerializationContext
-from schema_registry import Registry, schema_registry
+from schema_registry import Registry
 
 from streams_runtime.api.spec.kafka_spec import SchemaRegistrySpec
 from streams_runtime.kafka.schema_registry import SchemaRegistry
@@ -38,12 +37,6 @@ def avro_source(schema: str = ORDER, **more: Any) -> dict[str, Any]:
     """A source named `in` of the topic `in`."""
     key = {"format": "string"}
     return {"name": "in", "topic": "in", "key": key, "value": {"format": "avro", "schema": schema}} | more
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    with schema_registry() as running:
-        yield running
 
 
 def schemas(registry: Registry, **spec: Any) -> SchemaRegistry:

@@ -94,7 +94,7 @@ def _kube_apiserver(folder: Path, command: Sequence[str | Path], address: str, t
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--authorization-mode=Node,RBAC",
         # An etcd older than 3.4.31 can't say how far a quiet watch is, and such a list would wait for that in vain.
-        "--feature-gates=WatchList=false",
+        "--feature-gates=WatchList=false,SizeBasedListCostEstimate=false,DetectCacheInconsistency=false",
         "--allow-privileged=true",
         # As on OpenShift: who makes an object that blocks its owner's deletion needs a right over the owner.
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",

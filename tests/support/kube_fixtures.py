@@ -7,23 +7,25 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import pytest
 from kube_api_server import PROGRAMS as API_PROGRAMS
 from kube_api_server import controller_manager
 from kube_binaries import lacking, program
 from kube_cluster import Cluster
-from kube_faults import FaultyApi
-from kube_faults import faulty_api as open_faulty_api
 from kube_images import TARGETS, image_archive
 from kube_kafka import KafkaInCluster, kafka_pod
-from kube_leftovers import clear, inhabited
+from kube_leftovers import inhabited
 from kube_node import PROGRAMS as NODE_PROGRAMS
 from kube_node import Node
 from kube_sources import any_api_server, any_node, made_elsewhere
 from waiting import eventually
 
 from streams_runtime.errors import EnvironmentException
+
+if TYPE_CHECKING:
+    from kube_faults import FaultyApi
 
 CRD = Path(__file__).parent.parent.parent / "crds" / "streamsapplications.yaml"
 CONTROLLERS = (
@@ -139,13 +141,8 @@ def crd(api_server: Cluster) -> str:
 @pytest.fixture
 def kube_namespace(api_server: Cluster, namespace: str) -> Iterator[str]:
     """A namespace that no other test has, with the service account `default`; empty again after the test."""
-    api_server.kubectl("create", "namespace", namespace)
-    if not api_server.has_controllers:
-        # Whoever makes a pod without naming an account needs it, and nobody else makes it here.
-        metadata = {"name": "default", "namespace": namespace}
-        api_server.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    yield namespace
-    clear(api_server, namespace)
+    with inhabited(api_server, namespace):
+        yield namespace
 
 
 @pytest.fixture
@@ -161,5 +158,7 @@ def controllers(api_server: Cluster) -> Iterator[None]:
 @pytest.fixture
 def faulty_api(api_server: Cluster) -> Iterator[FaultyApi]:
     """The API server through a proxy of the test's own that makes requests fail and counts them."""
-    with open_faulty_api(api_server) as api:
+    from kube_faults import faulty_api
+
+    with faulty_api(api_server) as api:
         yield api

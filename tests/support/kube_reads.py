@@ -6,9 +6,11 @@ import base64
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
+if TYPE_CHECKING:
+    # Its functions load it: every process of a run loads this module, and few ask an API server.
+    import httpx
 
 # What the resources of a group's version are called in its paths.
 _RESOURCES = {
@@ -48,6 +50,8 @@ _TIMEOUT = 20.0
 
 def connection(endpoint: Mapping[str, Any], token: str, timeout: float = _TIMEOUT) -> httpx.Client:
     """Requests to an API server (the `cluster` part of a kubeconfig) in the name of a token's owner. Close it."""
+    import httpx
+
     headers = {"Authorization": f"Bearer {token}"}
     return httpx.Client(base_url=str(endpoint["server"]), verify=trust(endpoint), headers=headers, timeout=timeout)
 
@@ -70,19 +74,21 @@ class Reads:
 
     def one(self, kind: str, name: str, namespace: str | None) -> Any:
         """The object; None when there is none. Raises AssertionError with the server's words for all else."""
-        return self._asked(f"{_path(kind, namespace)}/{name}", {})
+        return self._asked(f"{path_of(kind, namespace)}/{name}", {})
 
     def all(self, kinds: str, namespace: str | None, selector: str | None) -> list[Any]:
         """The objects of these kinds (separated by commas), in a namespace or all. As `one`."""
         return [each for kind in kinds.split(",") for each in self._of(kind, namespace, selector)]
 
     def _of(self, kind: str, namespace: str | None, selector: str | None) -> Iterator[Any]:
-        found = self._asked(_path(kind, namespace), {} if selector is None else {"labelSelector": selector})
+        found = self._asked(path_of(kind, namespace), {} if selector is None else {"labelSelector": selector})
         for each in (found or {"items": ()})["items"]:
             # Those of a list are without what the list itself says.
             yield {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List"), **each}
 
     def _asked(self, path: str, parameters: dict[str, str]) -> Any:
+        import httpx
+
         time.sleep(max(self._next - time.monotonic(), 0))
         self._next = time.monotonic() + _APART
         try:
@@ -102,7 +108,8 @@ class Reads:
         return answer.json()
 
 
-def _path(kind: str, namespace: str | None) -> str:
+def path_of(kind: str, namespace: str | None) -> str:
+    """Where the objects of a kind are, by any of its names: in a namespace, or in all."""
     kind = kind.partition(".")[0]
     name = _SHORT.get(kind.removesuffix("s"), kind)
     if name not in _PATHS:

@@ -6,9 +6,10 @@ checks at each action what must never happen, and so every test that uses it cla
 
 from __future__ import annotations
 
-import copy
+import functools
 import itertools
 import json
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -81,6 +82,17 @@ def application_of(resource: Json) -> StreamsApplication:
     return StreamsApplication.model_validate({name: value for name, value in resource.items() if name != "status"})
 
 
+@functools.lru_cache(maxsize=64)
+def _application_in(pickled: bytes) -> StreamsApplication:
+    """`application_of`, once for all rounds in which nobody edits the resource, as in the operator."""
+    return application_of(pickle.loads(pickled))
+
+
+def _copied(value: Any) -> Any:
+    """A deep copy of plain values, in a tenth of the time that `copy.deepcopy` takes."""
+    return pickle.loads(pickle.dumps(value))
+
+
 def running(ordinal: int, made_from: str, **changes: Any) -> PodState:
     """A pod that does its part."""
     pod = PodState(
@@ -150,7 +162,7 @@ class World:
         assert self.resource is not None
         version = self._in_force()
         return Observed(
-            resource=copy.deepcopy(self.resource),
+            resource=_copied(self.resource),
             application=version.application,
             mistakes=version.mistakes,
             refused=version.refused,
@@ -160,12 +172,13 @@ class World:
             awaited=self.awaited,
             now=self.now,
             pods=tuple(self.pods.values()),
-            objects=copy.deepcopy(self.objects),
+            objects=_copied(self.objects),
             topics=self._topics,
             init=self._init,
             topics_deleted=self._topics_deleted,
             reset=self._reset,
             defaults=self.defaults,
+            document=version.document,
         )
 
     def reconcile(self) -> Plan:
@@ -184,7 +197,7 @@ class World:
         for _ in range(2000):
             if self.resource is None:
                 return
-            before = (self.writes, copy.deepcopy(self.on_brokers), self._deaths)
+            before = (self.writes, set(self.on_brokers), self._deaths)
             todo = self.reconcile()
             changed = self.pods_go_on() or before != (self.writes, self.on_brokers, self._deaths)
             if changed:
@@ -324,7 +337,8 @@ class World:
 
     def _in_force(self) -> VersionInForce:
         assert self.resource is not None
-        application = None if self.mistakes else application_of(self.resource)
+        asked = {name: value for name, value in self.resource.items() if name != "status"}
+        application = None if self.mistakes else _application_in(pickle.dumps(asked))
         reading = Reading(application, self.mistakes, (), None, self.resource)
         pods = tuple(sorted(self.pods.values(), key=lambda pod: pod.name))
         return in_force(ObservedResource(self.resource, reading, pods, self.objects), self.defaults)
@@ -351,7 +365,7 @@ class World:
         if todo.status is not None:
             self._act()
             self._check_reset(todo.status)
-            self.resource["status"] = copy.deepcopy(todo.status)
+            self.resource["status"] = _copied(todo.status)
         if not todo.finalizer:
             self._act()
             self._let_go()
@@ -400,7 +414,7 @@ class World:
         if existing is not None:
             assert not existing.get("immutable") or _data(existing) == _data(obj), f"{key} can't change"
         uid = existing["metadata"]["uid"] if existing is not None else next(self._uids)
-        self.objects[key] = copy.deepcopy(dict(obj)) | {"metadata": {**obj["metadata"], "uid": uid}}
+        self.objects[key] = _copied(dict(obj)) | {"metadata": {**obj["metadata"], "uid": uid}}
 
     def _make(self, obj: Json) -> None:
         metadata = obj["metadata"]
@@ -494,11 +508,9 @@ class World:
         assert self.now >= pod.gone_by + after, f"{name} was deleted by force too soon"
         del self.pods[name]
 
-    def _outdated(self, pod: PodState) -> bool:
-        return pod.digest != self.digest or self._answers_to(pod.name) < self.nonce
-
-    def _to_be_replaced(self, pod: PodState) -> bool:
-        return self._outdated(pod) or any(pod.inputs.get(name) != now for name, now in self.inputs.items())
+    def _to_be_replaced(self, pod: PodState, wanted: str) -> bool:
+        outdated = pod.digest != wanted or self._answers_to(pod.name) < self.nonce
+        return outdated or any(pod.inputs.get(name) != now for name, now in self.inputs.items())
 
     def _answers_to(self, name: str) -> int:
         """The restartNonce that a pod was made with, or was on record as running under."""
@@ -522,7 +534,8 @@ class World:
 
     def _may_roll(self, pod: PodState) -> None:
         of_present = f"{pod.name} runs, is of the present version, and answers to the present number and inputs"
-        assert self._to_be_replaced(pod), of_present
+        wanted = self.digest
+        assert self._to_be_replaced(pod, wanted), of_present
         self._rolled &= set(self.pods) | {f"{NAME}-{ordinal}" for ordinal in range(self.wanted)}
         # One that has not arrived may itself be replaced, by the next version.
         self._rolled = {name for name in self._rolled if not self._arrived(name) and name != pod.name}
@@ -535,7 +548,7 @@ class World:
             older = [
                 each
                 for each in self.pods.values()
-                if self._to_be_replaced(each) and (each.ordinal or 0) > (pod.ordinal or 0)
+                if self._to_be_replaced(each, wanted) and (each.ordinal or 0) > (pod.ordinal or 0)
             ]
             assert all(each.deleting for each in older), f"{pod.name} was replaced before {older}"
         self._rolled.add(pod.name)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from query_fakes import Pair
-from query_stage import QueryStage, query_stage
+
+if TYPE_CHECKING:
+    # The fixtures load them: every process of a run loads this plugin, and few tests ask queries.
+    from query_fakes import Pair
+    from query_stage import QueryStage
 
 
 @pytest.fixture(scope="module")
 def shared_stage() -> Iterator[QueryStage]:
+    from query_stage import query_stage
+
     with query_stage() as made:
         yield made
 
@@ -23,6 +29,8 @@ def stage(shared_stage: QueryStage) -> QueryStage:
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Pair]:
+    from query_fakes import Pair
+
     pair = Pair()
     yield pair
     pair.stop()

@@ -1,4 +1,4 @@
-"""Applications for tests of the test driver, and drivers that are closed after the test."""
+"""Applications for tests of the test driver."""
 
 from __future__ import annotations
 
@@ -55,20 +55,6 @@ BOUGHT = [
     Record(key, {"user": user, "amount": amount})
     for key, user, amount in (("o1", "al", 3), ("o2", "bo", 1), ("o3", "al", 4), ("o4", "cy", 2), ("o5", "bo", 5))
 ]
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    """Makes drivers, which are closed after the test."""
-    drivers = []
-
-    def make(given: Any, **more: Any) -> TopologyTestDriver:
-        drivers.append(TopologyTestDriver(given, **more))
-        return drivers[-1]
-
-    yield make
-    for driver in drivers:
-        driver.close()
 
 
 @contextmanager

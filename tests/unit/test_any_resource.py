@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 import pytest
+from example_counts import examples
 from observations import as_kept, later, observation
 from operator_cases import DEFAULTS
 from resource_mutations import BASES, mutated
@@ -21,7 +22,7 @@ from streams_operator.plan import plan
 from streams_operator.webhook import verdict
 from streams_runtime.api import read_application
 
-COUNT = int(os.environ.get("STREAMSAPP_TEST_RESOURCES", "250"))
+COUNT = int(os.environ.get("STREAMSAPP_TEST_RESOURCES") or 10 * examples(25))
 SEED = int(os.environ.get("STREAMSAPP_TEST_SEED", "0"))
 LONGEST = (
     20.0  # seconds of this process's own time: a hundred times what the slowest takes; what multiplies takes hours

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "crds" / "streamsapplications.yaml"
 
 
+@cache
 def version() -> dict[str, Any]:
     return crd.definition()["spec"]["versions"][0]
 

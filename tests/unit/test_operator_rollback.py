@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from operator_world import NAME, World, resource
 
 from streams_operator import names
+from streams_operator.plan.version import in_force
+from streams_runtime.api import read_application
 from streams_runtime.errors import Mistake
 
 BAD = "runtime:2"
@@ -215,6 +218,22 @@ def test_a_stable_version_that_fails_later_goes_nowhere(world: World) -> None:
     world.settle()
     assert versions(world) == stable
     assert world.condition("Progressing") == ("False", "ProgressDeadlineExceeded")
+
+
+def test_a_version_is_read_from_its_config_map_once_however_many_rounds_it_takes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def noted(given: Any, source: str) -> Any:
+        read.append(json.dumps(given))
+        return read_application(given, source)
+
+    in_force._application_in.cache_clear()
+    monkeypatch.setattr(in_force, "read_application", noted)
+    change(world, image=BAD)
+    assert world.condition("Degraded") == ("True", "RolledBack")
+    assert len(read) == len(set(read)) > 0
 
 
 @settings(max_examples=examples(15), deadline=None)

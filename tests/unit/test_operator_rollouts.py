@@ -73,6 +73,12 @@ class Fleet:
         return {key for key in self.worlds if len(self.images(key)) > 1}
 
     @property
+    def are_settled(self) -> bool:
+        """Whether every application is through with it and says so."""
+        settled = {world.condition("Progressing") for world in self.worlds.values()} == {("False", "Settled")}
+        return settled and not self.under_way and len(self.have_it) == len(self.worlds)
+
+    @property
     def have_it(self) -> set[int]:
         return {number for number, key in enumerate(self.worlds) if NEW in self.images(key)}
 
@@ -81,10 +87,15 @@ class Fleet:
 @given(st.integers(1, 6), st.integers(1, 3), st.lists(st.integers(0, 12), max_size=2))
 def test_all_get_it_and_no_more_than_so_many_at_a_time(count: int, at_a_time: int, restarts: list[int]) -> None:
     fleet = Fleet(count, at_a_time)
+    done_at = None
     for turn in range(80):
         if turn in restarts:
             fleet.restart_operator()
         fleet.turn()  # which claims that no more are under way
+        if done_at is None and fleet.are_settled:
+            done_at = turn
+        if done_at is not None and turn >= max([done_at, *restarts]) + 10:
+            break
     assert fleet.have_it == set(range(count))
     assert not fleet.under_way
     assert {world.condition("Progressing") for world in fleet.worlds.values()} == {("False", "Settled")}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -48,15 +49,18 @@ spec:
 """
 
 
-def loaded(*lines: str, asked: frozenset[str] = HEAVY | MODELS) -> frozenset[str]:
-    """Which of these a fresh process has loaded after these lines of Python."""
-    found = f"[each for each in {sorted(asked)} if sys.modules.get(each)]"
-    last = f"import json, sys; print(json.dumps({found}), file=sys.stderr)"
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join([*lines, last])], capture_output=True, text=True, cwd=ROOT, check=False
-    )
+@functools.cache
+def loaded(*steps: tuple[str, ...], asked: frozenset[str] = HEAVY | MODELS) -> Sequence[frozenset[str]]:
+    """Which of these a fresh process has loaded after each step, which is lines of Python.
+
+    A process a scene, and not a step: what is not there after the last step was not there after any.
+    """
+    note = f"found.append([each for each in {sorted(asked)} if sys.modules.get(each)])"
+    lines = [line for step in steps for line in (*step, note)]
+    script = "\n".join(["import json, sys", "found = []", *lines, "print(json.dumps(found), file=sys.stderr)"])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
-    return frozenset(json.loads(done.stderr.splitlines()[-1]))
+    return [frozenset(each) for each in json.loads(done.stderr.splitlines()[-1])]
 
 
 def command(program: str, *words: str) -> tuple[str, ...]:
@@ -65,10 +69,11 @@ def command(program: str, *words: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("program", ["streams_runtime.cli.main", "streams_runtime.cli.cluster.plugin"])
-@pytest.mark.parametrize("words", [["--help"], ["no-such-verb"]])
-def test_the_list_of_verbs_loads_none_of_them(program: str, words: list[str]) -> None:
+def test_the_list_of_verbs_loads_none_of_them(program: str) -> None:
+    shown, refused = loaded(command(program, "--help"), command(program, "no-such-verb"))
+    assert shown == set()
     # Typer takes pydantic to refuse a word.
-    assert loaded(*command(program, *words)) <= ({"pydantic"} if words == ["no-such-verb"] else set())
+    assert refused <= {"pydantic"}
 
 
 @pytest.mark.parametrize("verbs", [VERBS, plugin.VERBS], ids=["streamsapp", "kubectl"])
@@ -87,65 +92,75 @@ def test_a_verb_is_found_by_its_name_and_no_other() -> None:
     assert group.get_command(context, "validated") is None
 
 
-def test_mistakes_are_found_without_spark_and_kafka(tmp_path: Path) -> None:
+def test_mistakes_are_found_and_files_shown_without_spark_and_kafka(tmp_path: Path) -> None:
     (tmp_path / "orders.yaml").write_text(MISTAKEN)
-    assert loaded(*command("streams_runtime.cli.main", "validate", str(tmp_path / "orders.yaml"))) == MODELS
+    mistaken = command("streams_runtime.cli.main", "validate", str(tmp_path / "orders.yaml"))
+    shown = [command("streams_runtime.cli.main", verb, "examples/flights.yaml") for verb in ("build", "topology")]
+    assert loaded(mistaken, *shown) == [MODELS, MODELS, MODELS]
 
 
-@pytest.mark.parametrize("verb", ["build", "topology"])
-def test_a_file_is_shown_without_spark_and_kafka(verb: str) -> None:
-    assert loaded(*command("streams_runtime.cli.main", verb, "examples/flights.yaml")) == MODELS
+ASKING = ("query", "totals", "get", "ada", "--url", "http://127.0.0.1:9", "--timeout", "0")
+COMMANDS = (command("streams_runtime.cli.main", *ASKING), ("import streams_runtime.cli.run",))
 
 
 def test_a_query_loads_no_more_than_the_client_that_asks() -> None:
-    asked = ["query", "totals", "get", "ada", "--url", "http://127.0.0.1:9", "--timeout", "0"]
-    assert loaded(*command("streams_runtime.cli.main", *asked)) & HEAVY == {"httpx"}
+    assert loaded(*COMMANDS)[0] & HEAVY == {"httpx"}
 
 
 def test_what_starts_instances_loads_none_of_what_they_run() -> None:
-    assert loaded("import streams_runtime.cli.run") & HEAVY <= {"confluent_kafka", "httpx"}
+    assert loaded(*COMMANDS)[1] & HEAVY <= {"confluent_kafka", "httpx"}
 
 
-def test_a_client_is_loaded_without_what_it_does_not_need() -> None:
-    light = "import streams_runtime.cli.process.light_libraries"
-    # One process for both: what is not there after the second was not there after the first.
-    programs = [f"import streams_runtime.cli.process.{each}" for each in ("instance", "pod_lifecycle")]
-    spark = {"py4j", "pyspark"}
-    unwanted = (
-        frozenset({"fastavro", "grpc", "grpc_tools", "kubernetes", "opentelemetry.sdk", "pandas", "rich"}) | spark
-    )
-    assert loaded(light, *programs, asked=unwanted) == set()
+UNWANTED = frozenset(
+    {"fastavro", "grpc", "grpc_tools", "kubernetes", "opentelemetry.sdk", "pandas", "py4j", "pyspark", "rich"}
+)
+# What a pod's process goes through: it hears signals, it loads the client, and a user's function may load pandas.
+POD = (
+    ("import streams_runtime.cli.process.pod",),
+    (
+        "import streams_runtime.cli.process.light_libraries",
+        *(f"import streams_runtime.cli.process.{each}" for each in ("instance", "pod_lifecycle")),
+    ),
+    ("import pyarrow as pa, pyarrow.acero", "pa.array([1])", "pa.scalar('text')", "pa.table({'a': [1]})"),
+    (
+        "import pandas as pd",
+        # Without its types a Series is a list of floats, and NaN one of them.
+        "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1",
+        "assert pa.table({'a': [1]}).to_pandas().shape == (1, 1)",
+    ),
+)
+
+
+def in_a_pod() -> Sequence[frozenset[str]]:
+    return loaded(*POD, asked=HEAVY | MODELS | UNWANTED)
 
 
 def test_a_pod_hears_signals_before_it_loads_what_it_runs() -> None:
-    assert loaded("import streams_runtime.cli.process.pod") == set()
+    assert in_a_pod()[0] == set()
+
+
+def test_a_client_is_loaded_without_what_it_does_not_need() -> None:
+    assert in_a_pod()[1] & UNWANTED == set()
+
+
+def test_an_array_of_a_list_needs_no_pandas() -> None:
+    assert "pandas" not in in_a_pod()[2]
+
+
+def test_pandas_that_comes_later_is_known_to_pyarrow() -> None:
+    assert "pandas" in in_a_pod()[3]
 
 
 def test_an_operator_loads_nothing_of_what_pods_run() -> None:
     asked = HEAVY | {"rich"}
-    found = loaded("import streams_operator.__main__", asked=asked)
+    (found,) = loaded(("import streams_operator.__main__",), asked=asked)
     assert found == {"confluent_kafka", "kubernetes", "structlog"}
-
-
-def test_an_array_of_a_list_needs_no_pandas() -> None:
-    lines = ("import streams_runtime.cli.process.light_libraries", "import pyarrow as pa, pyarrow.acero")
-    assert loaded(*lines, "pa.array([1])", "pa.scalar('text')", "pa.table({'a': [1]})") & {"pandas"} == set()
-
-
-def test_pandas_that_comes_later_is_known_to_pyarrow() -> None:
-    lines = (
-        "import streams_runtime.cli.process.light_libraries",
-        "import pyarrow as pa, pandas as pd",
-        # Without its types a Series is a list of floats, and NaN one of them.
-        "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1",
-        "assert pa.table({'a': [1]}).to_pandas().shape == (1, 1)",
-    )
-    assert "pandas" in loaded(*lines)
 
 
 def test_pandas_that_was_there_before_stays_known_to_pyarrow() -> None:
     lines = ("import pandas as pd", "import streams_runtime.cli.process.light_libraries", "import pyarrow as pa")
-    assert "pandas" in loaded(*lines, "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1")
+    last = "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1"
+    assert "pandas" in loaded((*lines, last))[0]
 
 
 def test_pandas_is_known_to_pyarrow_when_only_its_second_import_succeeds(tmp_path: Path) -> None:
@@ -159,4 +174,4 @@ def test_pandas_is_known_to_pyarrow_when_only_its_second_import_succeeds(tmp_pat
         "import pyarrow as pa, pandas as pd",
         "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1",
     )
-    assert "pandas" in loaded(*lines)
+    assert "pandas" in loaded(lines)[0]

@@ -5,6 +5,7 @@ That is the deployed one while a change of topology is refused, and the last sta
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import orjson
@@ -23,6 +24,9 @@ from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.declared.build_topology import build_topology
 
 Objects = Mapping[tuple[str, str], Json]
+
+_READ_VERSIONS = 32
+"""Applications that are kept as they were read from their ConfigMaps: those that roll out are read in every round."""
 
 
 def in_force(found: ObservedResource, defaults: Defaults) -> VersionInForce:
@@ -90,8 +94,13 @@ def _read(objects: Objects, identity: Identity, version: str) -> StreamsApplicat
     """The application of a version; None: its ConfigMap is not there, or can't be read."""
     config_map = objects.get(("ConfigMap", names.config(identity.name, version)))
     text = document_in(config_map) if config_map is not None else None
+    return _application_in(text) if text is not None else None
+
+
+@functools.lru_cache(_READ_VERSIONS)
+def _application_in(text: bytes) -> StreamsApplication | None:
     try:
-        given = orjson.loads(text) if text is not None else None
+        given = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
     return read_application(given, "the deployed application").application if isinstance(given, dict) else None
