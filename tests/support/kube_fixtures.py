@@ -16,7 +16,7 @@ from kube_binaries import lacking, program
 from kube_cluster import Cluster
 from kube_images import TARGETS, image_archive
 from kube_kafka import KafkaInCluster, kafka_pod
-from kube_leftovers import inhabited
+from kube_leftovers import clear, inhabited
 from kube_node import PROGRAMS as NODE_PROGRAMS
 from kube_node import Node
 from kube_sources import any_api_server, any_node, made_elsewhere
@@ -141,8 +141,13 @@ def crd(api_server: Cluster) -> str:
 @pytest.fixture
 def kube_namespace(api_server: Cluster, namespace: str) -> Iterator[str]:
     """A namespace that no other test has, with the service account `default`; empty again after the test."""
-    with inhabited(api_server, namespace):
-        yield namespace
+    api_server.kubectl("create", "namespace", namespace)
+    if not api_server.has_controllers:
+        # Whoever makes a pod without naming an account needs it, and nobody else makes it here.
+        metadata = {"name": "default", "namespace": namespace}
+        api_server.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    yield namespace
+    clear(api_server, namespace)
 
 
 @pytest.fixture

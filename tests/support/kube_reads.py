@@ -74,14 +74,14 @@ class Reads:
 
     def one(self, kind: str, name: str, namespace: str | None) -> Any:
         """The object; None when there is none. Raises AssertionError with the server's words for all else."""
-        return self._asked(f"{path_of(kind, namespace)}/{name}", {})
+        return self._asked(f"{_path(kind, namespace)}/{name}", {})
 
     def all(self, kinds: str, namespace: str | None, selector: str | None) -> list[Any]:
         """The objects of these kinds (separated by commas), in a namespace or all. As `one`."""
         return [each for kind in kinds.split(",") for each in self._of(kind, namespace, selector)]
 
     def _of(self, kind: str, namespace: str | None, selector: str | None) -> Iterator[Any]:
-        found = self._asked(path_of(kind, namespace), {} if selector is None else {"labelSelector": selector})
+        found = self._asked(_path(kind, namespace), {} if selector is None else {"labelSelector": selector})
         for each in (found or {"items": ()})["items"]:
             # Those of a list are without what the list itself says.
             yield {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List"), **each}
@@ -108,8 +108,7 @@ class Reads:
         return answer.json()
 
 
-def path_of(kind: str, namespace: str | None) -> str:
-    """Where the objects of a kind are, by any of its names: in a namespace, or in all."""
+def _path(kind: str, namespace: str | None) -> str:
     kind = kind.partition(".")[0]
     name = _SHORT.get(kind.removesuffix("s"), kind)
     if name not in _PATHS:
