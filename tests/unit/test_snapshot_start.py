@@ -297,8 +297,12 @@ def test_a_store_that_is_taken_away_leaves_nothing_of_its_snapshot(stage: Stage)
 
 
 def test_a_store_that_is_taken_away_when_its_snapshot_is_here_leaves_nothing_of_it(stage: Stage) -> None:
+    asked = threading.Event()
+    bucket = stage.fetcher._open_bucket
+    stage.fetcher._open_bucket = lambda: bucket() if asked.wait(20) else pytest.fail("nothing asked for the bucket")
     stage.reader.register(stage.restorer)
     stage.reader.restore({})
+    asked.set()  # not before: a snapshot that is here within the call is the store's at once
     eventually(lambda: stage.fetcher.totals.fetched == 1)
     assert list((stage.folder / "here").glob("downloads/*"))
     stage.reader.unregister([LOG])
