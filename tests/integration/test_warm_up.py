@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -9,16 +11,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from clients import client, last_values, make_topics, send
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.states import ClientState
+from streams_runtime.tasks.announcements import announcing_client_id
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 KEYS = 5_000  # in each partition
+STATE_PATHS = ("state", "state/figures")
 
 
 def totals(prefix: str) -> str:
@@ -38,6 +44,7 @@ class Application:
         self.orders = f"{name}-orders"
         self.spec: dict[str, Any] = {"processing": {"acceptableRecoveryLag": 100, **processing}}
         self.made: dict[str, StreamsClient] = {}
+        self.elsewhere: dict[str, str] = {}  # URLs of instances that are not of this process
         self.written = 0
         make_topics(bootstrap, **{self.orders: partitions, f"{name}-totals": 1})
 
@@ -84,12 +91,11 @@ class Application:
         alive = [each for each in self.made.values() if running(each)]
         inputs = [TopicPartition(self.orders, number) for number in range(self.partitions)]
         ends = alive[0].context.admin.end_offsets(inputs) if alive else {}
-        at = {each: here for made in alive for thread in made.threads for each, here in thread.positions.items()}
-        return bool(ends) and at == ends
+        return bool(ends) and {each: at for made in alive for each, at in positions(made).items()} == ends
 
     def _url_of(self, instance: str) -> str | None:
         made = self.made.get(instance)
-        return made.url or None if made is not None else None
+        return made.url or None if made is not None else self.elsewhere.get(instance)
 
 
 def active(made: StreamsClient) -> list[int]:
@@ -101,12 +107,25 @@ def running(made: StreamsClient) -> bool:
     return made.state is ClientState.RUNNING and made.spark_ready
 
 
+@contextmanager
+def never_ready(made: StreamsClient) -> Iterator[None]:
+    """Warm-ups don't end by themselves: no instance says that it could process records at once."""
+    with pytest.MonkeyPatch.context() as patched:
+        warm_up: Any = type(made.context.warm_up)
+        patched.setattr(warm_up, "_is_ready", property(lambda _: False))
+        yield
+
+
 def seen_to_warm_up(made: StreamsClient) -> object:
     """What it says of its warm-up, as soon as it says something."""
     said: list[object] = []
     eventually(lambda: said.append(made.describe()["warm_up"]) or said[-1] is not None or active(made))
     assert said[-1] is not None, "it took tasks before they were warm"
     return said[-1]
+
+
+def positions(made: StreamsClient) -> dict[TopicPartition, int]:
+    return {each: at for thread in made.threads for each, at in thread.positions.items()}
 
 
 def restored(made: StreamsClient) -> int:
@@ -117,27 +136,26 @@ def restored_of(made: StreamsClient, partitions: Collection[int]) -> int:
     return sum(row["restored"] for row in made.context.progress.snapshot() if row["partition"] in partitions)
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(("guarantee", "threads"), [("at_least_once", 1), ("exactly_once_v2", 2)])
 def test_what_an_added_instance_gets_is_warm_before_it_moves_and_is_processed_by_the_old_one_till_then(
-    broker: Any, namespace: str, tmp_path: Path, guarantee: str
+    broker: Any, namespace: str, tmp_path: Path, guarantee: str, threads: int
 ) -> None:
-    made = Application(broker.bootstrap_servers, namespace, tmp_path, 4, guarantee=guarantee)
+    made = Application(broker.bootstrap_servers, namespace, tmp_path, 4, guarantee=guarantee, streamThreads=threads)
     made.write(KEYS)
     with made.instance(0) as first:
         eventually(lambda: running(first) and made.done())
-        with made.busy() as rounds, made.instance(1) as second:
-            said: Any = seen_to_warm_up(second)
-            assert {(row["id"], row["owner"], row["instance"]) for row in said["tasks"]} == {
-                (f"0_{number}", first.instance, second.instance) for number in (2, 3)
-            }
-            assert second.state is ClientState.REBALANCING
-            before = rounds()
-            while second.describe()["warm_up"] is not None:
-                assert first.state is ClientState.RUNNING
-                assert not active(second)
-                time.sleep(0.01)
+        with made.busy() as rounds, ExitStack() as opened:
+            with never_ready(first):
+                second = opened.enter_context(made.instance(1))
+                said: Any = seen_to_warm_up(second)
+                assert {(row["id"], row["owner"], row["instance"]) for row in said["tasks"]} == {
+                    (f"0_{number}", first.instance, second.instance) for number in (2, 3)
+                }
+                assert second.state is ClientState.REBALANCING
+                before = positions(first)
+                eventually(lambda: all(at > before[each] for each, at in positions(first).items()))
+                assert (first.state, active(first), active(second)) == (ClientState.RUNNING, [0, 1, 2, 3], [])
             eventually(lambda: running(second) and active(second) == [2, 3] and active(first) == [0, 1])
-            assert rounds() > before
             # All but what was written since: the standbys had it.
             assert restored(second) <= 100 + 2 * rounds()
             assert second.context.standby_progress.updates.total >= 2 * KEYS
@@ -177,8 +195,18 @@ def copied(made: StreamsClient) -> bool:
     return offsets == {task.id.partition: task.stores["totals"].offset() for task in tasks}
 
 
+def spoil(bucket: Path) -> None:
+    """Let all files of snapshots have another last byte."""
+    files = [each for each in bucket.rglob("*") if each.is_file() and each.suffix != ".json"]
+    assert files
+    for each in files:
+        content = each.read_bytes()
+        each.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "damaged"])
 def test_what_an_added_instance_gets_begins_with_snapshots_where_there_are_some(
-    broker: Any, namespace: str, tmp_path: Path
+    broker: Any, namespace: str, tmp_path: Path, damaged: bool
 ) -> None:
     made = Application(broker.bootstrap_servers, namespace, tmp_path, 2)
     made.spec["state"] = {"snapshots": {"url": f"file://{tmp_path}/bucket", "interval": "1s"}}
@@ -187,12 +215,15 @@ def test_what_an_added_instance_gets_begins_with_snapshots_where_there_are_some(
     with made.instance(0) as first:
         eventually(lambda: running(first) and made.done())
         eventually(lambda: copied(first), "both stores have snapshots", 60)
+        if damaged:
+            spoil(tmp_path / "bucket")
         with made.instance(1) as second:
             seen_to_warm_up(second)
             eventually(lambda: running(second) and active(second) == [1] and active(first) == [0], seconds=60)
             context: Any = second.context
-            assert (context.snapshots.fetcher.totals.fetched, context.snapshots.fetcher.totals.put_aside) == (1, 0)
-            assert context.standby_progress.updates.total == 0, "the snapshot had all"
+            fetched = context.snapshots.fetcher.totals
+            assert (fetched.fetched, fetched.put_aside > 0) == ((0, True) if damaged else (1, False))
+            assert context.standby_progress.updates.total == (keys if damaged else 0)
             assert restored(second) == 0
             made.write(keys)
             eventually(made.done, "all is processed", 60)
@@ -210,16 +241,14 @@ def test_an_instance_that_is_not_to_warm_up_takes_part_at_once(broker: Any, name
 
 
 def test_an_instance_whose_owner_ends_during_the_warm_up_takes_part_at_once(
-    broker: Any, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Any, namespace: str, tmp_path: Path
 ) -> None:
     made = Application(broker.bootstrap_servers, namespace, tmp_path, 2)
     made.write(KEYS)
     with ExitStack() as opened:
         first = opened.enter_context(made.instance(0))
         eventually(lambda: running(first) and made.done())
-        warm_up: Any = type(first.context.warm_up)
-        with monkeypatch.context() as patched:
-            patched.setattr(warm_up, "_is_ready", property(lambda _: False))  # it would wait for ever
+        with never_ready(first):
             second = opened.enter_context(made.instance(1))
             seen_to_warm_up(second)
             ended = time.monotonic()
@@ -237,19 +266,87 @@ def test_an_announced_instance_that_ends_leaves_the_group_and_its_tasks_where_th
 ) -> None:
     made = Application(broker.bootstrap_servers, namespace, tmp_path, 2)
     made.write(KEYS)
-    with made.instance(0) as first:
+    answers: list[int] = []
+
+    def stop(server: QueryServer) -> None:
+        """By now all else of a client is closed."""
+        answers.extend(httpx.get(f"{made.made[second.instance].url}/{each}").status_code for each in STATE_PATHS)
+        stopping(server)
+
+    stopping = QueryServer.stop
+    with made.instance(0) as first, never_ready(first):
         eventually(lambda: running(first) and made.done())
         moves = len(first.transitions)
-        warm_up: Any = type(first.context.warm_up)
-        monkeypatch.setattr(warm_up, "_is_ready", property(lambda _: False))
         group, admin = first.context.application.application_id, first.context.admin
         with made.instance(1) as second:
             eventually(lambda: len(admin.group_members(group)) == 2)
-        assert second.state is ClientState.NOT_RUNNING
+            monkeypatch.setattr(QueryServer, "stop", stop)
+            assert second.close(60)
+            monkeypatch.undo()
+        assert (second.state, answers) == (ClientState.NOT_RUNNING, [200, 200])
         eventually(lambda: [each.instance_id for each in admin.group_members(group)] == [f"{first.instance}-1"])
         made.write(KEYS)
         eventually(made.done, "all is processed", 60)
         assert (len(first.transitions), active(first)) == (moves, [0, 1])
+
+
+GHOST = """
+import sys, time
+from streams_runtime.kafka.client.client_properties import client_properties
+from streams_runtime.kafka.consumer.announcement import Announcement
+made = Announcement(client_properties(sys.argv[1], {}), sys.argv[2], sys.argv[3])
+while True:
+    made.poll()
+    time.sleep(0.1)
+"""
+
+
+def test_an_announced_instance_that_is_killed_is_waited_for_until_its_session_ends(
+    broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    made = Application(broker.bootstrap_servers, namespace, tmp_path, 4)
+    made.write(KEYS)
+    with ExitStack() as opened:
+        first = opened.enter_context(made.instance(0))
+        eventually(lambda: running(first) and made.done())
+        group, ghost = first.context.application.application_id, f"{namespace}-i-2"
+        made.elsewhere[ghost] = "http://127.0.0.1:1"  # nobody answers there
+        command = [sys.executable, "-c", GHOST, made.bootstrap, group, announcing_client_id(ghost, "127.0.0.1:1", 1)]
+        with subprocess.Popen(command) as process:
+            opened.callback(process.kill)
+            eventually(
+                lambda: any(each.client_id.startswith(ghost) for each in first.context.admin.group_members(group))
+            )
+            second = opened.enter_context(made.instance(1))
+            said: Any = seen_to_warm_up(second)
+            # Of three instances the second one has the task in the middle.
+            assert [(row["id"], row["instance"]) for row in said["tasks"]][:1] == [("0_2", second.instance)]
+            assert said["unready"] == [ghost]
+            process.kill()
+        eventually(lambda: running(second) and active(second) == [2, 3] and active(first) == [0, 1])
+        assert restored(second) == 0
+        made.write(KEYS)
+        eventually(made.done, "all is processed", 60)
+        assert set(made.counts().values()) == {2}
+
+
+def test_a_paused_application_gets_an_instance_that_warms_up(broker: Any, namespace: str, tmp_path: Path) -> None:
+    made = Application(broker.bootstrap_servers, namespace, tmp_path, 2)
+    made.write(KEYS)
+    with made.instance(0) as first:
+        eventually(lambda: running(first) and made.done())
+        first.pause()
+        made.write(KEYS)
+        with made.instance(1) as second:
+            second.pause()
+            seen_to_warm_up(second)
+            eventually(lambda: running(second) and active(second) == [1] and active(first) == [0])
+            assert restored(second) == 0
+            assert set(made.counts().values()) == {1}
+            for each in (first, second):
+                each.resume()
+            eventually(made.done, "all is processed", 60)
+        assert set(made.counts().values()) == {2}
 
 
 def test_an_instance_that_comes_back_within_its_session_and_two_cold_ones_do_not_warm_up(
