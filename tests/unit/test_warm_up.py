@@ -87,13 +87,13 @@ class Bench:
         self.warm_up = WarmUp(self.context, lambda: "h:2", self._ask)
 
     def start(self) -> None:
-        threading.Thread(target=self._wait, daemon=True).start()
+        threading.Thread(target=self.wait, daemon=True).start()
 
     def close(self) -> None:
         self.stopping.set()
         self.warm_up.close()
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
         try:
             self.warm_up.wait(self.stopping.is_set, self.stopping.wait)
         except BaseException as error:
@@ -279,6 +279,24 @@ def test_brokers_that_are_away_are_waited_for_and_a_group_that_may_not_be_looked
     refused = Bench(trouble=StreamsException("not allowed"))
     refused.start()
     assert refused.joined.wait(10)
+
+
+def test_brokers_that_do_not_answer_at_the_start_are_asked_again_and_a_thread_that_is_stopped_asks_no_more(
+    bench: Bench,
+) -> None:
+    bench.trouble = BrokerNotAvailableException("no answer")
+    bench.start()
+    looked_again(bench)
+    assert (bench.announcements, bench.joined.is_set()) == ([], False)
+    bench.trouble = None
+    eventually(lambda: bool(bench.announcements))
+    stopped = Bench(trouble=BrokerNotAvailableException("no answer"))
+    thread = threading.Thread(target=stopped.wait, daemon=True)
+    thread.start()
+    looked_again(stopped)
+    stopped.close()
+    thread.join(10)
+    assert (thread.is_alive(), stopped.joined.is_set()) == (False, False)
 
 
 def test_what_keeps_spark_from_starting_ends_the_thread_before_it_has_taken_a_task(bench: Bench) -> None:

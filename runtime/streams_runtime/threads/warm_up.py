@@ -57,8 +57,12 @@ class WarmUp:
         Raises what keeps Spark from starting, before the instance has taken a task from others.
         """
         with self._asking:
-            if self._thread is None and not self._joins.is_set():
-                self._begin()
+            while not self._has_begun and not should_stop():
+                try:
+                    self._begin()
+                except BrokerNotAvailableException as error:
+                    _LOGGER.warning("%s. %s waits until it knows whether it is to warm up", error, self._own)
+                    pause(_LOOK_SECONDS)
         while not self._joins.is_set() and not should_stop():
             self._context.engine.ready()
             pause(_WAIT_SECONDS)
@@ -100,10 +104,16 @@ class WarmUp:
         """Whether batches could be worked on at once."""
         return self._context.engine.is_ready
 
+    @property
+    def _has_begun(self) -> bool:
+        return self._thread is not None or self._joins.is_set()
+
     def _begin(self) -> None:
-        """Let the instance join, or announce it."""
+        """Let the instance join, or announce it. Raises BrokerNotAvailableException: it could not join, either."""
         try:
             seen = None if self._context.standbys is None or not self._timeout else self._look()
+        except BrokerNotAvailableException:
+            raise
         except StreamsException as error:
             _LOGGER.warning("%s. %s takes part without a warm-up", error, self._own)
             seen = None
