@@ -197,7 +197,8 @@ def copied(made: StreamsClient) -> bool:
 
 def spoil(bucket: Path) -> None:
     """Let all files of snapshots have another last byte."""
-    files = [each for each in bucket.rglob("*") if each.is_file() and each.suffix != ".json"]
+    found = [each for each in bucket.rglob("*") if each.is_file() and each.suffix != ".json"]
+    files = [each for each in found if each.stat().st_size]
     assert files
     for each in files:
         content = each.read_bytes()

@@ -85,10 +85,12 @@ class Bench:
     looks: int = 0
     renewed: Mapping[str, str] = field(default_factory=dict)
     updaters: list[FakeUpdater] = field(default_factory=list)
+    watched: list[int] = field(default_factory=list)
+    """The looks at the group at which changelogs were looked after."""
 
     def __post_init__(self) -> None:
         watch: Any = SimpleNamespace(
-            gone=frozenset, renewed=lambda: self.renewed, forget=lambda: setattr(self, "renewed", {})
+            gone=lambda: self.watched.append(self.looks), renewed=lambda: self.renewed, forget=lambda: setattr(self, "renewed", {})
         )
         self.tasks = StandbyTasks(
             "b", self.replicas, TOPOLOGY, self.directory, self._ask, lambda: self.counts, self._make, watch
@@ -233,6 +235,13 @@ def test_what_ends_the_updater_is_told_and_standbys_are_opened_again_later(
     assert bench.updaters[0].stopped
     (said,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert said.endswith("the tasks that are active here go on: ProcessorStateException: disk full")
+
+
+def test_changelogs_are_looked_after_from_when_they_are_followed(bench: Bench) -> None:
+    """One that is made anew before the brokers have been asked for it is taken for the one that is followed."""
+    bench.tasks.start()
+    eventually(lambda: bench.watched)
+    assert (bench.watched[0], bench.open()) == (1, [T0])
 
 
 def test_a_damaged_standby_is_set_aside_and_opened_anew(bench: Bench) -> None:

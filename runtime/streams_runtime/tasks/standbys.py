@@ -186,6 +186,7 @@ class StandbyTasks:
             opened |= dict.fromkeys(task.open(self._directory), task)
             self._tasks = {**self._tasks, task_id: task}
         if opened and self._updater is None:
+            self._watch.gone()  # asks at once: a changelog that is made anew by the next look would be the first seen
             self._updater = self._make_updater(self._why)
             self._updater.start()
         if opened and self._updater is not None:
