@@ -90,7 +90,9 @@ class Bench:
 
     def __post_init__(self) -> None:
         watch: Any = SimpleNamespace(
-            gone=lambda: self.watched.append(self.looks), renewed=lambda: self.renewed, forget=lambda: setattr(self, "renewed", {})
+            gone=lambda: self.watched.append(self.looks),
+            renewed=lambda: self.renewed,
+            forget=lambda: setattr(self, "renewed", {}),
         )
         self.tasks = StandbyTasks(
             "b", self.replicas, TOPOLOGY, self.directory, self._ask, lambda: self.counts, self._make, watch
