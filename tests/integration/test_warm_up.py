@@ -136,6 +136,12 @@ def restored_of(made: StreamsClient, partitions: Collection[int]) -> int:
     return sum(row["restored"] for row in made.context.progress.snapshot() if row["partition"] in partitions)
 
 
+def warm_partitions(made: StreamsClient) -> list[int]:
+    """Of its standbys that have all."""
+    rows: Any = made.describe()["standbys"]
+    return [int(row["id"].partition("_")[2]) for row in rows if row["lag"] == 0]
+
+
 @pytest.mark.parametrize(("guarantee", "threads"), [("at_least_once", 1), ("exactly_once_v2", 2)])
 def test_what_an_added_instance_gets_is_warm_before_it_moves_and_is_processed_by_the_old_one_till_then(
     broker: Any, namespace: str, tmp_path: Path, guarantee: str, threads: int
@@ -326,6 +332,27 @@ def test_an_announced_instance_that_is_killed_is_waited_for_until_its_session_en
             process.kill()
         eventually(lambda: running(second) and active(second) == [2, 3] and active(first) == [0, 1])
         assert restored(second) == 0
+        made.write(KEYS)
+        eventually(made.done, "all is processed", 60)
+        assert set(made.counts().values()) == {2}
+
+
+def test_an_owner_that_is_taken_away_for_good_during_a_warm_up_loses_nothing_that_was_warm(
+    broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    made = Application(broker.bootstrap_servers, namespace, tmp_path, 4)
+    made.write(KEYS)
+    with ExitStack() as opened:
+        first, second = (opened.enter_context(made.instance(each)) for each in (0, 1))
+        eventually(lambda: running(first) and running(second) and made.done())
+        eventually(lambda: (active(first), active(second)) == ([0, 1], [2, 3]))
+        with never_ready(first):
+            third = opened.enter_context(made.instance(2))
+            seen_to_warm_up(third)
+            eventually(lambda: warm_partitions(third) == [3])
+            assert second.close(60, leave_group=True)
+        eventually(lambda: running(third) and active(third) == [2, 3] and active(first) == [0, 1])
+        assert restored_of(third, [3]) == 0
         made.write(KEYS)
         eventually(made.done, "all is processed", 60)
         assert set(made.counts().values()) == {2}
