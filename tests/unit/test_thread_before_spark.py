@@ -34,7 +34,12 @@ class Played:
         parts: Any = SimpleNamespace(
             name="thread-1",
             context=SimpleNamespace(
-                engine=engine, topology=Topology("app", ()), admin=None, global_stores={}, paused=StopSign()
+                engine=engine,
+                topology=Topology("app", ()),
+                admin=None,
+                global_stores={},
+                paused=StopSign(),
+                standbys=None,
             ),
             membership=SimpleNamespace(client_id="app|here|1"),
             stopping=StopSign(),
