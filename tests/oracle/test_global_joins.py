@@ -36,6 +36,7 @@ Given = tuple[str, str | None, int | None, str | None]
 Case = tuple[list[Given], list[int]]
 """Records, and before which of them a batch begins."""
 ON = {"key": "_key", "value": "u"}
+FAIL = ErrorPolicy("fail")
 KINDS = [(kind, on) for kind in ("inner", "left") for on in ON]
 names = st.sampled_from(["a", "b", "c", None])
 records = st.lists(
@@ -76,7 +77,7 @@ def ours(pipeline: Pipeline, cases: Sequence[Case]) -> tuple[list[Any], int]:
     ]
     with TemporaryDirectory() as folder:
         counts = {"in": len(cases), "users": len(cases), "out": 1}
-        machine = TopologyRunner(pipeline.topology, pipeline.compiled, ErrorPolicy("fail"), counts, Path(folder))
+        machine = TopologyRunner(pipeline.topology, pipeline.compiled, (FAIL, FAIL), counts, Path(folder))
         try:
             for records in together(rows, OF_ONE_TABLE):
                 for each in records:

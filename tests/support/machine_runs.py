@@ -19,6 +19,9 @@ from streams_runtime.testing.topology_runner import TopologyRunner
 from streams_runtime.topology.partition_counts import partition_counts
 
 
+_FAIL = ErrorPolicy("fail")
+
+
 def sinks_of(pipeline: Pipeline, records: Sequence[Record], cuts: list[int], partitions: int) -> Sinks:
     """Each sink's records in order."""
     return _sinks(pipeline, [records[first:end] for first, end in batches(len(records), cuts)], partitions)
@@ -36,7 +39,7 @@ def _sinks(pipeline: Pipeline, parts: Iterable[Sequence[Record]], partitions: in
     with ExitStack() as stack:
         folder = stack.enter_context(memory_folder())
         counts |= dict.fromkeys(sinks, 1)
-        machine = TopologyRunner(topology, pipeline.compiled, ErrorPolicy("fail", None), counts, folder)
+        machine = TopologyRunner(topology, pipeline.compiled, (_FAIL, _FAIL), counts, folder)
         stack.callback(machine.close)
         for part in parts:
             for each in part:
