@@ -18,7 +18,6 @@ from streams_runtime.testing.mock_producer import Sent
 from streams_runtime.testing.topology_runner import TopologyRunner
 from streams_runtime.topology.partition_counts import partition_counts
 
-
 _FAIL = ErrorPolicy("fail")
 
 
