@@ -122,14 +122,6 @@ class StreamsClient:
         """The states that the client has been in, oldest first, each with its time in seconds since 1970."""
         return tuple(self._transitions)
 
-    @property
-    def warm_up_remaining(self) -> int:
-        """Records that stores miss for whose tasks this client waits before it takes part in its group; 0 after that.
-
-        See spec.processing.acceptableRecoveryLag.
-        """
-        return 0 if self.context.warm_up is None else self.context.warm_up.remaining
-
     def set_state_listener(self, listener: StateListener[ClientState]) -> None:
         """Call `listener(new, old)` after every move between states, in order (KafkaStreams#setStateListener).
 

@@ -242,10 +242,11 @@ class ClientInspection:
             "threads": [{"name": thread.name, "state": str(thread.state)} for thread in threads],
             "global_thread": None if keeper is None else {"name": keeper.name, "state": str(keeper.state)},
             "tasks": [
-                active_row(task, thread.name) for thread in threads for _, task in sorted(thread.tasks.tasks.items())
+                active_row(task, thread.name)
+                for thread in threads
+                for task in sorted(thread.tasks.tasks.values(), key=lambda task: task.id)
             ],
             "standbys": [standby_row(task, following) for task in sorted(self._standbys(), key=lambda task: task.id)],
-            "warm_up": None if context.warm_up is None else context.warm_up.snapshot(),
             "restoration": restoration,
             "restoration_in_all": in_all(restoration),
             "snapshots": None if context.snapshots is None else context.snapshots.describe(),

@@ -162,7 +162,6 @@ class FakeClient:
                     "eta_seconds": 3.0,
                 }
             ],
-            "warm_up": None,
             "restoration_in_all": {"stores": 1, "remaining": 60, "rate": 20.0, "eta_seconds": 3.0},
             "snapshots": {
                 "made": 4,
@@ -171,7 +170,6 @@ class FakeClient:
                 "longest_pause": 0.004,
                 "fetched": 2,
                 "downloaded_bytes": 6000,
-                "received_bytes": 6500,
                 "put_aside": 1,
                 "stores": [
                     {"store": "counts", "partition": 2, "created": None, "offset": None, "size": 0, "age": 7.0},

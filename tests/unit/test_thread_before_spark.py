@@ -34,12 +34,7 @@ class Played:
         parts: Any = SimpleNamespace(
             name="thread-1",
             context=SimpleNamespace(
-                engine=engine,
-                topology=Topology("app", ()),
-                admin=None,
-                global_stores={},
-                paused=StopSign(),
-                standbys=None,
+                engine=engine, topology=Topology("app", ()), admin=None, global_stores={}, paused=StopSign()
             ),
             membership=SimpleNamespace(client_id="app|here|1"),
             stopping=StopSign(),

@@ -37,19 +37,14 @@ class StandbyProgress:
         self._user = user or NullListener()
         self._lock = threading.Lock()
         self._following: dict[TopicPartition, Following] = {}
-        self._looked_at: set[TopicPartition] = set()  # whose end is known
         self.updates = Meter()
         self.spent = Meter()
         """Microseconds in which the standbys' updater had standbys."""
 
     def snapshot(self) -> dict[TopicPartition, dict[str, Any]]:
-        """The standby stores of this instance by changelog partition: Following's fields and `lag`.
-
-        One whose changelog's end is not known yet is not among them.
-        """
+        """The standby stores of this instance by changelog partition: Following's fields and `lag`."""
         with self._lock:
-            known = {each: self._following[each] for each in sorted(self._looked_at)}
-            return {each: asdict(it) | {"lag": it.lag} for each, it in known.items()}
+            return {each: asdict(it) | {"lag": it.lag} for each, it in sorted(self._following.items())}
 
     def on_look(self, partition: TopicPartition, position: int, end: int) -> None:
         """The store has the changelog up to `position`; it ends at `end`."""
@@ -57,7 +52,6 @@ class StandbyProgress:
             following = self._following.get(partition)
             if following is not None:
                 following.position, following.end = position, end
-                self._looked_at.add(partition)
 
     def on_update_start(self, partition: TopicPartition, store: str, start: int) -> None:
         """StandbyUpdateListener."""
@@ -80,7 +74,6 @@ class StandbyProgress:
         """StandbyUpdateListener."""
         with self._lock:
             self._following.pop(partition, None)
-            self._looked_at.discard(partition)
         row = {"partition": str(partition), "store": store, "position": position, "end": end, "reason": str(reason)}
         _LOGGER.info("standby suspended", extra=row)
         self._user.on_update_suspended(partition, store, position, end, reason)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.task import Task
-from streams_runtime.topology.plan import TaskId
 
 
 def active_row(task: Task, thread: str) -> dict[str, Any]:
@@ -28,26 +27,11 @@ def standby_row(task: StandbyTask, following: Mapping[TopicPartition, Mapping[st
 
     `following` is StandbyProgress.snapshot.
     """
-    stores = _followed(task, following)
+    stores = [following[each] for each in sorted(task.changelogs) if each in following]
     return {
         "id": str(task.id),
         "type": "standby",
         "state": str(task.state),
         "stores": [dict(store) for store in stores],
-        "lag": _lag(task, stores),
+        "lag": sum(store["lag"] for store in stores) if len(stores) == len(task.stores) else None,
     }
-
-
-def standby_lags(
-    tasks: Iterable[StandbyTask], following: Mapping[TopicPartition, Mapping[str, Any]]
-) -> dict[TaskId, int | None]:
-    """How far each standby is behind, in records of all of its changelogs; None while that is not known."""
-    return {task.id: _lag(task, _followed(task, following)) for task in tasks}
-
-
-def _followed(task: StandbyTask, following: Mapping[TopicPartition, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [following[each] for each in sorted(task.changelogs) if each in following]
-
-
-def _lag(task: StandbyTask, stores: list[Mapping[str, Any]]) -> int | None:
-    return sum(store["lag"] for store in stores) if len(stores) == len(task.stores) else None
