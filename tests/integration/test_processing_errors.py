@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from topologies_refused import refusals
-from topology_drivers import Made, document
+from topology_drivers import USERS, Made, document
 
 from streams_runtime.errors import FailedProcessingException, StreamsException
 from streams_runtime.testing import START, Record, TopologyTestDriver
@@ -54,13 +54,6 @@ KINDS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     ),
 }
 """By the kind of error: the step, which fails over records with BAD, and what is said of it."""
-USERS = {
-    "name": "users",
-    "topic": "users",
-    "key": {"format": "string"},
-    "value": {"format": "json", "schema": "tier STRING"},
-    "table": {"store": "users"},
-}
 
 
 def application(steps: Sequence[Mapping[str, Any]], **processing: Any) -> dict[str, Any]:
