@@ -19,6 +19,7 @@ from streams_runtime.kafka.admin.kafka_admin import Admin
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
+APART = 0.3  # seconds between orders: batches enough to be in the midst of one, and no more of them
 WAITS = "still counts"  # of the line of a member that finds its name taken
 
 
@@ -60,7 +61,7 @@ def test_a_pod_that_stood_still_while_its_successor_took_over_changes_nothing_wh
 ) -> None:
     pod, successor = namesakes
     pod.start()
-    with Feed(admin.address, f"{namespace}-orders") as fed:
+    with Feed(admin.address, f"{namespace}-orders", APART) as fed:
         eventually(lambda: processed(pod) > 0, "the pod processes", PATIENCE)
         pod.pause()
         successor.start()
@@ -77,7 +78,7 @@ def test_a_successor_of_a_pod_that_still_works_waits_and_takes_over_when_that_is
 ) -> None:
     pod, successor = namesakes
     pod.start()
-    with Feed(admin.address, f"{namespace}-orders") as fed:
+    with Feed(admin.address, f"{namespace}-orders", APART) as fed:
         eventually(lambda: processed(pod) > 0, "the pod processes", PATIENCE)
         successor.start()
         eventually(lambda: WAITS in successor.log, "the successor finds its name taken", PATIENCE)

@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ import duckdb
 import pytest
 import yaml
 from clients import make_topics, read, run_until_done, send, until_done
+from confluent_kafka.admin import AdminClient
+from waiting import DEADLINE, eventually
 
 from streams_runtime.api import load_application, parse_application
 from streams_runtime.client import StreamsClient
+from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.broker.embedded_broker import EmbeddedBroker
 from streams_runtime.settings import InstanceSettings
 
@@ -45,10 +49,24 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyC
         yield database
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(tmp_path / "broker") as running:
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as running:
         yield running
+
+
+@pytest.fixture
+def own(brokers: EmbeddedBroker) -> Iterator[EmbeddedBroker]:
+    """A broker without topics: examples have the same names for theirs."""
+    yield brokers
+    with closing(Admin({"bootstrap.servers": brokers.bootstrap_servers})) as admin:
+        names = [name for name in topics_of(brokers) if not name.startswith("__")]
+        admin.delete_topics(names)
+        eventually(lambda: not admin.describe_topics(names, config=False), "the example's topics are gone")
+
+
+def topics_of(broker: EmbeddedBroker) -> list[str]:
+    return list(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=DEADLINE).topics)
 
 
 def rows(files: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:

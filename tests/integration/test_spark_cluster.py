@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from clients import last_values, make_topics, send
+from clients import following_values, make_topics, send
 from instances import Instance, write_application
+from short_jvms import EXECUTOR_OPTIONS
 from spark_cluster import EXECUTOR_MEMORY, spark_cluster
 from waiting import eventually
 
@@ -54,12 +55,16 @@ def test_workers_may_die_and_come(broker: SharedBroker, namespace: str, tmp_path
     code.mkdir()
     (code / "cluster_tiers.py").write_text(TIERS)
     with spark_cluster(tmp_path / "cluster", workers=2) as cluster:
-        config = {"spark.cores.max": "2", "spark.executor.memory": EXECUTOR_MEMORY}
+        config = {
+            "spark.cores.max": "2",
+            "spark.executor.memory": EXECUTOR_MEMORY,
+            "spark.executor.extraJavaOptions": EXECUTOR_OPTIONS,
+        }
         write_application(
             code / "app.json",
             namespace,
             TOPOLOGY.format(**topics),
-            processing={"commitInterval": "100ms", "maxBatchRecords": 500},
+            processing={"commitInterval": "100ms", "maxBatchRecords": 1000},
             internalTopics={"replicationFactor": 1},
             spark={"master": cluster.master, "config": config},
         )
@@ -71,10 +76,11 @@ def test_workers_may_die_and_come(broker: SharedBroker, namespace: str, tmp_path
             shutil.rmtree(code)  # the executors have the function from the driver
 
             sent: list[tuple[str, dict[str, object]]] = []
+            totals, tiers = (following_values(bootstrap, topics[name]) for name in ("totals", "tiers"))
 
             def complete() -> bool:
                 instance.check()
-                return results(bootstrap, topics) == (totals_of(sent), tiers_of(sent))
+                return totals() == totals_of(sent) and tiers() == tiers_of(sent)
 
             for round_ in range(ROUNDS):
                 sent += orders(round_)
@@ -107,10 +113,6 @@ def state(instance: Instance) -> str | None:
 
 def log(folder: Path) -> str:
     return (folder / "one.log").read_text()
-
-
-def results(broker: str, topics: dict[str, str]) -> tuple[dict[str, object], dict[str, object]]:
-    return last_values(broker, topics["totals"]), last_values(broker, topics["tiers"])
 
 
 def totals_of(sent: list[tuple[str, dict[str, object]]]) -> dict[str, object]:

@@ -26,12 +26,12 @@ _LOOK = 0.2  # seconds between two looks at brokers that have enough to do
 
 
 class Feed:
-    """Writes orders, some of them in each tenth of a second, in `with`."""
+    """Writes orders, some of them every `apart` seconds, in `with`."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, apart: float = _APART) -> None:
         self.count = 0
         """So many are in the topic for certain; those at work come on top."""
-        self._topic = topic
+        self._topic, self._apart = topic, apart
         self._stopping, self._given_up = threading.Event(), threading.Event()
         self._producer = BatchProducer({"bootstrap.servers": bootstrap}, "feed", self._given_up.is_set)
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -53,7 +53,7 @@ class Feed:
 
     def _run(self) -> None:
         try:
-            while not self._stopping.wait(_APART):
+            while not self._stopping.wait(self._apart):
                 pairs = orders(range(self.count, self.count + _AT_ONCE))
                 keys = [key.encode() for key, _ in pairs]
                 values = [json.dumps(value).encode() for _, value in pairs]

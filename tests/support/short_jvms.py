@@ -17,6 +17,8 @@ _VARIABLES = {
     "KAFKA_JVM_PERFORMANCE_OPTS": f"{_FIRST_COMPILER} -XX:+UseSerialGC",
     "MAVEN_OPTS": _FIRST_COMPILER,
 }
+EXECUTOR_OPTIONS = f"{_FIRST_COMPILER} -XX:+UseSerialGC"
+"""For spark.executor.extraJavaOptions: executors have nothing of the environment above."""
 
 
 def compile_less() -> None:
