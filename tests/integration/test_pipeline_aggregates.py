@@ -40,6 +40,7 @@ EXPECTED = {
     "stddev_samp": statistics.stdev(KNOWN),
     "stddev": statistics.stdev(KNOWN),
     "approx_count_distinct": len({*KNOWN}),
+    "count_distinct": len({0, 1, -1}),
     "max_by": -3.0,
     "min_by": max(KNOWN),
     "approx_percentile": 0.5,
@@ -66,6 +67,7 @@ def test_every_function_is_pythons_own_after_any_batches(spark: SparkSession, wi
     aggregate = {
         function: f"{function}({CONDITIONS.get(function, 'a')}{NUMBERS.get(function, '')})" for function in KINDS
     }
+    aggregate["count_distinct"] = "count(distinct cast(a as int) % 2)"
     aggregate |= {"old": "first(b)", "new": "last(b)"}
     step = {"name": "s", "from": "in", "aggregate": aggregate, "store": "s"}
     step |= {} if WINDOWS[window] is None else {"window": WINDOWS[window]}

@@ -39,6 +39,9 @@ AGGREGATE = {
     "set": "collect_set(a, 2)",
     "old": "first(t)",
     "new": "last(a)",
+    "exact": "count(distinct a)",
+    "some": "count(distinct a) FILTER (WHERE t <> 'x')",
+    "pairs": "count(distinct a, t)",
 }
 Given = tuple[str, int, int | None, str | None]
 """Key, time, and the record's columns a and t."""
@@ -81,6 +84,7 @@ def start_of(kind: str, record: Given, given: Sequence[Given]) -> int | None:
 
 def seen(numbers: Sequence[int | None], texts: Sequence[str | None]) -> dict[str, Any]:
     known, words = ([each for each in column if each is not None] for column in (numbers, texts))
+    pairs = [each for each in zip(numbers, texts, strict=True) if each[1] is not None]
     middle = sorted(known)[math.ceil(len(known) / 2) - 1] if known else None
     return {
         "different": len({*words}),
@@ -89,6 +93,9 @@ def seen(numbers: Sequence[int | None], texts: Sequence[str | None]) -> dict[str
         "set": list(dict.fromkeys(reversed(known)))[::-1][-2:],
         "old": texts[0],
         "new": numbers[-1],
+        "exact": len({*known}),
+        "some": len({a for a, t in pairs if t != "x"} - {None}),
+        "pairs": len({(a, t) for a, t in pairs if a is not None}),
     }
 
 
@@ -176,6 +183,7 @@ def test_every_type_is_counted_and_collected(spark: SparkSession) -> None:
     }
     schema = ", ".join(f"c_{kind} {kind}" for kind in values)
     aggregate = {f"n_{kind}": f"approx_count_distinct(c_{kind})" for kind in values}
+    aggregate |= {f"d_{kind}": f"count(distinct c_{kind})" for kind in values}
     aggregate |= {f"l_{kind}": f"collect_list(c_{kind}, 5)" for kind in values}
     aggregate |= {f"s_{kind}": f"collect_set(c_{kind}, 5)" for kind in values}
     step = {"name": "s", "from": "in", "aggregate": aggregate, "store": "s"}
@@ -190,10 +198,40 @@ def test_every_type_is_counted_and_collected(spark: SparkSession) -> None:
             bench.store(bench.process(Record(b"k", json.dumps(row).encode(), offset=at)))
         written = {topic: json.loads(value) for topic, _, _, value, *_ in bench.producer.records if value}
         ((_, found),) = contents(bench)
-    wanted = {f"n_{kind}": 2 for kind in values}
+    wanted = {f"{which}_{kind}": 2 for kind in values for which in "nd"}
     wanted |= {f"l_{kind}": column for kind, column in values.items()}
     wanted |= {f"s_{kind}": column[:2] for kind, column in values.items()}
     assert written["out"] == written["behind"] == found == wanted
+
+
+def test_values_of_further_types_are_counted_exactly_as_spark_counts_them(spark: SparkSession) -> None:
+    """Types that lists do not keep; what is the same is what Spark's own count of a whole batch says."""
+    calls = {
+        "decimals": "cast(v as decimal(10, 2))",
+        "small": "cast(v as decimal(38, 12)) / 1000000",
+        "arrays": "array(v, null)",
+        "structs": "struct(v, t)",
+        "bytes": "cast(t as binary)",
+        "zeros": "if(v > 1, 0.0D, -0.0D)",
+        "nans": "if(v > 1, double('NaN'), v)",
+        "nested": "struct(if(v > 1, 0.0D, -0.0D) as a, array(if(v > 1, double('NaN'), 1.5D)) as b)",
+        "times": "cast(timestamp_micros(cast(v * 4 as bigint)) as timestamp_ntz)",
+        "entries": "array_sort(map_entries(map(coalesce(t, '?'), v)))",
+    }
+    rows = [(1.0, "a"), (1.25, "b"), (1.5, None), (2.0, "a"), (2.5, "ä"), (2.0, "a"), (None, "b"), (3.0, "")]
+    aggregate = {name: f"count(distinct {call})" for name, call in calls.items()}
+    step = {"name": "s", "from": "in", "aggregate": aggregate, "store": "s"}
+    topology = topology_of([source(schema="v DOUBLE, t STRING")], [step], [{"from": "s", "topic": "out"}])
+    with ExitStack() as stack:
+        bench = Bench(Pipeline(spark, topology), open_tasks(stack, topology))
+        records = [Record(b"k", json.dumps({"v": v, "t": t}).encode(), offset=at) for at, (v, t) in enumerate(rows)]
+        for first, end in ((0, 3), (3, 4), (4, 8)):
+            bench.store(bench.process(*records[first:end]))
+        ((_, found),) = contents(bench)
+    whole = spark.createDataFrame(rows, "v DOUBLE, t STRING")
+    expected = whole.selectExpr(*(f"{call} as {name}" for name, call in aggregate.items())).first()
+    assert expected is not None
+    assert found == expected.asDict()
 
 
 def test_sparks_sketches_of_many_values_are_read_and_put_together(spark: SparkSession) -> None:

@@ -34,6 +34,7 @@ AGGREGATES = {
     "middle": "approx_percentile(a, 0.5)",
     "all": "collect_list(a, 4)",
     "each": "collect_set(a, 4)",
+    "kinds": "count(distinct a)",
 }
 STEP: dict[str, Any] = {
     "name": "around",

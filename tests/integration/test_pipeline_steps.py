@@ -321,15 +321,21 @@ def test_arguments_of_types_that_a_function_does_not_take_are_refused_at_their_c
         "map": "collect_list(map(a, a), 3)",
         "decimal": "collect_set(cast(a as decimal(10, 2)) + 1, 3)",
         "unknown": "collect_set(size(a), 3)",
+        "maps": "count(distinct map(a, a))",
+        "second": "count(distinct a, map(a, a))",
+        "exact": "count(distinct cast(a as decimal(10, 2)) + 1, array(a))",
     }
     found = mistakes_of(
         spark, topology_of([source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}])
     )
     at = "spec.topology.steps[0].aggregate"
-    assert sorted(found) == [f"{at}.{name}" for name in ("array", "decimal", "map", "text", "unknown")]
+    assert sorted(found) == [
+        f"{at}.{name}" for name in ("array", "decimal", "map", "maps", "second", "text", "unknown")
+    ]
     assert "approx_percentile is of numbers; cast it to DOUBLE" in found[f"{at}.text"]
     assert "lists do not keep yet; collect one field of it" in found[f"{at}.map"]
     assert "DECIMAL(11,2), which lists do not keep yet" in found[f"{at}.decimal"]
+    assert "maps are not compared; count array_sort(map_entries(x))" in found[f"{at}.maps"]
     assert "not counted by its values; count one field of it, or to_json of it" in found[f"{at}.array"]
 
 

@@ -13,6 +13,7 @@ import pytest
 from topologies_refused import refusals
 from topology_drivers import USERS, Made, document
 
+from streams_runtime.api.sql.aggregate_parameters import MOST_DISTINCT
 from streams_runtime.errors import FailedProcessingException, StreamsException
 from streams_runtime.testing import START, Record, TopologyTestDriver
 
@@ -160,6 +161,35 @@ def test_what_the_parts_of_a_batch_did_in_vain_is_not_counted(made: Made) -> Non
     assert driver.counters.records_dropped == 1
     assert driver.counters.records_processed == 5 + 3  # and what the repartition topic has of them
     assert driver.counters.peeks == {("seen", "all"): (4, 10)}
+
+
+WINDOWS: Mapping[str, Mapping[str, Any]] = {
+    "by key": {},
+    "tumbling": {"window": {"tumbling": {"size": "1d"}}},
+    "sliding": {"window": {"sliding": {"timeDifference": "1d", "grace": "1d"}}},
+    "sessions": {"window": {"session": {"gap": "1d"}}},
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_value_that_is_one_too_many_is_left_out_alone(made: Made, window: str) -> None:
+    aggregate = {"x": "count(distinct a)", "n": "count(*)"}
+    steps = [{"name": "s", "from": "in", "aggregate": aggregate, "store": "s", **WINDOWS[window]}]
+    driver = made(application(steps, **LETTERS))
+    given = driver.input_topic("in")
+    with driver.batch():
+        given.pipe_all([Record("k0", {"a": number, "g": "full"}, START) for number in range(MOST_DISTINCT)])
+    with driver.batch():
+        given.pipe_all(records([7, -1, -2, -3, -4, 9, -5]))
+    letters = driver.output_topic("letters").read_all()
+    # k0 has -3 and -5 over its limit, and 7 in time; the other keys have all of theirs.
+    assert [json.loads(each.value)["a"] for each in letters] == [-3, -5]
+    text = dict(letters[0].headers)["__streams.errors.message"].decode()
+    assert "spec.topology.steps[0].aggregate.x: count(distinct a) has more than 10,000 different values" in text
+    assert "the key 'k0' in partition 0" in text
+    shown = [(getattr(key, "key", key), value) for key, value, _ in seen(driver, "out") if value is not None]
+    assert [value for key, value in shown if key == "k0"][-1] == {"x": MOST_DISTINCT, "n": MOST_DISTINCT + 1}
+    assert ("k1", {"x": 2, "n": 2}) in shown
 
 
 def test_a_total_that_leaves_its_range_still_ends_it(made: Made) -> None:

@@ -61,6 +61,7 @@ LEFT_TO_SPARK = {
     "an order": ([], {"x": "first(a)"}),
     "a list": ([], {"x": "collect_list(a, 3)"}),
     "a distinct count": ([], {"x": "approx_count_distinct(a)"}),
+    "an exact distinct count": ([], {"x": "count(distinct a)"}),
     "a sum of an expression": ([], {"x": "sum(a * 2)"}),
     "a maximum of doubles": ([], {"x": "max(d)"}),
     "a peek": ([{"peek": {"log": "s"}}], {"n": "count(*)"}),

@@ -181,6 +181,7 @@ AGGREGATES = {
     "middle": "approx_percentile(amount, 0.5)",
     "list": "collect_list(amount, 2)",
     "set": "collect_set(amount, 2)",
+    "kinds": "count(distinct amount)",
 }
 
 

@@ -262,10 +262,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "did you mean 'approx_percentile'?",
     ),
     "aggregate-distinct": (
-        application(total(aggregate={"n": "count(distinct user)"})),
+        application(total(aggregate={"n": "sum(distinct amount)"})),
         f"{S}.aggregate.n",
         "DISTINCT",
-        "approx_count_distinct(x) estimates it",
+        "put a dedupe or a where before the aggregate",
+    ),
+    "aggregate-distinct-of-three": (
+        application(total(aggregate={"n": "count(distinct user, amount, ts)"})),
+        f"{S}.aggregate.n",
+        "takes one expression or two",
+        "put them into a struct in a select before",
     ),
     "aggregate-two": (
         application(total(aggregate={"n": "count(user, ts)"})),

@@ -112,12 +112,17 @@ class Kind:
     add: Callable[[Made], None]
 
 
-SUMS = {"v": "sum(v)", "g": "max(g)", "n": "count(*)"}
+SUMS = {"v": "sum(v)", "g": "max(g)", "n": "count(*)", "kinds": "count(distinct v)"}
 LEAST = {"v": "min(v)", "g": "min(g)", "mean": "avg(v)", "spread": "stddev_samp(v)", "all": "count(v)"}
 LEAST |= {"big": "count_if(v > 3)", "every": "bool_and(v > 1)", "odd": "bool_or(v % 2 = 1)", "pick": "any_value(v)"}
 LEAST |= {"best": "max_by(v, v)", "some": "sum(v) FILTER (WHERE v > 1)", "few": "count(*) FILTER (WHERE v > 2)"}
+LEAST |= {"kinds": "count(distinct v)", "pairs": "count(distinct v, g)"}
 ENDS = {"v": "last(v)", "g": "first(g)", "list": "collect_list(v, 3)", "set": "collect_set(g, 2)"}
-ENDS |= {"big": "last(v) FILTER (WHERE v > 2)", "least": "min_by(v, v)"}
+ENDS |= {
+    "big": "last(v) FILTER (WHERE v > 2)",
+    "least": "min_by(v, v)",
+    "kinds": "count(distinct g) FILTER (WHERE v > 1)",
+}
 REDUCED = {"v": REDUCE, "g": "max(g)"}
 REDUCED_SESSIONS = {"v": REDUCE_SESSIONS, "g": "max(g)"}
 BY_CLASS = {"v": FOLDED, "g": "max(g)"}

@@ -94,8 +94,8 @@ COMPATIBLE: dict[str, tuple[Any, Any]] = {
         [by("LOWER( user )"), total(from_="by", aggregate={"s": "sum( n+1 )"})],
     ),
     "another spelling of what a value goes by and of which records count": (
-        [total(aggregate={"b": "max_by(user, n + 1) FILTER (WHERE n > 1)"})],
-        [total(aggregate={"b": "MAX_BY(user, n+1) filter(where n>1 /* some */)"})],
+        [total(aggregate={"b": "max_by(user, n + 1) FILTER (WHERE n > 1)", "d": "count(distinct user, n + 1)"})],
+        [total(aggregate={"b": "MAX_BY(user, n+1) filter(where n>1 /* some */)", "d": "COUNT(DISTINCT user,n+1)"})],
     ),
     "columns in another order": (
         [total(aggregate={"a": "count(*)", "b": "sum(n)"})],
@@ -209,6 +209,24 @@ INCOMPATIBLE: dict[str, tuple[Any, Any, str, str]] = {
         "aggregate.v",
         "nullif(user, 'A')",
     ),
+    "a count of different values": (
+        total(aggregate={"v": "count(user)"}),
+        total(aggregate={"v": "count(distinct user)"}),
+        "aggregate.v",
+        "was count(user) and is count(distinct user)",
+    ),
+    "an exact count": (
+        total(aggregate={"v": "approx_count_distinct(user)"}),
+        total(aggregate={"v": "count(distinct user)"}),
+        "aggregate.v",
+        "was approx_count_distinct(user) and is count(distinct user)",
+    ),
+    "a count of pairs": (
+        total(aggregate={"v": "count(distinct user)"}),
+        total(aggregate={"v": "count(distinct user, n)"}),
+        "aggregate.v",
+        "was count(distinct user) and is count(distinct user, n)",
+    ),
     "what a value goes by": (
         total(aggregate={"v": "max_by(user, n)"}),
         total(aggregate={"v": "max_by(user, x)"}),
@@ -284,6 +302,8 @@ def test_another_type_of_a_column_is_found_through_selects_and_repartition_topic
     [
         ("collect_list(v, 3)", "m was ARRAY<INT> and is ARRAY<DOUBLE>"),
         ("approx_count_distinct(v)", "m was INT and is DOUBLE"),
+        ("count(distinct v)", "m was INT and is DOUBLE"),
+        ("count(distinct v, user)", "`value`: INT> and is STRUCT<`by`: STRING, `value`: DOUBLE>"),
         ("max_by(user, v)", "m was STRUCT<`by`: INT, `value`: STRING> and is STRUCT<`by`: DOUBLE, `value`: STRING>"),
         ("min_by(v, user)", "m was STRUCT<`by`: STRING, `value`: INT> and is STRUCT<`by`: STRING, `value`: DOUBLE>"),
     ],

@@ -106,10 +106,12 @@ def test_signs_that_mermaid_would_read_are_escaped(topology: Topology) -> None:
 
 def test_an_aggregate_is_shown_with_its_number() -> None:
     calls = "n: approx_count_distinct(user), p: 'approx_percentile(1, 0.95)', l: 'collect_list(user, 10)'"
+    calls += ", d: count(distinct user), b: 'count( DISTINCT user,user) FILTER(WHERE user > 1)'"
     found = as_json(build_topology(parse_application(APPLICATION.replace("{n: count(*)}", f"{{{calls}}}"))))
     shown = found["subtopologies"][2]["nodes"][1]["does"]
     assert (
         shown == "aggregate n = approx_count_distinct(user), p = approx_percentile(1, 0.95), l = collect_list(user, 10)"
+        ", d = count(distinct user), b = count(distinct user, user) FILTER (WHERE user > 1)"
     )
 
 

@@ -131,3 +131,8 @@ def from_json(column: pl.Expr, kind: pa.DataType) -> pl.Expr:
     if pa.types.is_binary(kind):
         return column.str.decode("base64")
     return column.str.to_date() if pa.types.is_date32(kind) else column
+
+
+def fields_in_json(kind: pa.DataType) -> list[str]:
+    """How the fields of a struct begin in JSON; none for other types."""
+    return [f"{orjson.dumps(field.name).decode()}:" for field in kind] if pa.types.is_struct(kind) else []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from streams_runtime.api.flow.flows import value_columns
 from streams_runtime.api.flow.known_columns import Column, Columns, Type, struct_of, type_named
-from streams_runtime.api.sql.aggregate_calls import AggregateCall
+from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT, AggregateCall
 from streams_runtime.api.sql.sql_tree import parse_expression
 from streams_runtime.api.steps.topology_spec import FormatSpec
 from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
@@ -42,19 +42,18 @@ def columns_of(topology: Topology) -> Known:
 def state_type(aggregate: Aggregate, columns: Columns | None) -> Type | None:
     """The type of what an aggregate keeps; None where it is not known, or is the same for every argument.
 
-    Of max_by and min_by both, as a struct. Of approx_count_distinct the argument's own: the same values have other
-    hashes as another type.
+    Of two expressions both, as a struct. Of counts of different values the argument's own: the same values have
+    other hashes, or other texts, as another type.
     """
     if columns is None or aggregate.function in _ALIKE:
         return None
     call = AggregateCall(aggregate.function, aggregate.argument, aggregate.parameter)
-    if call.second is not None:
-        both = (
-            Column("by", columns.type_of(parse_expression(call.second))),
-            Column("value", call.result_type(columns)),
-        )
-        return struct_of(Columns(both))
-    return call.argument_type(columns) if aggregate.function == "approx_count_distinct" else call.result_type(columns)
+    counts = aggregate.function in ("approx_count_distinct", COUNT_DISTINCT)
+    kept = call.argument_type(columns) if counts else call.result_type(columns)
+    if call.second is None:
+        return kept
+    both = (Column("by", columns.type_of(parse_expression(call.second))), Column("value", kept))
+    return struct_of(Columns(both))
 
 
 def _columns(node: Node, found: Known) -> Columns | None:

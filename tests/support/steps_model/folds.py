@@ -37,6 +37,8 @@ def fold_of(text: str) -> Fold:
         return _only_where(fold_of(filtered[1]), filtered[2])
     if (by := re.fullmatch(r"(max|min)_by\((\w+), (\w+)\)", text)) is not None:
         return _by(by[1], by[2], by[3])
+    if (distinct := re.fullmatch(r"count\(distinct (.*)\)", text)) is not None:
+        return _distinct(distinct[1].split(", "))
     found = re.fullmatch(r"(\w+)\((.*?)(?:, ([0-9.]+))?\)", text)
     assert found is not None, text
     name, argument, parameter = found.groups()
@@ -71,6 +73,16 @@ def _by(which: str, value: str, by: str) -> Fold:
         lambda one, other: (*one, *other),
         shown,
     )
+
+
+def _distinct(expressions: list[str]) -> Fold:
+    """count(distinct …) of one expression or of several, none of which is null."""
+
+    def values(row: Row) -> frozenset[Any]:
+        found = tuple(evaluate(each, row.env) for each in expressions)
+        return frozenset() if None in found else frozenset({found})
+
+    return Fold(frozenset(), lambda state, row: state | values(row), lambda one, other: one | other, len)
 
 
 def _with_null_the_least(pair: tuple[Any, Any]) -> tuple[Any, ...]:

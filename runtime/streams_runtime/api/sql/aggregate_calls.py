@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -35,21 +36,25 @@ _PLAIN = (
     *("count", "sum", "min", "max", "avg", "first", "last", *_SPREADS, "approx_count_distinct"),
     *(*_OF_CONDITIONS, *_SOME),
 )
+COUNT_DISTINCT = "count_distinct"
+"""What count(distinct …) is called, which SQL has no name for."""
 BY = ("max_by", "min_by")
 """Those of two expressions: the value, and what it is the largest or smallest by."""
+OF_SEVERAL = frozenset({*BY, COUNT_DISTINCT})
+"""Those whose parameter, if they have one, is a second expression."""
 FUNCTIONS = (*_PLAIN, *BY, *PARAMETERS, PYTHON, REDUCE)
 ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON, REDUCE})
 """Those whose result depends on the order of the records."""
 ADDED = frozenset({"sum", "avg", *_SPREADS})
 """Those of which the order of the records decides how doubles are rounded."""
 _CHOICE = (
-    "use count(*), or count, sum, min, max, avg, first, last, any_value, variance, stddev or approx_count_distinct of"
-    " an expression, or count_if, bool_and or bool_or of a condition, or max_by(x, y) or min_by(x, y), or"
-    f" {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}, or {REDUCE_EXAMPLE}"
+    "use count(*), count(distinct x), or count, sum, min, max, avg, first, last, any_value, variance, stddev or"
+    " approx_count_distinct of an expression, or count_if, bool_and or bool_or of a condition, or max_by(x, y) or"
+    f" min_by(x, y), or {', '.join(each.example for each in PARAMETERS.values())}, or {EXAMPLE}, or {REDUCE_EXAMPLE}"
 )
 _SAME = {"every": "bool_and", "some": "bool_or", "any": "bool_or", "first_value": "first", "last_value": "last"}
 """Spark's other names of functions."""
-_SAME |= {"mean": "avg", "std": "stddev"}
+_SAME |= {"mean": "avg", "std": "stddev", COUNT_DISTINCT: "count(distinct x)"}
 _DISTINCT_OR_NOT = frozenset(
     {"min", "max", "any_value", "bool_and", "bool_or", *BY, "approx_count_distinct", "collect_set"}
 )
@@ -89,7 +94,7 @@ _CALLS = (
 _INTEGRAL = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
 _RESULTS = {
-    **dict.fromkeys(("count", "count_if", "approx_count_distinct"), "BIGINT"),
+    **dict.fromkeys(("count", "count_if", "approx_count_distinct", COUNT_DISTINCT), "BIGINT"),
     "approx_percentile": "DOUBLE",
     "bool_and": "BOOLEAN",
     "bool_or": "BOOLEAN",
@@ -104,10 +109,10 @@ _KEPT_IN_LISTS = (_NUMBERS - {"decimal"}) | _TIMES | {"string", "boolean"}
 class AggregateCall:
     """`function`(`argument`, `parameter`), in the user's own text; the argument is None for `count(*)`.
 
-    The parameter is None for functions that take none. Of python it is the class's name, and the argument all columns
-    that the class is given, as one struct. Of reduce it is all that stands in its brackets, and the argument the
-    columns that its lambda names, as one struct. Of max_by and min_by it is the second expression. `condition` is that
-    of a FILTER.
+    The function of `count(distinct …)` is COUNT_DISTINCT. The parameter is None for functions that take none. Of python
+    it is the class's name, and the argument all columns that the class is given, as one struct. Of reduce it is all
+    that stands in its brackets, and the argument the columns that its lambda names, as one struct. Of max_by, min_by
+    and COUNT_DISTINCT it is the second expression. `condition` is that of a FILTER.
     """
 
     function: str
@@ -135,7 +140,7 @@ class AggregateCall:
     @property
     def second(self) -> str | None:
         """The second expression, of functions that have one."""
-        return self.parameter if self.function in BY else None
+        return self.parameter if self.function in OF_SEVERAL else None
 
     def argument_type(self, columns: Columns) -> Type | None:
         """The type of the argument where it is known without Spark."""
@@ -169,6 +174,8 @@ def type_problem(function: str, argument: str, kind: str) -> Problem | None:
         return Problem(f"{found}, and {function} is of conditions", f"compare it, as in {function}({argument} > 0)")
     if function == "approx_count_distinct" and name in _NO_SINGLE_VALUES:
         return Problem(f"{found}, which is not counted by its values", "count one field of it, or to_json of it")
+    if function == COUNT_DISTINCT and ("map<" in kind.lower() or name == "variant"):
+        return Problem(f"{found}, and no two maps are compared", "count array_sort(map_entries(x)), or one entry")
     if function in ("collect_list", "collect_set") and name not in _KEPT_IN_LISTS:
         return Problem(f"{found}, which lists do not keep yet", "collect one field of it, or cast it to STRING")
     return None
@@ -203,6 +210,8 @@ def _parse_call(text: str) -> AggregateCall:
     if function not in FUNCTIONS or tokens[1][0] != "(" or tokens[-1][0] != ")":
         found = f"{function} is not there yet" if function in AGGREGATE_FUNCTIONS - {*FUNCTIONS} else f"found {whole!r}"
         raise SqlSyntaxError(Problem(found, _remedy(function)))
+    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Distinct):
+        return _distinct_values(text, tree.this)
     if len(tokens) > 3 and tokens[2][0].lower() in ("distinct", "all"):
         word = tokens[2][0].upper()
         raise SqlSyntaxError(Problem(f"{word} in {whole!r} is not there yet", _without(word, function)))
@@ -230,6 +239,19 @@ def _by_another(text: str, function: str) -> AggregateCall:
     # From token to token: comments at either end are not part of an expression.
     value = text[tokens[2][1] : tokens[comma - 1][2] + 1]
     return AggregateCall(function, value, text[tokens[comma + 1][1] : tokens[-2][2] + 1])
+
+
+def _distinct_values(text: str, distinct: exp.Distinct) -> AggregateCall:
+    """count(distinct …), a call with nothing behind it. Raises SqlSyntaxError: it has not one or two expressions."""
+    tokens = tokens_of(text)
+    commas, _ = arguments_of(tokens[1:])
+    if len(distinct.expressions) not in (1, 2) or tokens[3][0] == "*":
+        remedy = "write count(distinct x) or count(distinct x, y); of more put them into a struct in a select before"
+        raise SqlSyntaxError(Problem(f"count(distinct …) takes one expression or two; found {text!r}", remedy))
+    bounds = [2, *(number for number, (_, start, _) in enumerate(tokens) if start in commas), len(tokens) - 1]
+    # From token to token: comments at either end are not part of an expression.
+    first, *more = (text[tokens[one + 1][1] : tokens[other - 1][2] + 1] for one, other in pairwise(bounds))
+    return AggregateCall(COUNT_DISTINCT, first, *more)
 
 
 def _check_root(tree: exp.Expr, text: str) -> None:
@@ -261,9 +283,9 @@ def _without(word: str, function: str) -> str:
     """What to write in place of DISTINCT or ALL: never what means something else without saying so."""
     if word == "ALL" or function in _DISTINCT_OR_NOT:
         return f"leave it out: {function} gives the same"
-    other = "leaving it out counts every record, which is another result"
     if function == "count":
-        return f"approx_count_distinct(x) estimates it, and is as good as exact up to some 300 values; {other}"
+        return "write count(distinct x), with nothing behind the expression"
+    other = "leaving it out counts every record, which is another result"
     if function == "collect_list":
         return f"collect_set(x, 10) keeps each value once; {other}"
     return f"put a dedupe or a where before the aggregate, so that each value comes once; {other}"

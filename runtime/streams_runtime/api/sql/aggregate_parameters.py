@@ -12,6 +12,8 @@ from streams_runtime.api.sql.sql_tree import Problem, SqlSyntaxError, Token, tok
 
 MOST_COLLECTED = 1000
 """So many values at most does a list keep: it lies whole in one value of the store and of its changelog."""
+MOST_DISTINCT = 10_000
+"""So many different values does count(distinct …) count at most: they lie there like a list's."""
 
 
 @dataclass(frozen=True, slots=True)

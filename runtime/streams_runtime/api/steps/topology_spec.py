@@ -219,9 +219,9 @@ class StepSpec(Model):
     aggregate: dict[str, str] | None = Field(
         default=None,
         min_length=1,
-        description="For each key: column name to count(*), or to count, sum, min, max, avg, first, last, any_value,"
-        " variance, var_pop, var_samp, stddev, stddev_pop, stddev_samp or approx_count_distinct of a Spark SQL"
-        " expression, or to count_if, bool_and or bool_or of a condition, or to max_by(x, y), min_by(x, y),"
+        description="For each key: column name to count(*), count(distinct x), or to count, sum, min, max, avg, first,"
+        " last, any_value, variance, var_pop, var_samp, stddev, stddev_pop, stddev_samp or approx_count_distinct of a"
+        " Spark SQL expression, or to count_if, bool_and or bool_or of a condition, or to max_by(x, y), min_by(x, y),"
         " approx_percentile(x, 0.95), collect_list(x, 10) or collect_set(x, 10), each with FILTER (WHERE condition)"
         " behind it where only some records count; or to a class in Python:"
         " python('package.module:Class', x, y * 2 as z).",

@@ -31,7 +31,7 @@ def put_in_order(
 
     Raises what `together` raises, and UserCodeException: a class in Python failed.
     """
-    contents = put_together(rows, [rows_of(each) for each in merge_steps], together)
+    contents = put_together(state.without_sets(rows), [rows_of(each) for each in merge_steps], together)
     return state.played(rows, merge_steps, contents, named)
 
 

@@ -55,7 +55,7 @@ def merged_one_by_one(state: AggregateState, store_batch: StoreBatch, stores: Ma
 
     Raises:
         StreamsException: a total left its range, or a reduce failed.
-        UserCodeException: a class in Python failed.
+        FailedProcessingException: a count has too many values, or a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
     assert store_batch.within is not None
@@ -64,7 +64,7 @@ def merged_one_by_one(state: AggregateState, store_batch: StoreBatch, stores: Ma
         return PerUpdate(_nothing(store_batch), {})
     rows = pa.table({"partition": store_batch.partitions, "key": keys, "order": store_batch.within[ORDER]})
     by_key = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in rows.column_names])
-    rows = rows.take(by_key)
+    rows, here = rows.take(by_key), by_key.to_pylist()
     where = list(zip(rows["partition"].to_pylist(), rows["key"].to_pylist(), strict=True))
     firsts = np.array([row for row, each in enumerate(where) if row == 0 or where[row - 1] != each])
     stored = _stored([where[row] for row in firsts.tolist()], stores)
@@ -72,22 +72,22 @@ def merged_one_by_one(state: AggregateState, store_batch: StoreBatch, stores: Ma
     times[firsts] = np.maximum(times[firsts], [-1 if each is None else each[0] for each in stored])
     old = state.decode([None if each is None else each[1] for each in stored])
     batch = state.of_batch(store_batch.columns.take(by_key))
-    begun = _with(state, batch, firsts, old)
+    begun = _with(state, state.without_sets(batch), firsts, state.without_sets(old))
     contents, times = _running(state, begun, times, firsts)
-    if state.needs_order:
-        merge_steps, begins = _sequences(firsts, len(batch)), by_key.take(pa.array(firsts)).to_pylist()
+    if state.takes_turns:
+        merge_steps, begins = _sequences(firsts, len(batch)), firsts.tolist()
         states = pa.concat_tables([old, batch])
         contents = state.per_update(
-            states, merge_steps, contents, lambda number: ordinal_named(store_batch, begins[number])
+            states, merge_steps, contents, lambda number: ordinal_named(store_batch, here[begins[number]])
         )
-    lasts = np.append(firsts[1:], len(where)) - 1
-    values, time_list = state.encode(contents), times.tolist()
+    lasts: list[int] = (np.append(firsts[1:], len(where)) - 1).tolist()
+    values = state.encode(contents.take(pa.array(lasts)), lambda each: ordinal_named(store_batch, here[lasts[each]]))
     updates: dict[int, Updates] = {}
     for partition in stores:
-        mine = [row for row in lasts.tolist() if where[row][0] == partition]
+        mine = [(row, value) for row, value in zip(lasts, values, strict=True) if where[row][0] == partition]
         if mine:
-            kept = ([where[row][1] for row in mine], [values[row] for row in mine], [time_list[row] for row in mine])
-            updates[partition] = Updates(*kept)
+            kept = ([where[row][1] for row, _ in mine], [value for _, value in mine])
+            updates[partition] = Updates(*kept, [int(times[row]) for row, _ in mine])
     shown = pa.array(seen(state, contents, [True] * len(where)), pa.binary())
     return PerUpdate(_changes(store_batch, by_key, rows, times, shown), updates)
 

@@ -79,6 +79,12 @@ class _PerUpdate:
     stored: list[bytes] = field(default_factory=list)
     left: defaultdict[int, list[tuple[bytes, int, int]]] = field(default_factory=lambda: defaultdict(list))
     missed: list[Missed] = field(default_factory=list)
+    key_ends: list[tuple[int, int]] = field(default_factory=list)
+    """Of each key the link behind its last one, and a row of it."""
+
+    def record_near(self, link: int) -> int:
+        """A row of the key that a link is of."""
+        return next(row for end, row in self.key_ends if link < end)
 
 
 def per_update_sessions(
@@ -94,10 +100,16 @@ def per_update_sessions(
         assert isinstance(store, SessionStore)
         _follow(windows, store, partition, key, fragments, updates_made)
     rows = pa.concat_tables([state.of_batch(store_batch.columns), state.decode(updates_made.stored[::-1])])
-    contents = updates_made.folds.states(rows, state.join)
-    if state.needs_order:
+    contents = updates_made.folds.states(state.without_sets(rows), state.join)
+    if state.takes_turns:
         contents = _one_by_one(state, store_batch, updates_made, rows, contents)
-    values, shown = state.encode(contents), seen(state, contents, [True] * len(contents))
+    kept = [link for left in updates_made.left.values() for *_, link in left if link != _GONE]
+    near = updates_made.record_near
+    encoded = state.encode(
+        contents.take(pa.array(kept, pa.int64())), lambda each: ordinal_named(store_batch, near(kept[each]))
+    )
+    values = dict(zip(kept, encoded, strict=True))
+    shown = seen(state, contents, [True] * len(contents))
     updates_made.changes.sort(key=lambda each: (each.partition, each.order))
     changes = changes_at(
         store_batch,
@@ -147,6 +159,7 @@ def _follow(
         for changed, link in [*((each, _GONE) for each in gone), (session, session.link)]:
             data = session_key(key, changed.start, changed.end)
             updates_made.changes.append(_Change(partition, record.order, record.row, data, changed.end, link))
+    updates_made.key_ends.append((len(links.rows), fragments[0].row))
     left = {(each.start, each.end) for each in there}
     old = sorted((each.start, each.end) for each in known if (each.start, each.end) not in left)
     updates_made.left[partition] += [(session_key(key, start, end), end, _GONE) for start, end in old]

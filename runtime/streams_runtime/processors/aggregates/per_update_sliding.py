@@ -29,11 +29,12 @@ def per_update_sliding(state: AggregateState, store_batch: StoreBatch, stores: M
     late = sum(len(starts) for *_, starts in missed)
     folds, left = PrefixFold(), list(batch.windows())
     links = _linked(folds, [window.parts for window in (*(each for *_, each in found), *(each for _, each in left))])
-    states = folds.states(batch.rows, state.merge)
-    if state.needs_order:
+    states = folds.states(state.without_sets(batch.rows), state.merge)
+    if state.takes_turns:
         states = _one_by_one(state, batch, folds, states)
     contents = states.take(pa.array(links, pa.int64()))
-    updates = sliding_updates(left, state.encode(contents.slice(len(found))))
+    stored = state.encode(contents.slice(len(found)), lambda number: batch.named_key(left[number][0]))
+    updates = sliding_updates(left, stored)
     by_partition = sorted(range(len(found)), key=lambda number: found[number][1][0])
     shown = seen(state, contents.slice(0, len(found)), [True] * len(found))
     emitted = [(*found[number], shown[number]) for number in by_partition]
@@ -53,6 +54,11 @@ def _one_by_one(state: AggregateState, batch: SlidingBatch, folds: PrefixFold, s
     What several chains begin with is worked out for each: windows have no more records than they tell changes.
     """
     paths = folds.paths()
+    # A chain begins with a record, or with a state that is there.
+    there = np.array([link for link, row in enumerate(folds.rows) if not batch.is_record(row)], np.int64)
+    states = replaced(
+        states, there, batch.rows.take(pa.array([folds.rows[link] for link in there.tolist()], pa.int64()))
+    )
     links = np.array([link for path in paths for link in path if batch.is_record(folds.rows[link])], np.int64)
     merge_steps = [[folds.rows[link] for link in path] for path in paths]
     begun = states.take(pa.array(links))

@@ -81,7 +81,7 @@ def merged_sessions(state: AggregateState, store_batch: StoreBatch, stores: Mapp
 
     Raises:
         StreamsException: a total left its range.
-        UserCodeException: a class in Python failed.
+        FailedProcessingException: a count has too many values, or a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
     outcome, windows = _Outcome(), _windows_of(store_batch)
@@ -94,16 +94,18 @@ def merged_sessions(state: AggregateState, store_batch: StoreBatch, stores: Mapp
     made = [*outcome.written, *outcome.closed]
     parts = [_numbers(session.parts, len(outcome.stored)) for *_, session in made]
     owners = [(partition, key) for partition, key, _ in made]
-    contents = put_in_order(
-        state, rows, parts, state.join, lambda number: ordinal_named(store_batch, _row_of(store_batch, owners[number]))
-    )
+
+    def named(number: int) -> str:
+        return ordinal_named(store_batch, _row_of(store_batch, owners[number]))
+
+    contents = put_in_order(state, rows, parts, state.join, named)
     as_closed, contents = contents.slice(len(outcome.written)), contents.slice(0, len(outcome.written))
     return Merged(
-        _updates(state, outcome, contents),
+        _updates(outcome, state.encode(contents, named)),
         _rows(state, store_batch, outcome, contents),
         len(outcome.missed),
         outcome.missed,
-        _closed(state, outcome, as_closed),
+        _closed(outcome, state.encode(as_closed)),
         {(partition, each.key(key)): each.order for partition, key, each in outcome.written if each.order},
     )
 
@@ -158,12 +160,12 @@ def _row_numbers(rows: Iterable[int]) -> pa.Array:
     return pa.array(list(rows), pa.int64())
 
 
-def _updates(state: AggregateState, outcome: _Outcome, contents: pa.Table) -> dict[int, Updates]:
+def _updates(outcome: _Outcome, values: Sequence[bytes]) -> dict[int, Updates]:
     """What each partition's store will have: what is gone first, then what is written."""
     lines: defaultdict[int, list[tuple[bytes, bytes | None, int]]] = defaultdict(list)
     for partition, key, start, end in outcome.gone:
         lines[partition].append((session_key(key, start, end), None, end))
-    for (partition, key, session), value in zip(outcome.written, state.encode(contents), strict=True):
+    for (partition, key, session), value in zip(outcome.written, values, strict=True):
         lines[partition].append((session.key(key), value, session.end))
     return {
         partition: Updates([key for key, *_ in each], [value for _, value, _ in each], [time for *_, time in each])
@@ -171,10 +173,10 @@ def _updates(state: AggregateState, outcome: _Outcome, contents: pa.Table) -> di
     }
 
 
-def _closed(state: AggregateState, outcome: _Outcome, contents: pa.Table) -> dict[int, list[Closed]]:
+def _closed(outcome: _Outcome, values: Sequence[bytes]) -> dict[int, list[Closed]]:
     """The sessions that records joined after they had closed, as they closed."""
     found: defaultdict[int, list[Closed]] = defaultdict(list)
-    for (partition, key, each), value in zip(outcome.closed, state.encode(contents), strict=True):
+    for (partition, key, each), value in zip(outcome.closed, values, strict=True):
         found[partition].append((each.end, each.order, each.key(key), each.end, value))
     return found
 

@@ -105,6 +105,10 @@ class SlidingBatch:
         """What messages call the key that these rows, of which one is a record, are of."""
         return ordinal_named(self._store_batch, next(row for row in rows if self.is_record(row)) - self._first_row)
 
+    def named_key(self, ordinal: Ordinal) -> str:
+        """What messages call a key of the batch."""
+        return ordinal_named(self._store_batch, self._row_of[ordinal])
+
     def take_all(self) -> list[Missed]:
         """Take all records in their order; those that came too late for a window."""
         assert self._store_batch.within is not None
@@ -150,7 +154,7 @@ class SlidingBatch:
             self._rows,
             parts,
             self._state.merge,
-            lambda number: ordinal_named(self._store_batch, self._row_of[ordinals[number]]),
+            lambda number: self.named_key(ordinals[number]),
         )
         for row, (mine, start) in enumerate(cells, len(self._rows)):
             mine.put(Window(start, mine.by_start[start].latest, (None, row)))
@@ -167,7 +171,7 @@ def merged_sliding(state: AggregateState, store_batch: StoreBatch, stores: Mappi
 
     Raises:
         StreamsException: a total left its range.
-        UserCodeException: a class in Python failed.
+        FailedProcessingException: a count has too many values, or a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
     batch = SlidingBatch(state, store_batch, stores)
@@ -175,7 +179,7 @@ def merged_sliding(state: AggregateState, store_batch: StoreBatch, stores: Mappi
     contents = batch.settle()
     lines = list(batch.windows())
     late = sum(len(starts) for *_, starts in missed)
-    updates = sliding_updates(lines, state.encode(contents))
+    updates = sliding_updates(lines, state.encode(contents, lambda number: batch.named_key(lines[number][0])))
     changed = _rows(state, store_batch, batch.ordinals, lines, contents)
     return Merged(updates, changed, late, missed)
 

@@ -63,7 +63,7 @@ def merged(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, 
 
     Raises:
         StreamsException: a total left its range.
-        UserCodeException: a class in Python failed.
+        FailedProcessingException: a count has too many values, or a class in Python failed.
         ProcessorStateException: a store can't be read.
     """
     store_batch, late = without_closed(store_batch, stream_times(stores))
@@ -84,12 +84,14 @@ def merged(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, 
     old = state.decode([None if each is None else each[8:] for each in stored])
     batch = state.of_batch(store_batch.columns).take(order)
     new = state.merge(old, batch)
+
+    def named(row: int) -> str:
+        return ordinal_named(store_batch, order[row].as_py())
+
     if not state.merges_in_columns:
         merge_steps = [(row, len(old) + row) for row in range(len(old))]
-        here: Sequence[int] = order.to_pylist()
-        both = pa.concat_tables([old, batch])
-        new = state.played(both, merge_steps, new, lambda row: ordinal_named(store_batch, here[row]))
-    values = state.encode(new)
+        new = state.played(pa.concat_tables([old, batch]), merge_steps, new, named)
+    values = state.encode(new, named)
     time_list: list[int] = times.tolist()
     updates = {p: Updates(key_bytes[part], values[part], time_list[part]) for p, part in slices.items()}
     starts = None if starts is None else starts.take(order)

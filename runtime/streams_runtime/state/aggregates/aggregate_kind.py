@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -56,6 +57,10 @@ class Kind(ABC):
         """The parts of both together, where the records of neither are known to come first. Raises as `merge` does."""
         return self.merge(one, other)
 
+    def stored(self, columns: Columns) -> Columns:
+        """The parts as they lie in a store, of the parts and what is passing."""
+        return columns[: len(self.parts)]
+
     def keeps(self, kind: pa.DataType) -> bool:
         """Whether a part of this type can be kept."""
         return can_be_kept(kind)
@@ -70,6 +75,19 @@ class Kind(ABC):
         Raises ValueError: it is not what the kind keeps.
         """
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """What Spark gives for state: a column's name, the SQL that computes it for a batch, and the field it is of.
+
+    `listed`: the SQL of the values that it lists in their order, if that is what it does.
+    """
+
+    name: str
+    expression: str
+    path: str
+    listed: str | None = None
 
 
 def only_where(argument: str | None, condition: str) -> str:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.api.sql.reduce_aggregates import REDUCE, reduction_of
 from streams_runtime.batch.json_columns import FLOATS
-from streams_runtime.state.aggregates.aggregate_kind import Kind, only_where
+from streams_runtime.errors import NotSupportedException
+from streams_runtime.state.aggregates.aggregate_kind import Columns, Kind, StateColumn, only_where
 from streams_runtime.state.aggregates.approx_count_distinct import DistinctCount
 from streams_runtime.state.aggregates.approx_percentile import Percentile
 from streams_runtime.state.aggregates.collected import Collected
-from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Spread
+from streams_runtime.state.aggregates.distinct_values import DistinctValues
+from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Folding, Spread
 from streams_runtime.state.aggregates.python_class import Custom
 from streams_runtime.state.aggregates.reduce_state import Reducing
 from streams_runtime.state.aggregates.user_class import user_class
@@ -165,16 +169,18 @@ _PLAIN: Mapping[str, Kind] = {
     "stddev_samp": Spread(sample=True, root=True),
     "stddev": Spread(sample=True, root=True),
     "approx_count_distinct": DistinctCount(),
+    COUNT_DISTINCT: DistinctValues(None),
 }
 _WITH_PARAMETER: Mapping[str, Callable[[str], Kind]] = {
     "approx_percentile": lambda which: Percentile(Fraction(which)),
     "max_by": lambda by: ExtremeBy("max", by),
     "min_by": lambda by: ExtremeBy("min", by),
+    COUNT_DISTINCT: DistinctValues,
     "collect_list": lambda most: Collected(int(most), distinct=False),
     "collect_set": lambda most: Collected(int(most), distinct=True),
 }
-KINDS = (*_PLAIN, *_WITH_PARAMETER)
-"""The names of all functions, as Spark SQL has them."""
+KINDS = tuple({**_PLAIN, **_WITH_PARAMETER})
+"""The names of all functions, as Spark SQL has them, and COUNT_DISTINCT."""
 
 
 def kind_of(declared: Aggregate, merges: bool = False, of_doubles: bool = False) -> Kind | None:
@@ -193,6 +199,57 @@ def kind_of(declared: Aggregate, merges: bool = False, of_doubles: bool = False)
     if declared.function in _WITH_PARAMETER and declared.parameter is not None:
         return _WITH_PARAMETER[declared.function](declared.parameter)
     return _PLAIN.get(declared.function)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAggregate:
+    """One aggregate: what the user sees is the column `name`; `columns` are what Spark gives for it."""
+
+    name: str
+    kind: Kind
+    declared: Aggregate
+    columns: tuple[StateColumn, ...]
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """Each part's name and state column; none where what is kept is what is seen."""
+        return [] if self.kind.parts == ("",) else list(zip(self.kind.parts, self.kept_names, strict=True))
+
+    @property
+    def kept_names(self) -> list[str]:
+        """The columns that lie in a store."""
+        return _names(self.name, self.kind.parts)
+
+    @property
+    def state_names(self) -> list[str]:
+        """All columns, those too that are passing."""
+        return self.kept_names + _names(self.name, self.kind.passing)
+
+    def given(self, batch: pa.Table) -> Columns:
+        return [batch[column.name] for column in self.columns]
+
+    def of(self, state: pa.Table) -> Columns:
+        return [state[name] for name in self.state_names]
+
+
+def _names(name: str, parts: Sequence[str]) -> list[str]:
+    return [f"{name}.{part}" if part else name for part in parts]
+
+
+def kept_aggregate(declared: Aggregate, merges: bool, of_doubles: bool) -> KeptAggregate:
+    """What is kept of a declared aggregate. Raises as `kind_of` does, and NotSupportedException: no such function."""
+    kind = kind_of(declared, merges, of_doubles)
+    if kind is None:
+        raise NotSupportedException(
+            f"{declared.path}: the aggregate {declared.function} is not there yet; use {', '.join(KINDS)}"
+        )
+    name, argument, condition = declared.column, declared.argument, declared.condition
+    expressions = kind.expressions(argument) if condition is None else kind.expressions_where(argument, condition)
+    argument = argument if condition is None else only_where(argument, condition)
+    names = _names(name, kind.given or kind.parts)
+    listed = kind.listed(argument) if isinstance(kind, Folding) else None
+    columns = (StateColumn(*each, declared.path, listed) for each in zip(names, expressions, strict=True))
+    return KeptAggregate(name, kind, declared, tuple(columns))
 
 
 def _chosen(

@@ -10,91 +10,34 @@ object in it, such as avg's {"sum": …, "count": …}.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import polars as pl
 import pyarrow as pa
 
-from streams_runtime.batch.json_columns import from_json, json_type, rows_as_json, rows_of_json, to_json, with_texts
+from streams_runtime.batch.json_columns import (
+    fields_in_json,
+    from_json,
+    json_type,
+    rows_as_json,
+    rows_of_json,
+    to_json,
+    with_texts,
+)
 from streams_runtime.errors import (
     InvalidApplicationException,
     Mistake,
-    NotSupportedException,
     ProcessorStateException,
     StreamsException,
 )
-from streams_runtime.state.aggregates.aggregate_kind import Columns, Kind, only_where
-from streams_runtime.state.aggregates.aggregate_kinds import KINDS, kind_of
+from streams_runtime.state.aggregates.aggregate_kind import Columns
+from streams_runtime.state.aggregates.aggregate_kinds import KeptAggregate, kept_aggregate
+from streams_runtime.state.aggregates.distinct_values import DistinctValues, refuse_too_much
 from streams_runtime.state.aggregates.merge_order import MergeSteps
-from streams_runtime.state.aggregates.ordered_sums import Folding
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord
 from streams_runtime.state.aggregates.reduce_state import Reducing
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
-
-
-@dataclass(frozen=True, slots=True)
-class StateColumn:
-    """What Spark gives for state: a column's name, the SQL that computes it for a batch, and the field it is of.
-
-    `listed`: the SQL of the values that it lists in their order, if that is what it does.
-    """
-
-    name: str
-    expression: str
-    path: str
-    listed: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Aggregate:
-    """One aggregate: what the user sees is the column `name`; `columns` are what Spark gives for it."""
-
-    name: str
-    kind: Kind
-    declared: Aggregate
-    columns: tuple[StateColumn, ...]
-
-    @property
-    def parts(self) -> list[tuple[str, str]]:
-        """Each part's name and state column; none where what is kept is what is seen."""
-        return [] if self.kind.parts == ("",) else list(zip(self.kind.parts, self.kept_names, strict=True))
-
-    @property
-    def kept_names(self) -> list[str]:
-        """The columns that lie in a store."""
-        return _names(self.name, self.kind.parts)
-
-    @property
-    def state_names(self) -> list[str]:
-        """All columns, those too that are passing."""
-        return self.kept_names + _names(self.name, self.kind.passing)
-
-    def given(self, batch: pa.Table) -> Columns:
-        return [batch[column.name] for column in self.columns]
-
-    def of(self, state: pa.Table) -> Columns:
-        return [state[name] for name in self.state_names]
-
-
-def _names(name: str, parts: Sequence[str]) -> list[str]:
-    return [f"{name}.{part}" if part else name for part in parts]
-
-
-def _aggregate(declared: Aggregate, merges: bool, of_doubles: bool) -> _Aggregate:
-    kind = kind_of(declared, merges, of_doubles)
-    if kind is None:
-        raise NotSupportedException(
-            f"{declared.path}: the aggregate {declared.function} is not there yet; use {', '.join(KINDS)}"
-        )
-    name, argument, condition = declared.column, declared.argument, declared.condition
-    expressions = kind.expressions(argument) if condition is None else kind.expressions_where(argument, condition)
-    argument = argument if condition is None else only_where(argument, condition)
-    names = _names(name, kind.given or kind.parts)
-    listed = kind.listed(argument) if isinstance(kind, Folding) else None
-    columns = (StateColumn(*each, declared.path, listed) for each in zip(names, expressions, strict=True))
-    return _Aggregate(name, kind, declared, tuple(columns))
 
 
 class AggregateState:
@@ -114,7 +57,7 @@ class AggregateState:
         """
         self.of_doubles = frozenset(each.column for each in aggregates if each.column in of_doubles)
         """The columns that are sums of doubles."""
-        self._aggregates = tuple(_aggregate(each, merges, each.column in of_doubles) for each in aggregates)
+        self._aggregates = tuple(kept_aggregate(each, merges, each.column in of_doubles) for each in aggregates)
         self.columns = tuple(column for aggregate in self._aggregates for column in aggregate.columns)
         self.given = pa.schema([])
         """The types that it was bound by."""
@@ -126,11 +69,16 @@ class AggregateState:
         return [aggregate.declared for aggregate in self._aggregates]
 
     @property
-    def needs_order(self) -> bool:
-        """Whether the order of records matters, so that they are taken one after the other where a state is made of
-        several parts (`played`): there is a class in Python, a reduce, or something that adds doubles.
+    def takes_turns(self) -> bool:
+        """Whether records are taken one after the other where a state is made of several parts (`played`): there is a
+        class in Python, a reduce, something that adds doubles, or a count(distinct …).
         """
         return any(isinstance(aggregate.kind, RecordByRecord) for aggregate in self._aggregates)
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether their order matters too: of all of these but count(distinct …)."""
+        return any(each.kind.by_order for each in self._aggregates if isinstance(each.kind, RecordByRecord))
 
     @property
     def merges_in_columns(self) -> bool:
@@ -231,19 +179,36 @@ class AggregateState:
             others, lambda kind, each: kind.per_update(each.of(rows), sequences, each.declared.path, named)
         )
 
-    def _in_order(self, others: pa.Table, ask: Callable[[RecordByRecord, _Aggregate], Columns]) -> pa.Table:
+    def _in_order(self, others: pa.Table, ask: Callable[[RecordByRecord, KeptAggregate], Columns]) -> pa.Table:
         """What `ask` gives of aggregates that take records in turn, and what `others` has of the others."""
-        if not self.needs_order:
+        if not self.takes_turns:
             return others
         columns: list[pa.ChunkedArray] = []
         for each in self._aggregates:
             columns += ask(each.kind, each) if isinstance(each.kind, RecordByRecord) else each.of(others)
         return pa.table(columns, names=self._bound().names)
 
-    def encode(self, state: pa.Table) -> list[bytes]:
-        """State as stored: one JSON object a row."""
-        kept = state.select([name for each in self._aggregates for name in each.kept_names])
-        return rows_as_json(self._nested(pl.from_arrow(kept)))  # type: ignore[arg-type]
+    def without_sets(self, rows: pa.Table) -> pa.Table:
+        """The rows without what count(distinct …) has, where others are put together and this is worked out in turn: it
+        would be copied with each step.
+        """
+        names = {
+            name for each in self._aggregates if isinstance(each.kind, DistinctValues) for name in each.state_names
+        }
+        found = [pa.nulls(len(rows), each.type) if each.name in names else rows[each.name] for each in rows.schema]
+        return pa.table(found, schema=rows.schema)
+
+    def encode(self, state: pa.Table, named: Named = lambda _: "a key") -> list[bytes]:
+        """State as stored: one JSON object a row. `named` gives what messages call a row's key.
+
+        Raises FailedProcessingException: a count(distinct …) has too many values; see distinct_values.refuse_too_much.
+        """
+        stored = [(each, each.kind.stored(each.of(state))) for each in self._aggregates]
+        parts = {name: part for each, found in stored for name, part in zip(each.kept_names, found, strict=True)}
+        rows = rows_as_json(self._nested(pl.from_arrow(pa.table(parts))))  # type: ignore[arg-type]
+        counts = [(each.declared, found[0]) for each, found in stored if isinstance(each.kind, DistinctValues)]
+        refuse_too_much(counts, rows, named)
+        return rows
 
     def decode(self, values: Sequence[bytes | None]) -> pa.Table:
         """Stored values as a table of state columns; a row of nulls for each None.
@@ -282,7 +247,7 @@ class AggregateState:
             name = orjson.dumps(aggregate.name).decode()
             begins = f'{name}:{{"{aggregate.parts[0][0]}":' if aggregate.parts else f"{name}:"
             there = present.str.contains(begins, literal=True)
-            for field in _fields(self._bound().field(aggregate.kept_names[0]).type):
+            for field in fields_in_json(self._bound().field(aggregate.kept_names[0]).type):
                 # A struct that has no such field is of a class that has changed.
                 there &= present.str.contains(field, literal=True) | present.str.contains(f"{begins}null", literal=True)
             if not there.all():
@@ -310,7 +275,7 @@ class AggregateState:
             seen[aggregate.name] = found
         return seen
 
-    def _finished(self, aggregate: _Aggregate, parts: Mapping[str, Any]) -> Any:
+    def _finished(self, aggregate: KeptAggregate, parts: Mapping[str, Any]) -> Any:
         try:
             return aggregate.kind.finish_value(parts)
         except (KeyError, TypeError) as error:
@@ -339,8 +304,3 @@ class AggregateState:
             parts = [to_json(pl.col(column), state.schema[column]).alias(part) for part, column in aggregate.parts]
             columns.append(pl.struct(parts).alias(aggregate.name) if parts else pl.col(aggregate.name))
         return state.select(columns)
-
-
-def _fields(kind: pa.DataType) -> list[str]:
-    """How the fields of a struct begin in JSON; none for other types."""
-    return [f"{orjson.dumps(field.name).decode()}:" for field in kind] if pa.types.is_struct(kind) else []

@@ -26,8 +26,11 @@ class RecordByRecord(Kind):
     merges_in_columns: bool = False
     """Whether `merge` adds a batch's records to a stored state, so that only several parts need to be `played`."""
 
+    by_order: bool = True
+    """Whether the order in which records are taken, and sessions put together, makes a difference."""
+
     def keeps(self, kind: pa.DataType) -> bool:
-        return _can_be_declared(kind)
+        return can_be_declared(kind)
 
     def merge(self, old: Columns, new: Columns) -> Columns:  # noqa: ARG002 - a kind's signature
         """The old parts, which `played` puts others in place of."""
@@ -88,9 +91,10 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _can_be_declared(kind: pa.DataType) -> bool:
+def can_be_declared(kind: pa.DataType) -> bool:
+    """Whether values of this type, which may be a list or a struct, can be kept as JSON."""
     if pa.types.is_list(kind):
-        return _can_be_declared(kind.value_type)
+        return can_be_declared(kind.value_type)
     if pa.types.is_struct(kind):
-        return kind.num_fields > 0 and all(_can_be_declared(each.type) for each in kind)
+        return kind.num_fields > 0 and all(can_be_declared(each.type) for each in kind)
     return can_be_kept(kind) or pa.types.is_binary(kind)

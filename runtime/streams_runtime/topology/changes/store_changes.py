@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from streams_runtime.api.flow.known_columns import Type, shown_type
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.sql.aggregate_calls import BY
+from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT, OF_SEVERAL
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.api.sql.reduce_aggregates import REDUCE, reduction_of
 from streams_runtime.api.sql.sql_tree import parse_expression
@@ -162,7 +162,8 @@ def _columns(old: Topology, was: AggregateNode, new: Topology, now: AggregateNod
             )
         else:
             one, other = state_type(before[name], read), state_type(aggregate, reads)
-            readable = _same_type if aggregate.function == "approx_count_distinct" else _readable
+            counts = aggregate.function in ("approx_count_distinct", COUNT_DISTINCT)
+            readable = _same_type if counts else _readable
             if one is not None and other is not None and not readable(one, other):
                 yield _changed(
                     field,
@@ -200,7 +201,7 @@ def _same(one: Aggregate, other: Aggregate) -> bool:
         return reduction_of(one.parameter or "").meaning == reduction_of(other.parameter or "").meaning
     if one.function == PYTHON and one.parameter != other.parameter:
         return False
-    if one.function in BY and not _same_text(one.parameter, other.parameter):
+    if one.function in OF_SEVERAL and not _same_text(one.parameter, other.parameter):
         return False
     return parse_expression(one.argument) == parse_expression(other.argument)
 

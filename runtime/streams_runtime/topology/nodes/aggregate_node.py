@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT
 from streams_runtime.topology.nodes.plan_node import StepNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, Windows
 from streams_runtime.topology.store_specs import StoreSpec, Windowing
@@ -14,11 +15,12 @@ from streams_runtime.topology.store_specs import StoreSpec, Windowing
 class Aggregate:
     """One column of an aggregate step: `column` = `function`(`argument`).
 
-    `function` is a name of state.aggregates.aggregate_kinds.KINDS; `argument` a Spark SQL scalar expression, None for
-    `count(*)`; `parameter` a number as text, for those functions that take one. Of python the parameter is the class's
-    name, and the argument a struct of the columns that the class is given; of reduce it is what stands in its brackets,
-    and the argument a struct of the columns that its lambda names; of max_by and min_by it is the second expression.
-    `path` is the field that it was declared in. `condition`: which records count (FILTER); None: all.
+    `function` is a name of state.aggregates.aggregate_kinds.KINDS, of `count(distinct …)` COUNT_DISTINCT; `argument` a
+    Spark SQL scalar expression, None for `count(*)`; `parameter` a number as text, for those functions that take one.
+    Of python the parameter is the class's name, and the argument a struct of the columns that the class is given; of
+    reduce it is what stands in its brackets, and the argument a struct of the columns that its lambda names; of max_by,
+    min_by and COUNT_DISTINCT it is the second expression. `path` is the field that it was declared in. `condition`:
+    which records count (FILTER); None: all.
     """
 
     column: str
@@ -36,8 +38,9 @@ class Aggregate:
         if self.function == "reduce":
             return f"reduce({self.parameter})"
         parameter = "" if self.parameter is None else f", {self.parameter}"
+        called = "count(distinct " if self.function == COUNT_DISTINCT else f"{self.function}("
         condition = "" if self.condition is None else f" FILTER (WHERE {self.condition})"
-        return f"{self.function}({self.argument or '*'}{parameter}){condition}"
+        return f"{called}{self.argument or '*'}{parameter}){condition}"
 
 
 @dataclass(frozen=True, slots=True)
