@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         BranchedKStream,
         GlobalKTable,
         KGroupedStream,
+        KGroupedTable,
         KStream,
         KTable,
         StreamsBuilder,
@@ -124,6 +125,7 @@ __all__ = [
     "InvalidStateStoreException",
     "InvalidStateStorePartitionException",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "KeyValue",
@@ -201,8 +203,8 @@ __all__ = [
 _NAMES = {
     ".api": "StreamsApplication load_application parse_application",
     ".builder": (
-        "BranchedKStream GlobalKTable KGroupedStream KStream KTable StreamsBuilder WindowedKStream hopping json "
-        "protobuf session sliding tumbling"
+        "BranchedKStream GlobalKTable KGroupedStream KGroupedTable KStream KTable StreamsBuilder WindowedKStream "
+        "hopping json protobuf session sliding tumbling"
     ),
     ".client": "StreamsClient",
     ".errors": (

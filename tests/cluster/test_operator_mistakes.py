@@ -16,6 +16,7 @@ from kube_reads import connection
 from operator_kit import IMAGE, Object, operator, resource
 from operator_stage import Stage
 from refused_applications import REFUSED
+from refused_groups import REFUSED_GROUPS
 from waiting import eventually
 
 from streams_operator.kube.kinds import APPLICATION
@@ -33,7 +34,7 @@ _OTHER_WORDS = ("select-twice", "internal-collision", "where-cut-at-a-comma", "f
 def _documents(namespace: str) -> dict[str, tuple[Object, str, str, str]]:
     """By the resource's name: the document, the field, parts of what was found and of the remedy."""
     documents = {}
-    for number, (case, (given, *expected)) in enumerate(REFUSED.items()):
+    for number, (case, (given, *expected)) in enumerate((REFUSED | REFUSED_GROUPS).items()):
         document = copy.deepcopy(given)
         spec = document.get("spec")
         if (

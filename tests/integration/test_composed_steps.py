@@ -50,6 +50,17 @@ OF_RESULTS: Sequence[Chain] = (
 )
 """Aggregates that take records in turn, behind the changes of a table that results of a join were made to."""
 
+OF_GROUPS: Sequence[tuple[str, Chain]] = (
+    ("table", ("groupBy",)),
+    ("table", ("where", "groupBy", "toStream", "sum")),
+    ("table", ("outer join table", "groupBy", "where", "groupBy", "toStream")),
+    ("table", ("left foreign key", "groupBy")),
+    ("table", ("groupBy", "left join table", "toStream", "keyBy number", "toTable", "groupBy")),
+    ("stream", ("sum", "groupBy", "toStream", "tumbling")),
+    ("stream", ("toTable", "groupBy")),
+)
+"""Tables of every kind whose rows leave groups, and what stands behind such groups."""
+
 
 @cache
 def chains() -> Sequence[Sequence[tuple[str, Chain]]]:
@@ -65,12 +76,12 @@ def refused(chain: Chain, begins: str) -> bool:
     return named_wrongly(chain) or bool(refusals(made_of(chain, begins)))
 
 
-def wrong(spark: SparkSession, document: dict[str, Any]) -> list[str]:
+def wrong(spark: SparkSession, document: dict[str, Any], partitions: int = 1) -> list[str]:
     """How what the topology makes of records differs from what it should."""
     source = random.Random(SEED)
-    made = Application(spark, document)
+    made = Application(spark, document, partitions)
     records = records_for(document, source, RECORDS)
-    cuts, model = cuts_of(source, RECORDS)[:2], Model(document)
+    cuts, model = cuts_of(source, RECORDS)[:2], Model(document, partitions)
     for first, end in batches(len(records), cuts):
         model.feed(records[first:end])
     return differences(model, made.run(records, cuts))
@@ -93,6 +104,17 @@ def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, n
     if found:
         several = alone(spark, some, key, policy)
         pytest.fail("\n".join([f"seed {SEED}, keys {key}, policy {policy}", found[0], *several]))
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+def test_groups_of_tables_of_every_kind_hold_what_their_rows_come_to(
+    spark: SparkSession, policy: str, partitions: int
+) -> None:
+    together = Made("string", policy)
+    for begins, chain in OF_GROUPS:
+        add_chain(together, begins, chain)
+    assert wrong(spark, together.document, partitions) == []
 
 
 def test_changes_of_a_table_of_results_have_the_order_of_these(spark: SparkSession) -> None:

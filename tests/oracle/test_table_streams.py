@@ -39,6 +39,17 @@ def counted(name: str, from_: str) -> dict[str, Any]:
     return step(name, from_, aggregate={"v": "count(*)"}, store=name)
 
 
+def grouped(name: str, from_: str) -> list[dict[str, Any]]:
+    """By odd and even numbers, but for some that are in no group: a thousand times their sum, and how many they are.
+
+    0 is in none, since Kafka Streams takes what an aggregate begins with for the row before the first one, and takes
+    that out of its group.
+    """
+    group = "if(v % 5 = 4 or v = 0, null, cast(v % 2 as string))"
+    sums = step(f"{name}-sums", from_, groupBy=group, aggregate={"s": "sum(v)", "n": "count(*)"}, store=name)
+    return [sums, step(name, f"{name}-sums", select={"v": "coalesce(s, 0) * 1000 + n"})]
+
+
 def told(name: str, from_: str) -> dict[str, Any]:
     return step(name, from_, toStream={})
 
@@ -86,6 +97,32 @@ CASES: dict[str, tuple[list[Any], list[Any], Mapping[str, str]]] = {
             told("all", "second"),
         ],
         {"out": "all", "counts": "first"},
+    ),
+    "groups of a table": (
+        [USERS],
+        [step("some", "users", where=FITS), *grouped("groups", "some"), told("all", "groups")],
+        {"out": "all"},
+    ),
+    "groups of counts": (
+        [IN],
+        [counted("first", "in"), told("counts", "first"), *grouped("groups", "first"), told("all", "groups")],
+        {"out": "all", "counts": "counts"},
+    ),
+    "groups of tables beside each other": (
+        [USERS, IN],
+        [
+            kept("in"),
+            beside("both", "kept", "users", "outer"),
+            *grouped("groups", "both"),
+            step("some", "groups", where=FITS),
+            told("all", "some"),
+        ],
+        {"out": "all"},
+    ),
+    "groups of groups": (
+        [USERS],
+        [*grouped("groups", "users"), *grouped("again", "groups"), told("all", "again"), told("first", "groups")],
+        {"out": "all", "groups": "first"},
     ),
     "beside a count": (
         [IN, OTHER],
@@ -154,7 +191,7 @@ CASES: dict[str, tuple[list[Any], list[Any], Mapping[str, str]]] = {
         {"out": "all"},
     ),
 }
-MEETING = ("counts of changes", "counts of counts")
+MEETING = ("counts of changes", "counts of counts", *(name for name in CASES if name.startswith("groups of")))
 """Those in which records of several partitions, as cases would be, get the same keys."""
 
 

@@ -367,7 +367,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(total(from_="users")),
         f"{S}.aggregate",
         "aggregate of the table 'users'",
-        "toStream: {} before it",
+        "toStream: {} before it, whose records are the table's changes, and aggregate that; or give it groupBy",
     ),
     "key-by-table": (
         application(step(from_="users", keyBy="name")),

@@ -216,6 +216,14 @@ def _foreign_to(made: Made) -> None:
     made.key_now = "long"
 
 
+def _grouped(made: Made) -> None:
+    columns = {"v": "sum(v)", "n": "count(*)", "known": "count(v)", "mean": "avg(v)"}
+    columns |= {"some": "sum(v) FILTER (WHERE v > 1)", "big": "count_if(v > 3)", "few": "count(*) FILTER (WHERE v > 2)"}
+    made.keeping(groupBy="g", aggregate=columns)
+    made.step(select={"v": "v + n", "g": "concat('k', cast(v % 3 as string))", "mean": "mean", "some": "some"})
+    made.key_now = "string"
+
+
 def _both(other: str) -> dict[str, str]:
     return {"v": f"coalesce(v, 0) + coalesce({other}.v, 0)", "w": f"{other}.v"}
 
@@ -286,6 +294,7 @@ KINDS: Mapping[str, Kind] = {
     "session closed": Kind((STREAM,), _gives(WINDOWS), _aggregate(ENDS, SESSION, closed=True)),
     "session reduce": Kind((STREAM,), _gives(WINDOWS), _aggregate(REDUCED_SESSIONS, SESSION)),
     "session class": Kind((STREAM,), _gives(WINDOWS), _aggregate(BY_CLASS_SESSIONS, SESSION)),
+    "groupBy": Kind((TABLE,), _same, _grouped),
     "toStream": Kind(
         (TABLE, WINDOWS), lambda before: WINDOWED if before == WINDOWS else STREAM, _stateless(toStream={})
     ),
@@ -302,7 +311,7 @@ Chain = Sequence[str]
 
 _IN_ORDER = ("ends", "reduce", "class", "tumbling reduce", "hopping", "sliding class")
 _IN_ORDER_OF_SESSIONS = ("session closed", "session reduce", "session class")
-_NOT_KEPT = ("where", "select", "join table", "left join table", "outer join table")
+_NOT_KEPT = ("where", "select", "join table", "left join table", "outer join table", "groupBy")
 REFUSED: Mapping[Pair, str] = {
     **{((("flatMap", STREAM)), name): "no order by their offsets" for name in (*_IN_ORDER, *_IN_ORDER_OF_SESSIONS)},
     **{((name, TABLE), "look up"): "whose rows no store keeps" for name in _NOT_KEPT},
@@ -352,8 +361,9 @@ def end_of(chain: Chain, begins: str) -> str:
 
 def named_wrongly(chain: Chain) -> bool:
     """Whether rows name others by text that have no text for keys; some of these only Spark's analysis can refuse."""
-    keyed = [name for name in chain if name.startswith("keyBy") or name == "foreign key to"]
-    return any(name == "foreign key to" and before != "keyBy text" for before, name in itertools.pairwise(keyed))
+    keyed = [name for name in chain if name.startswith(("keyBy", "groupBy")) or name == "foreign key to"]
+    fit = ("keyBy text", "groupBy")
+    return any(name == "foreign key to" and before not in fit for before, name in itertools.pairwise(keyed))
 
 
 def pairs() -> Iterator[Pair]:

@@ -21,6 +21,7 @@ CLASSES = {
     "KStream": streams_runtime.KStream,
     "KTable": streams_runtime.KTable,
     "KGroupedStream": streams_runtime.KGroupedStream,
+    "KGroupedTable": streams_runtime.KGroupedTable,
     "TimeWindowedKStream": streams_runtime.WindowedKStream,
     "SessionWindowedKStream": streams_runtime.WindowedKStream,
 }

@@ -31,6 +31,16 @@ def written_to(sink: int) -> str:
     return f"_written_{sink}"
 
 
+def group_of(regroup: int) -> str:
+    """Column of the answer: the group that the row counts in, by the part's regrouping of this number; null: none."""
+    return f"_group_{regroup}"
+
+
+def grouped(regroup: int) -> str:
+    """Column of the answer: what the group's aggregates take of that row, as JSON; null where there is none."""
+    return f"_grouped_{regroup}"
+
+
 def streamed(stream: int) -> str:
     """Column of the answer: the row that the part's toStream of this number makes a record of; null: there is none.
 

@@ -12,6 +12,7 @@ from typing import Any
 from streams_runtime.builder.branches import BranchedKStream
 from streams_runtime.builder.builder_global_tables import GlobalKTable
 from streams_runtime.builder.flow import Flow
+from streams_runtime.builder.grouped_tables import KGroupedTable
 from streams_runtime.builder.recording import Recording, refused
 from streams_runtime.builder.window_arguments import Time, Windows
 
@@ -68,6 +69,13 @@ class KTable(Flow):
         Where a row was deleted the record has no value. Raises as every method of Flow does.
         """
         return KStream(self._recording, self._step("to_stream", name, {"toStream": {}}))
+
+    def group_by(self, expression: str) -> KGroupedTable:
+        """Group the rows by another key, to be aggregated (KTable#groupBy). Raises nothing.
+
+        `expression` is Spark SQL over a row; rows whose group is null count in none.
+        """
+        return KGroupedTable(self._recording, self.name, expression, lambda name: KTable(self._recording, name))
 
     def _joined(
         self,

@@ -155,7 +155,7 @@ class Compiler:
     def needs_headers(self, sub: SubTopology) -> bool:
         """Whether a batch's records need their headers: where they go on to a topic, or an expression asks for them."""
         forwarded = any(kind_of(output.node).FORWARDS for output in self._analysed_frames(sub))
-        forwarded = forwarded or any(part.sinks or part.streams for part in table_parts(sub))
+        forwarded = forwarded or any(part.leads_on for part in table_parts(sub))
         return forwarded or any("_headers" in repr(node) for node in sub.nodes)
 
     def first_stage_frames(

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, TableSourceNode
 from streams_runtime.topology.plan import SubTopology, Topology
 
@@ -178,4 +179,4 @@ class Alignment:
 
 def _repartition_topics_of(sub: SubTopology) -> frozenset[str]:
     """Where the sub-topology's streams go on by another key; joins by a foreign key need no order of tasks."""
-    return frozenset(node.topic for node in sub.nodes if isinstance(node, RepartitionSinkNode))
+    return frozenset(node.topic for node in sub.nodes if isinstance(node, RepartitionSinkNode | RegroupNode))

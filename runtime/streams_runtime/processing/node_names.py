@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSinkNode,
     RepartitionSourceNode,
@@ -34,7 +35,7 @@ class NodeNames:
         """Those of a sub-topology."""
         sinks: dict[str, str] = {}
         for node in sub.nodes:
-            if isinstance(node, SinkNode | RepartitionSinkNode):
+            if isinstance(node, SinkNode | RepartitionSinkNode | RegroupNode):
                 sinks.setdefault(node.topic, node.name)
         return cls(
             {node.name: declared_name(node) for node in sub.nodes},
@@ -51,7 +52,7 @@ class NodeNames:
 def declared_name(node: Node) -> str:
     """The name of the step or the source that a node was made of."""
     match node:
-        case RepartitionSinkNode():
+        case RepartitionSinkNode() | RegroupNode():
             return node.name.removesuffix("-repartition")
         case RepartitionSourceNode():
             return node.name.removesuffix("-repartition-source")

@@ -8,6 +8,7 @@ from typing import Any
 from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.foreign_key_nodes import SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSinkNode,
     SinkNode,
@@ -102,7 +103,7 @@ def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
         yield f"    Source: {node.name} (topics: [{node.read_topic}]{stores})"
         yield f"      --> {consumers}"
         return
-    if isinstance(node, SinkNode | RepartitionSinkNode | SubscribeNode):
+    if isinstance(node, SinkNode | RepartitionSinkNode | RegroupNode | SubscribeNode):
         yield f"    Sink: {node.name} (topic: {node.topic})"
     else:
         yield f"    Processor: {node.name} (stores: [{', '.join(stores_of(node, sub))}])"

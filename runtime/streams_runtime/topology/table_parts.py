@@ -8,6 +8,7 @@ from streams_runtime.errors import TopologyException
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, TableSourceNode
 from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
@@ -33,6 +34,12 @@ class TablePart:
     kept: frozenset[str]
     sinks: tuple[SinkNode, ...]
     streams: tuple[ToStreamNode, ...] = ()
+    regroups: tuple[RegroupNode, ...] = ()
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether there is anything behind it that its changes are worked out for."""
+        return bool(self.sinks or self.streams or self.regroups)
 
     @property
     def name(self) -> str:
@@ -43,8 +50,9 @@ class TablePart:
 def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
     """The parts of a sub-topology; sources that no join brings together are in parts of their own.
 
-    Sources of which nothing needs old rows are in none. Raises TopologyException for a join of a table that no store
-    keeps, or of one with itself.
+    Sources of which nothing needs old rows are in none. Those whose rows are grouped by another key are in one, without
+    being `kept` for that: what else is behind them needs no old rows. Raises TopologyException for a join, or groups,
+    of a table that no store keeps, or a join of one with itself.
     """
     per_update = per_update_aggregates(sub)
     groups: dict[str, set[str]] = {}  # by the name of a table of sources: the names that belong together
@@ -70,8 +78,13 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
             groups[node.name].add(node.name)
             if node.where is not None or node.input in kept:
                 kept.add(node.name)
+        elif isinstance(node, RegroupNode) and node.input not in behind:
+            raise TopologyException(
+                f"{node.path}: {node.input!r} is no table that a store keeps by key; group such tables"
+            )
     found = {id(group): group for group in groups.values()}
-    return tuple(_part(sub, group, kept) for group in found.values() if group & kept)
+    regrouped = {node.input for node in sub.nodes if isinstance(node, RegroupNode)}
+    return tuple(_part(sub, group, kept) for group in found.values() if group & (kept | regrouped))
 
 
 def part_of(sub: SubTopology, name: str, path: str) -> TablePart:
@@ -93,7 +106,8 @@ def part_of(sub: SubTopology, name: str, path: str) -> TablePart:
 
 
 def per_update_aggregates(sub: SubTopology) -> frozenset[str]:
-    """Names of the aggregates of which every change counts: for a toStream, or for a join of or with their table.
+    """Names of the aggregates of which every change counts: for a toStream, for groups, or for a join of or with their
+    table.
 
     Those by windows that are passed on once they have closed are not among them.
     """
@@ -109,7 +123,8 @@ def per_update_aggregates(sub: SubTopology) -> frozenset[str]:
 def _is_asked(sub: SubTopology, name: str) -> bool:
     for node in sub.consumers_of(name):
         if isinstance(
-            node, ToStreamNode | TableJoinNode | JoinNode | SubscribeNode | ResponseNode | ForeignKeyJoinNode
+            node,
+            ToStreamNode | RegroupNode | TableJoinNode | JoinNode | SubscribeNode | ResponseNode | ForeignKeyJoinNode,
         ):
             return True  # a join of a stream has no table but what it asks
         if isinstance(node, TransformNode) and _is_asked(sub, node.name):
@@ -148,4 +163,5 @@ def _part(sub: SubTopology, group: set[str], kept: set[str]) -> TablePart:
         frozenset(group & kept),
         tuple(node for node in sub.nodes if isinstance(node, SinkNode) and node.input in group & kept),
         tuple(node for node in sub.nodes if isinstance(node, ToStreamNode) and node.input in group & kept),
+        tuple(node for node in sub.nodes if isinstance(node, RegroupNode) and node.input in group),
     )

@@ -7,6 +7,7 @@ import java.util.Map;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
@@ -89,9 +90,39 @@ final class Changes {
             case "what fits of two counted":
                 KStream<String, String> merged = fitting(stream("in")).merge(fitting(stream("other")));
                 return Map.of("out", counted(merged, "counted").toStream());
+            case "groups of a table":
+                return Map.of("out", grouped(fitting(users()), "groups").toStream());
+            case "groups of counts":
+                KTable<String, String> ofCounts = counted(stream("in"), "first");
+                return Map.of("out", grouped(ofCounts, "groups").toStream(), "counts", ofCounts.toStream());
+            case "groups of tables beside each other":
+                KTable<String, String> pairs = kept(stream("in"), "kept").outerJoin(users(), Changes::both);
+                return Map.of("out", fitting(grouped(pairs, "groups")).toStream());
+            case "groups of groups":
+                KTable<String, String> groups = grouped(users(), "groups");
+                return Map.of("out", grouped(groups, "again").toStream(), "groups", groups.toStream());
             default:
                 throw new IllegalArgumentException(name);
         }
+    }
+
+    /**
+     * By odd and even numbers, but for some that are in no group: a thousand times their sum, and how many they are. 0 is
+     * in none, since Kafka Streams takes what an aggregate begins with for the row before the first one, and takes that out.
+     */
+    private static KTable<String, String> grouped(KTable<String, String> table, String store) {
+        return table
+            .groupBy(
+                (key, value) ->
+                    KeyValue.pair(
+                        number(value) % 5 == 4 || number(value) == 0 ? null : String.valueOf(number(value) % 2),
+                        value),
+                Grouped.with(TEXT, TEXT))
+            .aggregate(
+                () -> text(0),
+                (key, value, sum) -> text(number(sum) + 1000 * number(value) + 1),
+                (key, value, sum) -> text(number(sum) - 1000 * number(value) - 1),
+                store(store));
     }
 
     private KStream<String, String> stream(String topic) {

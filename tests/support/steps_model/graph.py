@@ -26,7 +26,9 @@ class Known(IntEnum):
 class Graph:
     """A topology as it stands in a document."""
 
-    def __init__(self, topology: Spec) -> None:
+    def __init__(self, topology: Spec, several: bool = False) -> None:
+        """`several`: topics have several partitions, whose tasks write to one partition as they come."""
+        self._several = several
         self.sources: Sequence[Spec] = topology["sources"]
         self.steps: Sequence[Spec] = topology.get("steps", [])
         self.sinks: Sequence[Spec] = topology.get("sinks", [])
@@ -95,7 +97,7 @@ class Graph:
         for step in self.steps:
             for name in inputs(step):
                 before = self.owner[name]
-                if before["name"] in self.repartitioned or self._apart(step, name):
+                if before["name"] in self.repartitioned or "groupBy" in step or self._apart(step, name):
                     continue
                 both = group[step["name"]] | group[before["name"]]
                 for each in both:
@@ -132,7 +134,7 @@ class Graph:
         """The aggregates that are asked for every change."""
         asked: list[str] = []
         for step in self.steps:
-            if "toStream" in step:
+            if step.keys() & {"toStream", "groupBy"}:
                 asked.append(step["from"])
             if "table" in step.get("join", {}):
                 asked += [step["join"]["table"], *([step["from"]] if step["from"] in self.tables else [])]
@@ -165,9 +167,10 @@ class Graph:
         if self.is_foreign(node):
             return min(before, Known.LAST_VALUES)
         if "aggregate" in node:
-            if before < Known.ALL:
-                return Known.NOTHING
-            return Known.ALL if "suppress" in node or node["name"] in self.told else Known.LAST
+            told = Known.ALL if "suppress" in node or node["name"] in self.told else Known.LAST
+            if "groupBy" in node and self._several:  # what its rows come to in the end does not hang on their order
+                told = Known.LAST_VALUES
+            return told if before is Known.ALL else Known.NOTHING
         if node["name"] in self.tables or node.keys() & {"toStream", "peek", "headers"} or node.keys() <= _OF_SELECT:
             return before
         return before if before is Known.ALL else Known.NOTHING

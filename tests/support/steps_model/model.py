@@ -10,6 +10,7 @@ from typing import Any
 
 from steps_model.formats import UnreadableError, read_key, read_value, write_key
 from steps_model.graph import Graph, Spec, inputs
+from steps_model.groups import Grouped, regrouped
 from steps_model.items import Change, Given, Item, Row, Written
 from steps_model.joins import ByForeignKey, OfStreams, OfTables, WithTable
 from steps_model.steps import Aggregate, Dedupe, Kept, Stateless, Step
@@ -31,7 +32,7 @@ class Model:
     def __init__(self, document: Spec, partitions: int = 1) -> None:
         """All topics of sources, and so repartition topics, have this number of partitions."""
         spec = document["spec"]
-        self.graph = Graph(spec["topology"])
+        self.graph = Graph(spec["topology"], partitions > 1)
         self.sinks: dict[str, list[Written]] = {each["topic"]: [] for each in self.graph.sinks}
         self.unreadable: list[Given] = []
         self._policy = spec.get("processing", {}).get("onDeserializationError", "fail")
@@ -128,10 +129,11 @@ class Model:
         sources = [each["name"] for each in self.graph.sources if each["name"] in component]
         steps = [each for each in self.graph.steps if each["name"] in component]
         moved = [name for step in steps for name in inputs(step) if name in self.graph.repartitioned]
-        return list(dict.fromkeys([*sources, *moved]))
+        return list(dict.fromkeys([*sources, *moved, *(step["name"] for step in steps if "groupBy" in step)]))
 
     def _enter(self, name: str, partition: int, row: Row) -> None:
-        table = self._tasks[partition].get(name) if "topic" in self.graph.nodes[name] else None
+        reads = self.graph.nodes[name].keys() & {"topic", "groupBy"}
+        table = self._tasks[partition].get(name) if reads else None
         if table is None:
             self._push(name, partition, row)
             return
@@ -147,6 +149,10 @@ class Model:
         for step in self.graph.consumers(name):
             if step["name"] in self._foreign:
                 self._to_foreign(step, name, partition, item)
+                continue
+            if "groupBy" in step:
+                for told in regrouped(step["groupBy"], item):
+                    self._append(step["name"], self._place(step["name"], write_key(told.key)), told)
                 continue
             for output, given in self._tasks[partition][step["name"]].take(item, name):
                 if output in self.graph.repartitioned:
@@ -174,6 +180,7 @@ class Model:
         made: Mapping[str, Callable[[], Step | None]] = {
             "topic": lambda: Kept(node["name"]) if "table" in node and not self._is_global(node) else None,
             "window": lambda: _windows(node),
+            "groupBy": lambda: Grouped(node),
             "aggregate": lambda: Aggregate(node),
             "toTable": lambda: Kept(node["name"]),
             "dedupe": lambda: Dedupe(node, ms(node["dedupe"]["within"])),

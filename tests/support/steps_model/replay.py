@@ -20,7 +20,7 @@ class Replay(Model):
     def __init__(self, document: Spec, partitions: int) -> None:
         """As Model."""
         super().__init__(document, partitions)
-        self.graph: _ReplayGraph = _ReplayGraph(document["spec"]["topology"])
+        self.graph: _ReplayGraph = _ReplayGraph(document["spec"]["topology"], partitions > 1)
         self.sent: dict[str, list[tuple[int, Row]]] = defaultdict(list)
         """By keyBy, what its tasks have to write, each with the task's partition; whoever has read it takes it out."""
 

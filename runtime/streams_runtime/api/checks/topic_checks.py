@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streams_runtime.api.flow.step_graph import foreign_key_joins, outputs_of, repartitioned
+from streams_runtime.api.flow.step_graph import foreign_key_joins, outputs_of, through_a_topic
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.legal_names import (
     application_name_problem,
@@ -15,6 +15,7 @@ from streams_runtime.api.reading.legal_names import (
     join_stores,
     part_name_problem,
     registration_topic,
+    regroup_parts,
     repartition_topic,
     response_topic,
     subscription_store,
@@ -42,7 +43,7 @@ def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
     """Internal topics by their names without the application's: (full name, field that asks for it)."""
     topics: dict[str, tuple[str, str]] = {}
     application = parts.application_id or "application"
-    moved = repartitioned(step.model for step in parts.steps if step.model)
+    moved = through_a_topic(step.model for step in parts.steps if step.model)
     foreign = _foreign_key_joins(parts)
     for step in parts.steps:
         if step.model and step.name in foreign:
@@ -186,8 +187,8 @@ def _internal_names(parts: Parts) -> Iterator[Mistake]:
 
 
 def _generated_node_names(parts: Parts) -> Iterator[Mistake]:
-    moved = repartitioned(step.model for step in parts.steps if step.model)
-    generated = {f"{step}{suffix}": step for step in moved for suffix in ("-repartition", "-repartition-source")}
+    moved = through_a_topic(step.model for step in parts.steps if step.model)
+    generated = {name: step for step in moved for name in regroup_parts(step)}
     by_foreign_key = {part: step for step in _foreign_key_joins(parts) for part in foreign_key_parts(step)}
     for node in parts.nodes:
         for name in (each for each in outputs_of(node) if each in by_foreign_key):

@@ -187,6 +187,11 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             "an aggregate has a store, as has a join of tables with key, and no other step; name it, or leave it out",
         ),
         Rule(
+            "!has(self.groupBy) || (has(self.aggregate) && !has(self.window))",
+            "groupBy in a step without an aggregate, or beside windows; leave it out, or leave the window out",
+            ".groupBy",
+        ),
+        Rule(
             "!has(self.default) || has(self.split)",
             "a default for a step that splits nothing; leave it out, or give the step a split",
             ".default",

@@ -135,7 +135,8 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
     before = streams.get(inputs[0], UNKNOWN) if inputs else UNKNOWN
     if step.aggregate is not None:
         columns = _aggregated_columns(step.aggregate, before.visible)
-        return Stream(columns, before.key, (), table=True, aggregated=True, windowed=step.window is not None)
+        key = before.key if step.group_by is None else _static_type(step.group_by, before.visible)
+        return Stream(columns, key, (), table=True, aggregated=True, windowed=step.window is not None)
     if step.to_table is not None:
         return replace(before, table=True, aggregated=False)
     if step.to_stream is not None:

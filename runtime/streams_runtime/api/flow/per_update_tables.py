@@ -9,14 +9,14 @@ from streams_runtime.api.steps.topology_spec import StepSpec
 
 
 def per_update_aggregates(steps: Sequence[StepSpec], tables: Collection[str]) -> frozenset[str]:
-    """Names of the aggregates of which every change is told, record by record: to a toStream, or to a join.
+    """Names of the aggregates of which every change is told, record by record: to a toStream, a groupBy, or a join.
 
     `tables` are the names of all tables. Windows that are passed on once they have closed are not among them.
     """
     by_name = {step.name: step for step in steps}
     found: set[str] = set()
     for step in steps:
-        asked = [step.from_ or ""] if step.to_stream is not None else []
+        asked = [step.from_ or ""] if step.to_stream is not None or step.group_by is not None else []
         if step.join is not None and step.join.table is not None:
             asked += [step.join.table, *([step.from_ or ""] if step.from_ in tables else [])]
         for name in asked:
@@ -69,7 +69,7 @@ def _per_update_streams(root: str, steps: Sequence[StepSpec]) -> list[StepSpec]:
     moved = repartitioned(steps)
     found: list[StepSpec] = []
     seen: set[str] = set()
-    waiting = [*inputs_of_step(owners[root])] if root in owners else []
+    waiting = [*inputs_of_step(owners[root])] if root in owners and owners[root].group_by is None else []
     while waiting:
         owner = owners.get(waiting.pop())
         if owner is None or owner.name in seen or owner.name in moved:

@@ -82,6 +82,17 @@ def repartitioned(steps: Iterable[StepSpec]) -> frozenset[str]:
     )
 
 
+def through_a_topic(steps: Iterable[StepSpec]) -> frozenset[str]:
+    """Names of the steps that a repartition topic is called after: those, and aggregates with groupBy."""
+    models = list(steps)
+    return repartitioned(models) | {step.name for step in models if is_regrouped(step)}
+
+
+def is_regrouped(step: StepSpec) -> bool:
+    """Whether the step is an aggregate of a table's rows by groups that they may leave."""
+    return step.group_by is not None and step.aggregate is not None
+
+
 def keeping_null_keys(steps: Iterable[StepSpec]) -> frozenset[str]:
     """Names of the keyBy steps from which a step is reached that passes on records without a key.
 
@@ -122,6 +133,8 @@ def stage_before(name: str, steps: Iterable[StepSpec], wanted: Callable[[StepSpe
         seen.add(owner.name)
         if wanted(owner):
             return owner
+        if owner.group_by is not None:
+            continue
         waiting += inputs_of_step(owner)
     return None
 

@@ -64,8 +64,15 @@ def changelog_topic(application_id: str, store: str) -> str:
 
 
 def repartition_topic(application_id: str, step: str) -> str:
-    """The repartition topic of a keyBy step."""
+    """The repartition topic of a keyBy step, or of an aggregate with groupBy."""
     return f"{application_id}-{step}-repartition"
+
+
+def regroup_parts(step: str) -> tuple[str, str]:
+    """What the parts of an aggregate with groupBy are called: the one that writes to its topic, and the one that reads
+    it.
+    """
+    return f"{step}-repartition", f"{step}-repartition-source"
 
 
 def transactional_id(application_id: str, member: str) -> str:

@@ -24,7 +24,18 @@ class SqlField:
 
     path: str
     kind: Literal[
-        "schema", "timestamp", "where", "select", "flatMap", "split", "peek", "headers", "keyBy", "aggregate", "key"
+        "schema",
+        "timestamp",
+        "where",
+        "select",
+        "flatMap",
+        "split",
+        "peek",
+        "headers",
+        "keyBy",
+        "groupBy",
+        "aggregate",
+        "key",
     ]
     text: str
 
@@ -63,6 +74,8 @@ def _of_step(step: StepSpec, path: str) -> Iterator[SqlField]:
         yield SqlField(under(path, "headers", name), "headers", text)
     if step.key_by is not None:
         yield SqlField(under(path, "keyBy"), "keyBy", step.key_by)
+    if step.group_by is not None:
+        yield SqlField(under(path, "groupBy"), "groupBy", step.group_by)
     for name, text in (step.aggregate or {}).items():
         yield from _of_aggregate(under(path, "aggregate", name), text)
     if step.join is not None and step.join.key is not None:

@@ -11,6 +11,7 @@ from streams_runtime.api.schemas.avro_checks import avro_read_mistakes, avro_wri
 from streams_runtime.api.schemas.ddl_schema import name_problems, parse_schema
 from streams_runtime.api.schemas.proto_checks import proto_read_mistakes, proto_written_mistakes
 from streams_runtime.api.step_checks.dedupe_checks import dedupe_shape_mistakes
+from streams_runtime.api.step_checks.grouped_table_checks import grouping_shape_mistakes
 from streams_runtime.api.step_checks.stream_join_checks import join_shape_mistakes
 from streams_runtime.api.step_checks.window_checks import window_mistakes
 from streams_runtime.api.steps.stream_steps_spec import PeekSpec
@@ -128,6 +129,7 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
         yield Mistake(under(path, "suppress"), found, "leave it out, or give the step a window")
     if step.window is not None:
         yield from window_mistakes(step.window, under(path, "window"), step.aggregate is not None)
+    yield from grouping_shape_mistakes(step, path)
     yield from _store(step, under(path, "store"))
 
 

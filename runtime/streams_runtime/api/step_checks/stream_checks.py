@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream, merged_streams, streams_of
 from streams_runtime.api.flow.known_columns import Columns, Type, key_format, shown_type
-from streams_runtime.api.flow.step_graph import inputs_of_step
+from streams_runtime.api.flow.step_graph import inputs_of_step, is_regrouped
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.readable_parts import Parts
 from streams_runtime.api.schemas.avro_checks import avro_columns_mistakes
@@ -19,6 +19,7 @@ from streams_runtime.api.sql.scalars import condition_problems, scalar_problems
 from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression
 from streams_runtime.api.step_checks.dedupe_checks import dedupe_mistakes
 from streams_runtime.api.step_checks.global_table_checks import global_input_mistakes, on_mistakes
+from streams_runtime.api.step_checks.grouped_table_checks import grouped_table_mistakes
 from streams_runtime.api.step_checks.join_checks import join_mistakes
 from streams_runtime.api.step_checks.merge_checks import merge_mistakes
 from streams_runtime.api.step_checks.processing_error_checks import processing_error_mistakes
@@ -56,6 +57,7 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
                 yield from _merge(step.model, step.path, streams)
                 yield from merge_mistakes(step.model, step.path, streams, steps)
                 yield from join_mistakes(step.model, step.path, streams, sources, steps)
+                yield from grouped_table_mistakes(step.model, step.path, streams)
                 yield from table_step_mistakes(step.model, step.path, streams, steps)
                 yield from table_stream_mistakes(step.model, step.path, streams, steps)
                 yield from stream_join_mistakes(step.model, step.path, streams)
@@ -84,7 +86,7 @@ def _timestamp(source: SourceSpec, path: str, text: str, streams: Mapping[str, S
 
 
 def _expressions(step: StepSpec, path: str, visible: Columns | None) -> Iterator[Mistake]:
-    scalars = [("where", step.where), ("keyBy", step.key_by)]
+    scalars = [("where", step.where), ("keyBy", step.key_by), ("groupBy", step.group_by)]
     for field, text in scalars:
         for problem in scalar_problems(text, visible) if text is not None else ():
             yield Mistake(under(path, field), problem.found, problem.remedy)
@@ -100,8 +102,9 @@ def _expressions(step: StepSpec, path: str, visible: Columns | None) -> Iterator
     if step.where is not None and visible is not None:
         for problem in condition_problems(step.where, visible):
             yield Mistake(under(path, "where"), problem.found, problem.remedy)
-    if step.key_by is not None and visible is not None:
-        yield from _key_type(step.key_by, under(path, "keyBy"), visible)
+    for field, text in scalars[1:]:
+        if text is not None and visible is not None:
+            yield from _key_type(text, under(path, field), visible)
 
 
 def _key_type(text: str, field: str, visible: Columns) -> Iterator[Mistake]:
@@ -120,9 +123,12 @@ def _keys_and_tables(step: StepSpec, path: str, streams: Mapping[str, Stream]) -
             yield from table_mistakes(step, path, name)
     tables = [name for name in inputs_of_step(step) if streams.get(name, UNKNOWN).table]
     for verb in step.verbs:
-        for name in tables if verb in OF_RECORDS else ():
+        of_records = verb in OF_RECORDS and not is_regrouped(step)
+        for name in tables if of_records else ():
             found = f"{verb} of the table {name!r}, which has rows that change and no records"
             remedy = f"put a step toStream: {{}} before it, whose records are the table's changes, and {verb} that"
+            if verb == "aggregate":
+                remedy += "; or give it groupBy, which takes each row that changes out of its group again"
             yield Mistake(under(path, verb), found, remedy)
     if step.repartition is not None and _input(step, streams).windowed:
         found = f"repartition of {step.from_!r}, whose keys have windows, which no topic of the application's carries"

@@ -216,6 +216,12 @@ class StepSpec(Model):
         description="Make a stream of a table: each of its changes is a record, one without a value where a row was"
         " deleted. Of windows each change too, or their last contents with suppress. Written {}.",
     )
+    group_by: str | None = Field(
+        default=None,
+        description="With aggregate of a table: Spark SQL expression over a row that gives the group that it counts in."
+        " A row that changes is taken out of its old group and added to its new one; rows whose group is null count in"
+        " none. The aggregates are count, count_if, sum and avg, which can take a row out. Not of streams.",
+    )
     aggregate: dict[str, str] | None = Field(
         default=None,
         min_length=1,
@@ -254,7 +260,7 @@ class StepSpec(Model):
         return tuple(alias for name, alias in VERBS.items() if getattr(self, name) is not None)
 
 
-_BESIDE_A_VERB = ("name", "from_", "default", "window", "suppress", "store")
+_BESIDE_A_VERB = ("name", "from_", "default", "group_by", "window", "suppress", "store")
 VERBS = {name: field.alias or name for name, field in StepSpec.model_fields.items() if name not in _BESIDE_A_VERB}
 """The fields of a step of which each says what becomes of its records, and how a file spells them."""
 OF_RECORDS = ("keyBy", "repartition", "merge", "aggregate")

@@ -97,7 +97,7 @@ class Candidates:
         self, node: AggregateNode, rows: DataFrame, source: SourceNode | RepartitionSourceNode
     ) -> ToAggregate | None:
         state, decoder = self._known.aggregates[node.name], self._known.decoders[source.name]
-        if node.name in self._traits.per_update or not state.merges_in_columns:
+        if node.name in self._traits.per_update or not state.merges_in_columns or _subtracts(node):
             return None
         listed = {each.name: f"sum({each.listed})" for each in state.columns if each.listed is not None}
         asked = (F.expr(listed.get(each.name, each.expression)).alias(each.name) for each in state.columns)
@@ -151,3 +151,7 @@ def _only_source(node: PlanNode, sub: SubTopology) -> PlanNode | None:
             return None
         node = by_name[names[0]]
     return node
+
+
+def _subtracts(node: AggregateNode) -> bool:
+    return any(each.subtracts for each in node.aggregates)

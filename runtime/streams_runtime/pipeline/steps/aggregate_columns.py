@@ -40,7 +40,7 @@ def sums_of_doubles(aggregates: Iterable[Aggregate], rows: DataFrame) -> frozens
     for each in aggregates:
         if each.function == "sum":
             with suppress(InvalidApplicationException), refusing(each.path):
-                (total,) = rows.agg(F.expr(f"sum({each.argument})")).schema
+                (total,) = rows.agg(F.expr(f"sum({each.taken})")).schema
                 if isinstance(total.dataType, DoubleType):
                     found.add(each.column)
     return frozenset(found)
@@ -52,7 +52,8 @@ def check_aggregates(state: AggregateState, rows: DataFrame) -> None:
     Raises:
         InvalidApplicationException: the aggregates that Spark's analysis refuses, all of them.
     """
-    mistakes = {each.path: each for each in arguments_refused(state.declared, rows)}
+    of_records = [each for each in state.declared if not each.subtracts]
+    mistakes = {each.path: each for each in arguments_refused(of_records, rows)}
     rows = rows.withColumn(ORDER, F.lit(0))
     for column in state.columns:
         if column.path in mistakes:

@@ -17,6 +17,8 @@ from streams_runtime.batch.columns import CARRIED, HIDDEN, NULL_VALUE, RECORD, W
 from streams_runtime.batch.snapshot_columns import (
     RAW_KEY,
     SHOWN,
+    group_of,
+    grouped,
     held_time,
     held_value,
     present,
@@ -26,9 +28,10 @@ from streams_runtime.batch.snapshot_columns import (
 )
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats.decode import Decoder
-from streams_runtime.pipeline.formats.spark_formats import content, format_of, is_null, parsed
+from streams_runtime.pipeline.formats.spark_formats import content, format_of, is_null, parsed, write_json
 from streams_runtime.pipeline.spark.frames import value_columns
 from streams_runtime.pipeline.spark.refused_expressions import columns_refused, refusing
+from streams_runtime.pipeline.steps.regrouped_rows import columns_taken
 from streams_runtime.pipeline.steps.transformed_rows import transformed
 from streams_runtime.pipeline.steps.written_rows import value_of
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
@@ -55,12 +58,18 @@ def tables_of_snapshots(
         wanted = ~F.col(NULL_VALUE) & F.col(CARRIED)[SHOWN]
         value = F.when(wanted, value_of(rows.columns, formats[sink.name]))
         frame = rows.select(f"{CARRIED}.*", value.alias(written_to(index)))
+    for index, regroup in enumerate(part.regroups):
+        rows = _flat(frame, _row(number[regroup.input]))
+        group = F.when(~F.col(NULL_VALUE), F.expr(regroup.key)).alias(group_of(index))
+        value = F.when(~F.col(NULL_VALUE), write_json(columns_taken(regroup))).alias(grouped(index))
+        frame = rows.select(f"{CARRIED}.*", group, value)
     rows_of = {index: F.col(_row(index)) for index in number.values()}
     return frame.select(
         _KEY,
         *(row.isNotNull().alias(present(index)) for index, row in rows_of.items()),
         *(F.unix_millis(row[_TIME]).alias(time_of(index)) for index, row in rows_of.items()),
         *(written_to(index) for index in range(len(part.sinks))),
+        *(name(index) for index in range(len(part.regroups)) for name in (group_of, grouped)),
         *(F.col(_row(number[each.input])).alias(streamed(index)) for index, each in enumerate(part.streams)),
     )
 

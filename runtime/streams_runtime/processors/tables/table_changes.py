@@ -20,6 +20,7 @@ from streams_runtime.batch.snapshot_columns import RAW_KEY, present, streamed, t
 from streams_runtime.batch.stage import Emission, StageInput
 from streams_runtime.processors.aggregates.window_changes import Bounds, bounds_of, numbers_within
 from streams_runtime.processors.contract import Applied, ApplyContext
+from streams_runtime.processors.tables.table_regroups import regrouped
 from streams_runtime.processors.tables.table_snapshots import Event, events_of
 from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode
@@ -47,9 +48,9 @@ class Passed:
 
 
 def apply(part: TablePart, context: ApplyContext) -> Applied:
-    """What a part's sinks write of a batch's changes, and the records that its toStreams make of them."""
+    """What a part's sinks and groups are told of a batch's changes, and the records that its toStreams make of them."""
     spark = context.spark
-    if not (part.sinks or part.streams):
+    if not part.leads_on:
         return Applied()
     events = events_of(part, context.changes, context.stores, spark)
     changes = events.sequence
@@ -86,6 +87,10 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
                 None if bounds is None else whose,
             )
         )
+    for index, regroup in enumerate(part.regroups):
+        which = np.flatnonzero(passed[regroup.input].which)
+        when: list[int] = passed[regroup.input].times[which].tolist()
+        applied.emissions.append(regrouped(regroup, index, [changes[at] for at in which.tolist()], when, answer))
     for index, stream in enumerate(part.streams):
         fork_paths = {number: spark.fork_path(each.name, stream.name) for number, each in enumerate(part.sources)}
         rows_passed_on = _as_records(changes, passed[stream.input], after, answer, index, fork_paths, bounds)

@@ -27,6 +27,7 @@ from streams_runtime.state.aggregates.distinct_values import DistinctValues
 from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Folding, Spread
 from streams_runtime.state.aggregates.python_class import Custom
 from streams_runtime.state.aggregates.reduce_state import Reducing
+from streams_runtime.state.aggregates.subtracting import subtracting_kind
 from streams_runtime.state.aggregates.user_class import user_class
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
@@ -190,6 +191,8 @@ def kind_of(declared: Aggregate, merges: bool = False, of_doubles: bool = False)
 
     Raises ConfigException: a class in Python is not there, or lacks something (user_class.user_class).
     """
+    if declared.subtracts:
+        return subtracting_kind(declared, of_doubles)
     if declared.function == PYTHON:
         return Custom(user_class(declared.parameter or "", merges))
     if declared.function == REDUCE:
@@ -243,7 +246,8 @@ def kept_aggregate(declared: Aggregate, merges: bool, of_doubles: bool) -> KeptA
         raise NotSupportedException(
             f"{declared.path}: the aggregate {declared.function} is not there yet; use {', '.join(KINDS)}"
         )
-    name, argument, condition = declared.column, declared.argument, declared.condition
+    name, argument = declared.column, declared.taken
+    condition = None if declared.subtracts else declared.condition
     expressions = kind.expressions(argument) if condition is None else kind.expressions_where(argument, condition)
     argument = argument if condition is None else only_where(argument, condition)
     names = _names(name, kind.given or kind.parts)

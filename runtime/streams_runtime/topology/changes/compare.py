@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streams_runtime.topology.changes.change import Change, Owned, TopologyChanges
+from streams_runtime.topology.changes.group_changes import uncounted_rows
 from streams_runtime.topology.changes.store_changes import store_changes
 from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
 from streams_runtime.topology.partition_counts import deciding_topics, internal_topic_names
@@ -33,7 +34,7 @@ def changes(old: Topology, new: Topology) -> TopologyChanges:
         *(change for name in kept for change in store_changes(old, new, name)),
         *_turned(old, new),
         *_partitions(old, new),
-        *_new(new, added),
+        *_new(old, new, added),
     )
     return TopologyChanges(items, orphaned, added)
 
@@ -79,10 +80,12 @@ def _orphaned(old: Topology, names: Owned) -> Iterator[Change]:
             )
 
 
-def _new(new: Topology, names: Owned) -> Iterator[Change]:
+def _new(old: Topology, new: Topology, names: Owned) -> Iterator[Change]:
     for name in names.stores:
         _, store = new.store(name)
         remedy = "nothing" if store.source_changelog else _SET_UP
+        if (change := uncounted_rows(old, new, store)) is not None:
+            yield change
         yield Change("new", f"store {name}", _ADDED, _EMPTY, remedy)
     for topic in names.topics:
         if topic in new.repartition_topics:

@@ -16,6 +16,7 @@ from streams_runtime.topology.changes.change import Change
 from streams_runtime.topology.changes.dedupe_changes import dedupe_store_changes
 from streams_runtime.topology.changes.foreign_key_changes import result_changes, subscription_changes
 from streams_runtime.topology.changes.global_changes import global_change
+from streams_runtime.topology.changes.group_changes import group_changes
 from streams_runtime.topology.changes.stream_join_changes import join_store_changes
 from streams_runtime.topology.changes.to_table_changes import to_table_changes
 from streams_runtime.topology.column_types import columns_of, state_type
@@ -99,6 +100,7 @@ def _contents(old: Topology, was: AggregateNode, new: Topology, now: AggregateNo
             f"the keys of the store {now.store} were {_words(before)} and are {_words(after)}",
             "old and new keys would stand beside each other, and what is under the old ones is never added to again",
         )
+    yield from group_changes(old, was, new, now)
     yield from _windows(was.windows, now)
     yield from _columns(old, was, new, now)
 

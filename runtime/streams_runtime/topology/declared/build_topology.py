@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.flow.step_graph import foreign_key_joins, keeping_null_keys, repartitioned, tables_of
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.reading.legal_names import repartition_topic
+from streams_runtime.api.reading.legal_names import regroup_parts, repartition_topic
 from streams_runtime.api.sql.aggregate_calls import parse_aggregate
 from streams_runtime.api.sql.sql_tree import SqlSyntaxError
 from streams_runtime.api.steps.topology_spec import FormatSpec, JoinSpec, SinkSpec, SourceSpec, StepSpec
@@ -22,6 +23,7 @@ from streams_runtime.topology.node_order import needed_first
 from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     Format,
     RepartitionSinkNode,
@@ -82,6 +84,9 @@ def _nodes(application: StreamsApplication) -> list[Node]:
         if step.name in foreign and step.join is not None:
             nodes += foreign_key_nodes(step, step.join, application.application_id, under("spec.topology.steps", index))
             continue
+        if step.group_by is not None and step.aggregate is not None:
+            nodes += _grouped(step, step.group_by, application.application_id, under("spec.topology.steps", index))
+            continue
         if step.repartition is not None:
             before = rename.get(step.from_ or "", step.from_ or "")
             nodes += _through_topic(step, application.application_id, before, step.name)
@@ -107,6 +112,18 @@ def _through_topic(
     return sink, RepartitionSourceNode(source, topic, origin)
 
 
+def _grouped(step: StepSpec, key: str, application_id: str, path: str) -> tuple[Node, Node, Node]:
+    """An aggregate of a table by another key: tells the groups, reads what they are told, and aggregates it."""
+    topic = repartition_topic(application_id, step.name)
+    columns = tuple(replace(each, subtracts=True) for each in _aggregates(step, path))
+    regroup, source = regroup_parts(step.name)
+    return (
+        RegroupNode(regroup, step.from_ or "", key, columns, topic, path),
+        RepartitionSourceNode(source, topic, regroup),
+        AggregateNode(step.name, source, columns, step.store or "", path),
+    )
+
+
 def _source(source: SourceSpec, path: str) -> Node:
     key = _format(source.key) if source.key is not None else _UNDECLARED_KEY
     value = _format(source.value)
@@ -127,7 +144,7 @@ def _step(step: StepSpec, path: str, rename: Mapping[str, str], tables: Collecti
     if step.join is not None:
         return _join(step.name, step.join, before, rename, path, before in tables)
     if step.aggregate is not None:
-        columns = tuple(_aggregate(name, text, path) for name, text in step.aggregate.items())
+        columns = _aggregates(step, path)
         windows = None if step.window is None else _windows(step.window, path, step.suppress is not None)
         late = step.window.late.topic if step.window is not None and step.window.late is not None else None
         return AggregateNode(step.name, before, columns, step.store or "", path, windows, late)
@@ -148,6 +165,10 @@ def _join(
     lengths = (_ms(join.within.before), _ms(join.within.after), _ms(join.grace or timedelta(0)))
     other = rename.get(join.stream, join.stream)
     return StreamJoinNode(name, before, other, join.stream, join.type, *lengths, select, path)
+
+
+def _aggregates(step: StepSpec, path: str) -> tuple[Aggregate, ...]:
+    return tuple(_aggregate(name, text, path) for name, text in (step.aggregate or {}).items())
 
 
 def _aggregate(column: str, text: str, path: str) -> Aggregate:

@@ -29,6 +29,13 @@ class Aggregate:
     path: str
     parameter: str | None = None
     condition: str | None = None
+    subtracts: bool = False
+    """Whether its records say what leaves a group and what comes (topology.nodes.regroup_node), and not one value."""
+
+    @property
+    def taken(self) -> str | None:
+        """What it takes of a record: the argument, or what a row that comes to the group has for it."""
+        return f"new.`{self.column}`" if self.subtracts else self.argument
 
     @property
     def call(self) -> str:
