@@ -43,13 +43,22 @@ def delete_records(admin: Admin, before: Mapping[TopicPartition, int]) -> None:
     assert deletion.failure is None
 
 
-def send(bootstrap: str, topic: str, records: Iterable[tuple[str | None, Any]], partition: int | None = None) -> None:
-    """Write records; a value that is bytes goes as it is, None is a tombstone, anything else is JSON."""
+def send(
+    bootstrap: str,
+    topic: str,
+    records: Iterable[tuple[str | None, Any]],
+    partition: int | None = None,
+    times: Sequence[int] | None = None,
+) -> None:
+    """Write records; a value that is bytes goes as it is, None is a tombstone, anything else is JSON.
+
+    `times` are in ms since 1970; None: all have one and the same.
+    """
     pairs = list(records)
     producer = BatchProducer({"bootstrap.servers": bootstrap}, "test")
     keys = [None if key is None else key.encode() for key, _ in pairs]
     values = [it if it is None or isinstance(it, bytes) else json.dumps(it).encode() for _, it in pairs]
-    producer.send(topic, keys, values, [1_700_000_000_000] * len(pairs), partition)
+    producer.send(topic, keys, values, times or [1_700_000_000_000] * len(pairs), partition)
     producer.flush()
     producer.close()
 
@@ -199,17 +208,20 @@ def run_until_done(made: StreamsClient, topics: Sequence[str]) -> None:
     until_done(made, topics)
 
 
-def until_done(made: StreamsClient, topics: Sequence[str]) -> None:
-    """Wait until the client has committed, and stored, all that these topics hold now."""
+def until_done(made: StreamsClient, topics: Sequence[str], *others: StreamsClient) -> None:
+    """Wait until the client, or it and `others` together, has committed, and stored, all that these topics hold now."""
     # The ends are asked for here: those of describe() may be a second old, from before a topic was written to.
-    inputs = [
-        TopicPartition(topic, number) for topic in topics for number in range(made.context.partition_counts[topic])
-    ]
-    ends = made.context.admin.end_offsets(inputs)
+    counts, clients = made.context.partition_counts, (made, *others)
+    ends = made.context.admin.end_offsets(
+        [TopicPartition(topic, at) for topic in topics for at in range(counts[topic])]
+    )
 
     def left() -> list[str]:
-        assert made.state is not ClientState.ERROR, made.error
-        positions = {each: at for thread in made.threads for each, at in thread.positions.items()}
+        for each in clients:
+            assert each.state is not ClientState.ERROR, each.error
+        threads = [thread for each in clients for thread in each.threads]
+        positions = {each: at for thread in threads for each, at in thread.positions.items()}
         return [f"{it}: {positions.get(it)} of {end}" for it, end in ends.items() if positions.get(it, -1) < end]
 
-    eventually(lambda: not left(), lambda: f"nothing left to process; {made.state}; {', '.join(left())}", DEADLINE)
+    states = lambda: ", ".join(each.state.name for each in clients)  # noqa: E731
+    eventually(lambda: not left(), lambda: f"nothing left to process; {states()}; {', '.join(left())}", DEADLINE)

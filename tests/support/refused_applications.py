@@ -198,6 +198,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "depends on how records fall into batches",
         "_offset",
     ),
+    "select-windows-of-time": (
+        application(step(select={"n": "window(ts, '10 seconds').start"})),
+        f"{S}.select.n",
+        "window makes windows of many records",
+        "give the step that aggregates a window: window: {tumbling: {size: 10s}}",
+    ),
     "select-parameter": (
         application(step(select={"n": ":x"})),
         f"{S}.select.n",

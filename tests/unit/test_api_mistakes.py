@@ -26,6 +26,25 @@ def test_one_mistake_does_not_cause_others(case: str) -> None:
     assert len({mistake.path for mistake in read_application(document).mistakes}) == 1
 
 
+@pytest.mark.parametrize(
+    ("written", "field", "remedy"),
+    [
+        (total(window={"tumbling": "10s"}), f"{S}.window.tumbling", "give fields with values: {size: 10s}"),
+        (total(window={"session": "30m"}), f"{S}.window.session", "give fields with values: {gap: 30m}"),
+        (step(toTable="users"), f"{S}.toTable", "give fields with values: {store: users}"),
+        (total(window={"hopping": "10s"}), f"{S}.window.hopping", "give fields with values"),
+        (
+            step(select="user, amount"),
+            f"{S}.select",
+            "give fields with values (the new value: column name to Spark SQL expression)",
+        ),
+    ],
+)
+def test_a_text_in_place_of_fields_is_told_where_it_belongs(written: dict[str, Any], field: str, remedy: str) -> None:
+    mistakes = [mistake for mistake in read_application(application(written)).mistakes if mistake.path == field]
+    assert [mistake.remedy for mistake in mistakes] == [remedy]
+
+
 def test_all_mistakes_come_at_once_and_in_the_order_of_the_file() -> None:
     document = application(
         step(name="a", wher="true", select={"x": "cast(amount as"}),

@@ -89,7 +89,7 @@ def _mistake(details: ErrorDetails, model: type[Model]) -> Mistake:
     if kind == "refused":
         return Mistake(where, context["found"], context["remedy"])
     remedy = _EXPECTED.get(kind, details["msg"][:1].lower() + details["msg"][1:])
-    return Mistake(where, found, remedy.format(**context))
+    return Mistake(where, found, remedy.format(**context) + _example(details, model))
 
 
 def _is_rest(name: str) -> bool:
@@ -97,12 +97,32 @@ def _is_rest(name: str) -> bool:
     return any(name.count(closes) > name.count(opens) for opens, closes in ("()", "[]"))
 
 
+def _example(details: ErrorDetails, model: type[Model]) -> str:
+    """Which fields something takes that was given as something else.
+
+    Where one field has to be given, a text in place of the whole is often its value.
+    """
+    given, inner = details["input"], model_at(model, details["loc"])
+    if details["type"] == "dict_type" and (meaning := _description(model, details["loc"])):
+        return f" ({meaning.split('. ')[0]})"
+    if details["type"] != "model_type" or not isinstance(given, str) or inner is None:
+        return ""
+    needed = [field.alias or name for name, field in inner.model_fields.items() if field.is_required()]
+    return f": {{{needed[0]}: {given}}}" if len(needed) == 1 else ""
+
+
 def _describe(model: type[Model], loc: Sequence[int | str]) -> str:
+    meaning = _description(model, loc)
+    return f"give it: {meaning}" if meaning else "give it"
+
+
+def _description(model: type[Model], loc: Sequence[int | str]) -> str:
+    """What a field means, as the reference says it, to stand within a sentence; empty where it does not."""
     parent = model_at(model, loc[:-1])
     for name, field in parent.model_fields.items() if parent else ():
         if (field.alias or name) == loc[-1] and field.description:
-            return f"give it: {field.description[:1].lower()}{field.description[1:].rstrip('.')}"
-    return "give it"
+            return f"{field.description[:1].lower()}{field.description[1:].rstrip('.')}"
+    return ""
 
 
 def _unknown_field(model: type[Model], loc: Sequence[int | str], where: str) -> Mistake:

@@ -32,6 +32,7 @@ _OF_THE_BATCH = """
 monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length
 window session_window window_time
 """
+_MAKING_WINDOWS = frozenset(("window", "session_window"))
 _WITHOUT_BRACKETS = frozenset(("current_date", "current_time", "current_timestamp", "localtimestamp"))
 _OF_THE_MOMENT = _WITHOUT_BRACKETS | {
     "curdate",
@@ -173,6 +174,11 @@ def _function_problems(tree: exp.Expr, text: str) -> Iterator[Problem]:
             yield Problem(
                 f"{name} makes several rows of one",
                 "make the records with a flatMap step before it: {explode: <the array>, as: <column>}",
+            )
+        elif name in _MAKING_WINDOWS:
+            yield Problem(
+                f"{name} makes windows of many records",
+                "give the step that aggregates a window: window: {tumbling: {size: 10s}}",
             )
         elif name in BATCH_DEPENDENT_FUNCTIONS:
             yield Problem(f"{name} depends on how records fall into batches", "use _partition, _offset or _timestamp")
