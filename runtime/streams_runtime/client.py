@@ -122,6 +122,14 @@ class StreamsClient:
         """The states that the client has been in, oldest first, each with its time in seconds since 1970."""
         return tuple(self._transitions)
 
+    @property
+    def warm_up_remaining(self) -> int:
+        """Records that stores miss for whose tasks this client waits before it takes part in its group; 0 after that.
+
+        See spec.processing.acceptableRecoveryLag.
+        """
+        return 0 if self.context.warm_up is None else self.context.warm_up.remaining
+
     def set_state_listener(self, listener: StateListener[ClientState]) -> None:
         """Call `listener(new, old)` after every move between states, in order (KafkaStreams#setStateListener).
 
@@ -210,9 +218,10 @@ class StreamsClient:
     def pause(self) -> None:
         """Process no further records until `resume` (KafkaStreams#pause, KIP-834). It lasts as long as this client.
 
-        What is in work is completed and committed. The client keeps its state, its tasks and its place in the group;
-        stores answer, lag is told, and tasks that come to it and standbys are restored meanwhile, so that it goes on at
-        once. It may be called before `start` and twice. Raises nothing.
+        What is in work is completed and committed; nothing that is written from now on is processed. The client keeps
+        its state, its tasks and its place in the group; stores answer, lag is told, and tasks that come to it and
+        standbys are restored meanwhile, so that it goes on at once. It may be called before `start` and twice. Raises
+        nothing.
         """
         self.context.paused.set()
 

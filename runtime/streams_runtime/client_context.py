@@ -63,11 +63,25 @@ class GlobalTables(Protocol):
         """The open stores, by the names of their tables."""
 
 
+class WarmUp(Protocol):
+    """What lets an instance join its group when its tasks are warm (threads.warm_up)."""
+
+    @property
+    def remaining(self) -> int:
+        """Records that are missing in the stores that are waited for."""
+
+    def wait(self, should_stop: Callable[[], bool], pause: Callable[[float], object]) -> None:
+        """Return when the instance may take part in its group, or `should_stop` says so."""
+
+    def snapshot(self) -> Mapping[str, object] | None:
+        """What `/state` says of it; None before it and after it."""
+
+
 class ClientContext:
     """The plan, the connections, the folder and the engine of a client; made before anything of it runs.
 
-    `partition_counts`: of every topic, as the last check found them; empty before the first one. `standbys` and
-    `global_tables` are None where the application has none.
+    `partition_counts`: of every topic, as the last check found them; empty before the first one. `standbys` is None
+    where no task has stores, `global_tables` where the application has none, and `warm_up` before the client is made.
     """
 
     def __init__(
@@ -122,6 +136,7 @@ class ClientContext:
         self.partition_counts: Mapping[str, int] = {}
         self.standbys: StandbyTasks | None = None
         self.global_tables: GlobalTables | None = None
+        self.warm_up: WarmUp | None = None
         self._topics = InternalTopicManager(self.admin)
 
     @property
@@ -190,15 +205,14 @@ class ClientContext:
         return SnapshotStart(self.application.application_id, self.snapshots.fetcher, self.admin, on_snapshot)
 
     def make_standbys(self, runs: Callable[[], bool]) -> None:
-        """Make what keeps standbys, where the application wants some; not started. `runs`: whether the client does."""
-        replicas = self.application.spec.processing.standby_replicas
-        if not replicas:
+        """Make what keeps standbys, where tasks have stores; not started. `runs`: whether the client does."""
+        changelogs = [each.changelog_topic for sub in self.topology.subtopologies for each in sub.stores]
+        if not changelogs:
             return
         name = f"{self.settings.instance}-StreamThread-Standbys-StateUpdater"
-        changelogs = [each.changelog_topic for sub in self.topology.subtopologies for each in sub.stores]
         self.standbys = StandbyTasks(
             self.settings.instance,
-            replicas,
+            self.application.spec.processing.standby_replicas,
             self.topology,
             self.directory,
             lambda: self.admin.group_members(self.application.application_id),

@@ -10,10 +10,12 @@ from streams_runtime.kafka.consumer.group_consumer import Membership
 from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle, Works
 from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.query.client.peer_figures import PeerFigures
 from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.state.task_folders import StateCleaner
 from streams_runtime.threads.global_thread import GlobalStreamThread
 from streams_runtime.threads.stream_thread import StreamThread
+from streams_runtime.threads.warm_up import WarmUp
 
 _LOGGER = logging.getLogger("streams_runtime.client")
 _OF_GLOBAL_THREAD = 0  # among the counters, which stream threads have from 1 on
@@ -44,6 +46,8 @@ class ClientParts:
             context.application.spec.state.cleanup_delay.total_seconds(),
             is_running,
         )
+        figures = PeerFigures(context.settings.peers)
+        self._warm_up = context.warm_up = WarmUp(context, lambda: self._address, figures)
         self._lifecycle: ClientLifecycle[StreamThread] | None = None
         self._global_thread: GlobalStreamThread | None = None
 
@@ -123,6 +127,7 @@ class ClientParts:
         end_traces = () if context.tracing is None else (context.tracing.close,)
         stop_global = () if self._global_thread is None else (self._global_thread.close,)
         for free in (
+            self._warm_up.withdraw,
             self._leave_group,
             self._cleaner.stop,
             *stop_global,
@@ -131,6 +136,7 @@ class ClientParts:
             context.engine.close,
             context.directory.release,
             context.admin.close,
+            self._warm_up.close,
             self._server.stop,
             *end_traces,
         ):

@@ -229,6 +229,7 @@ class ClientInspection:
         """The client's account: state, threads, tasks, restoration, lag, counters, error."""
         client, context, threads = self._client, self._context, self._client.threads
         restoration, following = context.progress.snapshot(), context.standby_progress.snapshot()
+        ages, standbys = context.standby_progress.ages(), sorted(self._standbys(), key=lambda task: task.id)
         error, keeper = client.error, context.global_tables
         return {
             "application_id": self._topology.application_id,
@@ -242,11 +243,10 @@ class ClientInspection:
             "threads": [{"name": thread.name, "state": str(thread.state)} for thread in threads],
             "global_thread": None if keeper is None else {"name": keeper.name, "state": str(keeper.state)},
             "tasks": [
-                active_row(task, thread.name)
-                for thread in threads
-                for task in sorted(thread.tasks.tasks.values(), key=lambda task: task.id)
+                active_row(task, thread.name) for thread in threads for _, task in sorted(thread.tasks.tasks.items())
             ],
-            "standbys": [standby_row(task, following) for task in sorted(self._standbys(), key=lambda task: task.id)],
+            "standbys": [standby_row(task, following, ages) for task in standbys],
+            "warm_up": None if context.warm_up is None else context.warm_up.snapshot(),
             "restoration": restoration,
             "restoration_in_all": in_all(restoration),
             "snapshots": None if context.snapshots is None else context.snapshots.describe(),

@@ -14,6 +14,8 @@ from waiting import eventually
 
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import StreamsRebalancingException
+from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.processing.intake import Intake
 from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 
@@ -79,6 +81,33 @@ def test_a_paused_client_processes_nothing_and_answers_and_goes_on_when_it_is_re
         assert contents(made) == dict.fromkeys(USERS, 2)
         assert made.describe()["paused"] is False
     assert last_values(bootstrap, f"{namespace}-totals") == {user: {"total": 2} for user in USERS}
+
+
+def test_what_is_written_after_a_pause_is_not_processed_though_the_client_was_reading_when_it_was_paused(
+    broker: Any, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bootstrap, reading = broker.bootstrap_servers, Intake.next
+    make_topics(bootstrap, **{f"{namespace}-orders": 2, f"{namespace}-totals": 2})
+    orders(bootstrap, namespace)
+    with client(bootstrap, namespace, totals(namespace), tmp_path) as made:
+        run_until_done(made, [f"{namespace}-orders"])
+        read_meanwhile: list[BatchInput] = []
+
+        def read_on(intake: Intake) -> BatchInput | None:
+            """The read during which somebody pauses the client, and then writes."""
+            made.pause()
+            orders(bootstrap, namespace)
+            eventually(lambda: read_meanwhile.extend(filter(None, [reading(intake)])) or read_meanwhile)
+            monkeypatch.undo()
+            return read_meanwhile[0]
+
+        monkeypatch.setattr(Intake, "next", read_on)
+        eventually(lambda: read_meanwhile)
+        turns(made)
+        assert contents(made) == dict.fromkeys(USERS, 1)
+        made.resume()
+        until_done(made, [f"{namespace}-orders"])
+        assert contents(made) == dict.fromkeys(USERS, 2)
 
 
 def the_page_shows_it(paused: StreamsClient, folder: Path) -> None:

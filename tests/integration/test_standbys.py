@@ -115,11 +115,14 @@ def test_a_standby_follows_is_read_on_request_is_promoted_without_restoring_and_
             assert {row["type"] for row in first.describe()["tasks"]} == {"active"}  # type: ignore[attr-defined]
             assert counter(first, "updated_records") == heard.records > 0
             promoted = active(second)
+            # When the second was the first to process, the first instance has warmed up what it got of it.
+            came = heard.reasons.copy()
+            assert sorted(came) in ([], [(int(task[2:]), "PROMOTED") for task in active(first)])
         updated, restored = counter(first, "updated_records"), counter(first, "restored_records")
         eventually(lambda: len(active(first)) == 4 and first.state is ClientState.RUNNING, "the first has taken over")
         assert read(first) == everything
         assert (standbys(first), counter(first, "restored_records")) == ({}, restored)
-        assert sorted(heard.reasons) == [(int(task[2:]), "PROMOTED") for task in promoted]
+        assert sorted(heard.reasons[len(came) :]) == [(int(task[2:]), "PROMOTED") for task in promoted]
 
         with client(bootstrap, namespace, totals(namespace), folders[1], "i-1", **spec) as second:
             second.start()

@@ -73,6 +73,10 @@ def counted(made: StreamsClient, stale: bool = False) -> dict[str, int]:
         return {}
 
 
+def tasks(made: StreamsClient) -> int:
+    return sum(len(thread.tasks.tasks) for thread in made.threads)
+
+
 def make_anew(own: EmbeddedBroker, admin: Admin, topic: str) -> None:
     """Let leader epochs move on, then replace the topic by another one under its name."""
     own.stop()
@@ -141,6 +145,8 @@ def test_a_standby_follows_the_changelog_that_there_is_now(own: EmbeddedBroker, 
             made.start()
         order(admin, ADA)
         everything = {"ada": 2, "bob": 1}
+        # With their halves: a task that moves when its changelog is new begins with nothing.
+        eventually(lambda: all(tasks(made) == 2 for made in both), "each has its half of the tasks")
         eventually(lambda: all(counted(made, stale=True) == everything for made in both), "both have everything")
         make_anew(own, admin, CHANGELOG)
         order(admin, [*ADA, *BOB])

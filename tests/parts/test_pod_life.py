@@ -39,6 +39,7 @@ class PlayedClient:
         self.is_paused = False
         self.paused_at_start: bool | None = None
         self.left_group: bool | None = None
+        self.warm_up_remaining = 0
 
     def pause(self) -> None:
         self.is_paused = True

@@ -564,8 +564,11 @@ def test_figures_hold_numbers_and_no_names() -> None:
     answer = ask(client_with(0), "/state/figures")
     assert answer.json() == {
         "state": "RUNNING",
+        "spark_ready": True,
         "tasks": [{"id": "0_0", "state": "RUNNING"}],
-        "standbys": [{"lag": 8}],
+        "standbys": [{"id": "0_3", "lag": 8, "age": 0.5}],
         "lag": [{"position": 5, "lag": 7}, {"position": 5, "lag": None}],
         "restoration": [{"position": 40, "end": 100, "ended_at": None}],
+        "warm_up": None,
+        "snapshot_bytes": 6500,
     }

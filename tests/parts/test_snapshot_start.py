@@ -45,6 +45,7 @@ def test_a_store_that_has_nothing_begins_with_the_snapshot_and_reads_the_tail_on
         ("end", str(LOG), "totals", 100),
     ]
     assert stage.progress.snapshot()[0]["snapshot"] is True
+    assert stage.fetcher.totals.received == stage.fetcher.totals.downloaded > 0
     assert not list((stage.folder / "here").glob("downloads/*"))
 
 
@@ -343,6 +344,7 @@ def test_a_client_makes_and_fetches_snapshots_as_its_resource_says(tmp_path: Pat
             "longest_pause": 0.0,
             "fetched": 0,
             "downloaded_bytes": 0,
+            "received_bytes": 0,
             "put_aside": 0,
             "stores": [],
         }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,16 +82,23 @@ class Bench:
     directory: StateDirectory
     members: list[GroupMember] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: {"orders": 2})
+    replicas: int = 1
     away: bool = False
     looks: int = 0
     renewed: Mapping[str, str] = field(default_factory=dict)
     updaters: list[FakeUpdater] = field(default_factory=list)
+    watched: list[int] = field(default_factory=list)
+    """The looks at the group at which changelogs were looked after."""
 
     def __post_init__(self) -> None:
         watch: Any = SimpleNamespace(
-            gone=frozenset, renewed=lambda: self.renewed, forget=lambda: setattr(self, "renewed", {})
+            gone=lambda: self.watched.append(self.looks),
+            renewed=lambda: self.renewed,
+            forget=lambda: setattr(self, "renewed", {}),
         )
-        self.tasks = StandbyTasks("b", 1, TOPOLOGY, self.directory, self._ask, lambda: self.counts, self._make, watch)
+        self.tasks = StandbyTasks(
+            "b", self.replicas, TOPOLOGY, self.directory, self._ask, lambda: self.counts, self._make, watch
+        )
 
     def look(self) -> None:
         """Let the thread look at the group once more, and be through with what follows from it."""
@@ -152,6 +161,44 @@ def test_a_task_that_becomes_active_here_finds_its_standby_closed_and_its_conten
     eventually(lambda: bench.open() == [T0])
 
 
+def test_a_task_that_is_to_move_here_is_kept_warm_without_replicas_and_asked_for_from_when_all_have_joined() -> None:
+    announced = GroupMember("id", None, "b|h:2|+1", "/h", ())
+    owner = replace(*group(a=0), assignment=(TopicPartition("orders", 0), TopicPartition("orders", 1)))
+    joined = group(b=-1)
+    with memory_folder() as folder:
+        bench = Bench(StateDirectory(folder, "app", "test"), [owner], replicas=0)
+        bench.tasks.start()
+        try:
+            bench.look()
+            assert (bench.open(), bench.updaters) == ([], [])
+            bench.members = [owner, announced]
+            bench.look()
+            assert (bench.open(), bench.tasks.awaits_a_move) == ([T1], False)
+            bench.members = [owner]
+            bench.look()
+            assert bench.open() == [], "it is announced no more"
+            bench.members = [owner, announced]
+            bench.look()
+            store = bench.tasks.tasks[T1].stores["s"]
+            bench.members = [owner, announced, *joined]
+            bench.look()
+            assert (bench.open(), bench.tasks.awaits_a_move) == ([T1], True)
+            bench.tasks.promote([T1])
+            assert (bench.open(), bench.tasks.awaits_a_move, store.is_open) == ([], False, False)
+        finally:
+            bench.tasks.stop()
+
+
+def test_a_move_that_does_not_come_is_not_asked_for_for_ever(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = replace(*group(a=0), assignment=(TopicPartition("orders", 0), TopicPartition("orders", 1)))
+    bench.members = [owner, *group(b=-1)]  # the group has counted it in, and `a` does not let go
+    bench.tasks.start()
+    eventually(lambda: bench.tasks.awaits_a_move)
+    monkeypatch.setattr(standbys_module, "_MOVE_SECONDS", 0.0)
+    assert not bench.tasks.awaits_a_move
+    assert T1 in bench.open()
+
+
 def test_a_changelog_that_was_made_anew_is_followed_by_an_updater_that_knows_nothing_of_the_old_one(
     bench: Bench,
 ) -> None:
@@ -194,6 +241,13 @@ def test_what_ends_the_updater_is_told_and_standbys_are_opened_again_later(
     assert said.endswith("the tasks that are active here go on: ProcessorStateException: disk full")
 
 
+def test_changelogs_are_looked_after_from_when_they_are_followed(bench: Bench) -> None:
+    """One that is made anew before the brokers have been asked for it is taken for the one that is followed."""
+    bench.tasks.start()
+    eventually(lambda: bench.watched)
+    assert (bench.watched[0], bench.open()) == (1, [T0])
+
+
 def test_a_damaged_standby_is_set_aside_and_opened_anew(bench: Bench) -> None:
     bench.tasks.start()
     eventually(lambda: bench.open() == [T0])
@@ -229,3 +283,42 @@ def test_stopping_closes_all_for_good_and_may_be_repeated(bench: Bench) -> None:
 
 def test_stopping_what_was_never_started_is_no_error(bench: Bench) -> None:
     bench.tasks.stop()
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_a_group_of_which_nothing_is_kept_here_is_asked_more_seldom(replicas: int) -> None:
+    owner = replace(*group(a=0), assignment=(TopicPartition("orders", 0), TopicPartition("orders", 1)))
+    kept = standbys_module._LOOK_SECONDS if replicas else standbys_module._QUIET_SECONDS
+    with memory_folder() as folder:
+        bench = Bench(StateDirectory(folder, "app", "test"), [owner], replicas=replicas)
+        bench.tasks.start()
+        try:
+            bench.look()
+            assert (bench.open(), bench.tasks._seconds_to_the_next_look) == ([], kept)
+            bench.members = [owner, GroupMember("id", None, "b|h:2|+1", "/h", ())]
+            bench.look()
+            assert (bench.open(), bench.tasks._seconds_to_the_next_look) == ([T1], standbys_module._MOVE_LOOK_SECONDS)
+            bench.members = [owner]
+            bench.look()
+            assert (bench.open(), bench.tasks._seconds_to_the_next_look) == ([], kept)
+        finally:
+            bench.tasks.stop()
+
+
+def test_an_end_does_not_wait_for_brokers_that_stand_still(bench: Bench) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def stand_still() -> list[GroupMember]:
+        asked.set()
+        answer.wait(60)
+        return bench.members
+
+    bench.tasks._members = stand_still
+    bench.tasks.start()
+    assert asked.wait(10)
+    began = time.monotonic()
+    bench.tasks.stop()
+    assert time.monotonic() - began < standbys_module._END_SECONDS / 2
+    answer.set()
+    eventually(lambda: not bench.tasks._thread.is_alive())
+    assert bench.open() == []

@@ -21,7 +21,7 @@ from streams_runtime.kafka.client.librdkafka import remind
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.restore.restore_listener import StandbyUpdateListener
-from streams_runtime.settings import InstanceSettings
+from streams_runtime.settings import InstanceSettings, Peers, no_peers
 from streams_runtime.states import ClientState
 
 _SILENCE, _ATTEMPTS = 30.0, 4  # seconds without any message, and consumers
@@ -177,6 +177,7 @@ def client(
     /,
     instance: str = "i-0",
     standby_listener: StandbyUpdateListener | None = None,
+    peers: Peers = no_peers,
     **spec: Any,
 ) -> Iterator[StreamsClient]:
     """A client of an application called `name`, not started; closed at the end, however that comes."""
@@ -186,7 +187,7 @@ def client(
         "metadata": {"name": "test"},
         "spec": {"applicationId": name, **spec, "topology": yaml.safe_load(topology)},
     }
-    settings = InstanceSettings(f"{name}-{instance}", bootstrap, folder)
+    settings = InstanceSettings(f"{name}-{instance}", bootstrap, folder, peers=peers)
     made = StreamsClient(parse_application(document), settings, standby_listener=standby_listener)
     try:
         yield made

@@ -117,6 +117,7 @@ def calm(instance: str, partitions: Sequence[int]) -> State:
         "standbys": [],
         "restoration": [],
         "snapshots": None,
+        "warm_up": None,
         "restoration_in_all": {"stores": 0, "remaining": 0, "rate": None, "eta_seconds": 0.0},
         "rates": {"restore": 0.0, "update": 0.0, "restore_ratio": 0.0, "update_ratio": 0.0},
         "lag": [

@@ -162,6 +162,7 @@ class FakeClient:
                     "eta_seconds": 3.0,
                 }
             ],
+            "warm_up": None,
             "restoration_in_all": {"stores": 1, "remaining": 60, "rate": 20.0, "eta_seconds": 3.0},
             "snapshots": {
                 "made": 4,
@@ -170,6 +171,7 @@ class FakeClient:
                 "longest_pause": 0.004,
                 "fetched": 2,
                 "downloaded_bytes": 6000,
+                "received_bytes": 6500,
                 "put_aside": 1,
                 "stores": [
                     {"store": "counts", "partition": 2, "created": None, "offset": None, "size": 0, "age": 7.0},
@@ -183,6 +185,7 @@ class FakeClient:
                     "state": "RUNNING",
                     "stores": [{"store": "counts", "partition": 3, "position": 1, "end": 9, "lag": 8}],
                     "lag": 8,
+                    "age": 0.5,
                 }
             ],
             "rates": {"restore": 5.0, "update": 6.0, "restore_ratio": 0.5, "update_ratio": 0.25},

@@ -1569,6 +1569,24 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "found -1",
         "give at least 0",
     ),
+    "recovery-lag": (
+        application(processing={"acceptableRecoveryLag": -1}),
+        "spec.processing.acceptableRecoveryLag",
+        "found -1",
+        "give at least 0",
+    ),
+    "recovery-lag-vast": (
+        application(processing={"acceptableRecoveryLag": 1 << 53}),
+        "spec.processing.acceptableRecoveryLag",
+        "found 9007199254740992",
+        "give at most 9007199254740991",
+    ),
+    "warm-up-timeout": (
+        application(processing={"warmUpTimeout": "never"}),
+        "spec.processing.warmUpTimeout",
+        "found 'never'",
+        "such as 100ms",
+    ),
     "uncaught-exception": (
         application(processing={"onUncaughtException": "restart"}),
         "spec.processing.onUncaughtException",

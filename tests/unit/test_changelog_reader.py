@@ -21,7 +21,9 @@ from streams_runtime.kafka.consumer.changelog_consumer import ChangelogConsumer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore import state_updaters
 from streams_runtime.restore.changelog_reader import ChangelogState, StoreChangelogReader
+from streams_runtime.restore.restore_listener import SuspendReason
 from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.restore.standby_progress import StandbyProgress
 from streams_runtime.restore.standby_reader import StandbyReader
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.topology.plan import TaskId
@@ -228,6 +230,29 @@ def test_a_standby_is_registered_once_too(stage: Stage) -> None:
     reader.register(stage.a)
     with pytest.raises(IllegalStateException, match=r"already .* app-a-changelog-0"):
         reader.register(StateRestorer(TaskId(0, 0), stage.a.store))
+
+
+class SlowConsumer(Consumer):
+    """Its first answer brings nothing, and until then it does not know where a log ends."""
+
+    def end(self, partition: TopicPartition) -> int | None:
+        return len(self.brokers.logs[partition]) if len(self.waits) > 1 else None
+
+    def poll(self, limit: int, wait: float) -> dict[TopicPartition, list[Change]]:
+        return super().poll(limit, wait) if self.waits else (self.waits.append(wait) or {})
+
+
+def test_a_standby_that_has_read_nothing_yet_lags_all_of_its_changelog(stage: Stage) -> None:
+    stage.has(stage.a, b"x", b"y")
+    progress = StandbyProgress()
+    consumer = cast("ChangelogConsumer", SlowConsumer(stage.brokers))
+    reader = StandbyReader(consumer, stage.brokers, "app", progress, lambda: False, lambda _: SuspendReason.MIGRATED)
+    reader.register(stage.a)
+    lags = []
+    for _ in range(3):
+        reader.restore(TASKS)
+        lags += [each["lag"] for each in progress.snapshot().values()]
+    assert lags == [2, 1, 0]
 
 
 def test_nothing_left_to_restore_is_when_the_consumer_lets_go_of_all_topics(stage: Stage) -> None:

@@ -144,6 +144,12 @@ def test_pods_of_an_earlier_runtime_say_nothing_of_positions() -> None:
     assert account({**answer, "standbys": [{"lag": None}]}).standby_lag is None
 
 
+def test_what_an_instance_misses_before_it_takes_part_counts_as_records_to_restore() -> None:
+    answer = {"tasks": [], "restoration": [{"ended_at": None, "end": 5, "position": 3}], "lag": []}
+    assert account({**answer, "warm_up": {"ready": False, "remaining": 40}}).records_left == 42
+    assert account({**answer, "warm_up": None}).records_left == account(answer).records_left == 2
+
+
 @pytest.mark.parametrize("strange", [1e300, 2**63 + 1, float("nan"), "many", []])
 def test_what_is_no_offset_is_no_answer(strange: object) -> None:
     answer = {"tasks": [{"id": "0_0"}], "restoration": [], "lag": [{"lag": 3, "position": strange}]}

@@ -12,7 +12,7 @@ from streams_runtime.cli.cluster.cluster_status import status_of
 from streams_runtime.cli.cluster.errors_found import errors_of
 from streams_runtime.cli.cluster.kubectl import KubectlException
 from streams_runtime.cli.status.status_tree import tree_of
-from streams_runtime.cli.status.status_values import ApplicationStatus
+from streams_runtime.cli.status.status_values import ApplicationStatus, InstanceStatus, of_description
 
 TOPOLOGY = {
     "sources": [
@@ -169,3 +169,14 @@ def test_warnings_follow_the_problems_the_latest_first_and_at_most_ten() -> None
     found = errors_of(status, events)
     assert [each.what for each in found] == ["m", "n", *(f"crash {at}" for at in range(11, 2, -1))]
     assert found[1].where == "Z (2027, 3 times)"
+
+
+def test_an_instance_that_warms_up_says_how_much_is_missing_until_it_takes_part() -> None:
+    warm_up = {"ready": True, "remaining": 12_000}
+    figures = {"warm_up": warm_up, "standbys": [{"id": "0_2", "lag": 12_000}]}
+    found = of_description(InstanceStatus("orders-1", "REBALANCING", False), figures)
+    assert (found.restoring, found.warming, found.tasks) == (12_000, 12_000, ())
+    text = lines(ApplicationStatus("orders", "RUNNING", 2, (found,)))
+    assert text[-1] == "warms up until its tasks can move here: 12,000 records"
+    joined = of_description(InstanceStatus("orders-1", "RUNNING", True), {"warm_up": None})
+    assert (joined.restoring, joined.warming) == (0, None)

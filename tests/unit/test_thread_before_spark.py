@@ -34,7 +34,12 @@ class Played:
         parts: Any = SimpleNamespace(
             name="thread-1",
             context=SimpleNamespace(
-                engine=engine, topology=Topology("app", ()), admin=None, global_stores={}, paused=StopSign()
+                engine=engine,
+                topology=Topology("app", ()),
+                admin=None,
+                global_stores={},
+                paused=StopSign(),
+                standbys=None,
             ),
             membership=SimpleNamespace(client_id="app|here|1"),
             stopping=StopSign(),
@@ -132,3 +137,16 @@ def test_while_records_that_fail_are_looked_for_the_member_stays_in_the_group_an
     batches.isolates = False
     played.member._take_turn(batches, played.intake, consumer)
     assert done[2:] == ["next", None]
+
+
+def test_what_was_read_while_the_client_was_paused_is_given_back_and_not_worked_on() -> None:
+    played, done = Played(), []
+
+    def read() -> Any:
+        played.member._context.paused.set()
+        return SimpleNamespace(length=1)
+
+    played.intake.next = read
+    batches: Any = SimpleNamespace(isolates=False, work_on=done.append, finish=lambda: done.append("finish"))
+    played.member._take_turn(batches, played.intake, None)  # type: ignore[arg-type]
+    assert done == ["finish"]

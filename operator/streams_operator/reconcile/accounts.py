@@ -157,7 +157,7 @@ def account(answer: Mapping[str, Any]) -> InstanceAccount:
     return InstanceAccount(
         tasks=tuple(str(task["id"]) for task in answer["tasks"]),
         lag=_sum(lags) if lags else None,
-        records_left=sum(_left(each) for each in answer["restoration"]),
+        records_left=sum(_left(each) for each in answer["restoration"]) + _left_to_warm_up(answer),
         position=_sum(positions),
         standby_lag=_sum(standbys),
     )
@@ -179,6 +179,11 @@ def _sum(numbers: Sequence[Any]) -> int | None:
     if any(abs(each) > _LARGEST for each in found):
         raise ValueError("more records than a partition can have")
     return sum(found)
+
+
+def _left_to_warm_up(answer: Mapping[str, Any]) -> int:
+    """What its tasks miss while it waits to take part in its group; a pod of an earlier runtime says nothing of it."""
+    return max(int((answer.get("warm_up") or {"remaining": 0})["remaining"]), 0)
 
 
 def _left(progress: Mapping[str, Any]) -> int:

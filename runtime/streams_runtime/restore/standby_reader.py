@@ -66,6 +66,7 @@ class StandbyReader:
         self._new: set[TopicPartition] = set()
         self._begin_at = 0.0
         self._reading: set[TopicPartition] = set()
+        self._ends: dict[TopicPartition, int] = {}  # as they were when following began
         self._limits: dict[TopicPartition, int] = {}  # of users' topics
         self._limits_at = 0.0
 
@@ -101,6 +102,7 @@ class StandbyReader:
                 reason, end = self._reason(restorer.task), self._end(restorer)
                 self._listener.on_update_suspended(partition, restorer.store_name, restorer.position, end, reason)
             self._new.discard(partition)
+            self._ends.pop(partition, None)
             self._limits.pop(partition, None)
         self._read(self._reading & self._restorers.keys())
 
@@ -148,6 +150,7 @@ class StandbyReader:
             if not self._unless_damaged(restorer, prepare):
                 continue
             self._new.discard(partition)
+            self._ends[partition] = log.limit
             if restorer.source_changelog:
                 self._limits[partition] = log.limit
             self._listener.on_update_start(partition, restorer.store_name, restorer.position)
@@ -193,9 +196,12 @@ class StandbyReader:
         self._listener.on_look(restorer.partition, restorer.position, self._end(restorer))
 
     def _end(self, restorer: StateRestorer) -> int:
-        limit = self._limits.get(restorer.partition)
-        known = limit if limit is not None else self._consumer.end(restorer.partition)
-        return max(known or 0, restorer.position)
+        """Where the log ends as far as it is known: before a first fetch, where it ended when following began.
+
+        Whoever waits for the standby (a warm-up) must not take one that has read nothing for one that lags nothing.
+        """
+        known = self._limits.get(restorer.partition, self._consumer.end(restorer.partition))
+        return max(self._ends.get(restorer.partition, 0) if known is None else known, restorer.position)
 
     def _start_again(self, partition: TopicPartition, tasks: RestoringTasks) -> None:
         restorer = self._restorers[partition]

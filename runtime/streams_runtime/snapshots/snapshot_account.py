@@ -45,11 +45,12 @@ class SnapshotTotals:
 @dataclass(slots=True)
 class FetchTotals:
     """Of a client, since its start: snapshots that stores began with, their bytes, and snapshots that were put aside:
-    damaged, too old, of another changelog.
+    damaged, too old, of another changelog. `received` are all bytes that have come, for snapshots on their way too.
     """
 
     fetched: int = 0
     downloaded: int = 0
+    received: int = 0
     put_aside: int = 0
 
 
@@ -64,6 +65,7 @@ def described(
         "longest_pause": made.longest_pause,
         "fetched": fetched.fetched,
         "downloaded_bytes": fetched.downloaded,
+        "received_bytes": fetched.received,
         "put_aside": fetched.put_aside,
         "stores": [each.as_row(now) for each in sorted(accounts, key=lambda each: (each.store, each.partition))],
     }

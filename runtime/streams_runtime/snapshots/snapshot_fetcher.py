@@ -162,12 +162,15 @@ class SnapshotFetcher:
         _LOGGER.info("store %s begins without a snapshot; its changelog has all that it needs", fetch.key)
         return None
 
+    def _note(self, fetch: Fetch, count: int) -> None:
+        fetch.note(count, self._clock())
+        with self._lock:
+            self.totals.received += count
+
     def _download(self, fetch: Fetch, bucket: Bucket, manifest: Manifest) -> None:
         began = self._clock()
         fetch.note(0, began)
-        download(
-            bucket, manifest, fetch.folder, lambda count: fetch.note(count, self._clock()), lambda: fetch.abandoned
-        )
+        download(bucket, manifest, fetch.folder, lambda count: self._note(fetch, count), lambda: fetch.abandoned)
         seconds = max(self._clock() - began, 1e-3)
         _LOGGER.info(
             "snapshot %d of store %s, of %d bytes, came in %.1f s (%.0f MB/s); it has the changelog up to offset %d",

@@ -7,13 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from streams_runtime.kafka.types import GroupMember, TopicPartition
+from streams_runtime.tasks.announcements import instance_of
 from streams_runtime.tasks.assignment import inputs_of_task
 from streams_runtime.topology.plan import TaskId, Topology
-
-
-def instance_of(member: GroupMember) -> str:
-    """The instance that a member belongs to, which is the first part of its client id."""
-    return member.client_id.partition("|")[0]
 
 
 def stateful_tasks(topology: Topology, counts: Mapping[str, int]) -> dict[TaskId, frozenset[TopicPartition]]:
@@ -35,7 +31,7 @@ def owners_of(members: Collection[GroupMember], tasks: Mapping[TaskId, frozenset
         for each in sorted(inputs, reverse=True)
         if each in holders
     }
-    return _range_assigned(members, tasks) | held
+    return range_assigned(members, tasks) | held
 
 
 def place_standbys(
@@ -48,16 +44,16 @@ def place_standbys(
     others go to those that have the fewest, and among these by a hash of task and instance, so that a member that
     comes or goes moves few of them.
     """
+    if not replicas:
+        return dict.fromkeys(tasks, ())
     instances = sorted({instance_of(member) for member in members})
     owners = owners_of(members, tasks)
-    heirs = {
-        gone: _range_assigned([each for each in members if instance_of(each) != gone], tasks) for gone in instances
-    }
+    heirs = {gone: range_assigned([each for each in members if instance_of(each) != gone], tasks) for gone in instances}
     placed: dict[TaskId, list[str]] = {}
     held: Counter[str] = Counter()
     for task in tasks:
         heir = heirs[owners[task]].get(task) if task in owners else None
-        placed[task] = [heir] if heir is not None and replicas > 0 else []
+        placed[task] = [heir] if heir is not None else []
         held.update(placed[task])
     for nth in range(1, replicas):
         for task in tasks:
@@ -69,8 +65,8 @@ def place_standbys(
     return {task: tuple(kept) for task, kept in placed.items()}
 
 
-def _range_assigned(members: Collection[GroupMember], tasks: Iterable[TaskId]) -> dict[TaskId, str]:
-    """Where a range assignor puts tasks: members in order, static ones first, each with a range of the partitions."""
+def range_assigned(members: Collection[GroupMember], tasks: Iterable[TaskId]) -> dict[TaskId, str]:
+    """Whom a range assignor gives each task: members in order, static ones first, each a range of the partitions."""
     in_order = sorted(members, key=lambda each: (each.instance_id is None, each.instance_id or each.member_id))
     if not in_order:
         return {}

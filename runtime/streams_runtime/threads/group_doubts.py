@@ -1,4 +1,4 @@
-"""What a member does not hear from its group, and asks about: that it has no partition, that it has missed a change."""
+"""What a member does not hear from its group in time, and asks about: that it has no partition, or others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.consumer.unheard_assignment import AssignmentDoubt
 from streams_runtime.kafka.types import GroupMember
+from streams_runtime.tasks.standbys import StandbyTasks
 
 _LOGGER = logging.getLogger("streams_runtime.threads")
 _PATIENCE = 3.0  # seconds that a look at the group has, after which the thread goes on
@@ -20,8 +21,10 @@ _SILENCE = 1.0  # seconds without an assignment after which the group is asked, 
 class GroupDoubts:
     """Of a member with one consumer."""
 
-    def __init__(self, admin: Admin, membership: Membership) -> None:
+    def __init__(self, admin: Admin, membership: Membership, standbys: StandbyTasks | None = None) -> None:
+        """`standbys`: those of the client, which know what is to move here."""
         self._admin = admin
+        self._standbys = standbys
         self._membership = membership
         self._missed = AssignmentDoubt(membership.client_id)
         self._joined_at = self._asked_at = time.monotonic()
@@ -41,6 +44,11 @@ class GroupDoubts:
         self._asked_at = now
         members = self._admin.group_members(self._membership.group)
         return any(each.client_id == self._membership.client_id and not each.assignment for each in members)
+
+    def ask_for_moves(self, consumer: GroupConsumer) -> None:
+        """Ask for tasks that are about to move here, which stand still from when their owner lets go of them."""
+        if self._standbys is not None and self._standbys.awaits_a_move:
+            consumer.hurry()
 
     def has_missed_a_change(self, consumer: GroupConsumer) -> bool:
         """Whether the group's answer to a heartbeat was lost and the assignment with it: then it has to join anew."""

@@ -43,7 +43,7 @@ class Participation:
         self._stopping = parts.stopping
         self._tasks = parts.tasks
         self._topics = parts.topics
-        self._doubts = GroupDoubts(parts.context.admin, parts.membership)
+        self._doubts = GroupDoubts(parts.context.admin, parts.membership, parts.context.standbys)
         self._intake: Intake | None = None
         self._batches: Batches | None = None
         self._are_early = False  # whether the batches are those before Spark is there
@@ -73,12 +73,10 @@ class Participation:
         """
         context = self._context
         self._check_topics()
-        self._wait_for_global_tables()
-        self._doubts.join()
         read = partial(read_whole, context.client_properties)
         inputs, resets = inputs_of(context.topology), context.beginnings.resets.keys()
         self._intake = intake = Intake(consumer, context.admin, context.limits, read, inputs, resets)
-        consumer.subscribe(self._topics.read)
+        self._join(consumer)
         failed = False
         while not self._stopping.is_set() and not self._join_anew:
             try:
@@ -88,6 +86,7 @@ class Participation:
                     or not self._has_begun(intake, consumer)
                 ):
                     continue
+                self._doubts.ask_for_moves(consumer)
                 self._see_to_stores(intake)
                 self._parts.output.make_ready()
                 batches = self._ready_batches(intake, consumer)
@@ -185,10 +184,17 @@ class Participation:
                 _LOGGER.warning("%s", error)
                 self._stopping.wait(_RETRY)
 
-    def _wait_for_global_tables(self) -> None:
-        """As in Kafka Streams, no partition is taken from others before what it is joined with is here."""
+    def _join(self, consumer: GroupConsumer) -> None:
+        """No partition is taken from others before it can be worked on: global tables are here (as in Kafka Streams),
+        and tasks that others process are warm.
+        """
         while not self._stopping.is_set() and not self._context.global_tables_are_complete:
             self._stopping.wait(_LOOK)
+        if self._context.warm_up is not None:
+            self._context.warm_up.wait(self._stopping.is_set, self._stopping.wait)
+        if not self._stopping.is_set():  # the group would wait for a member that joins and ends
+            self._doubts.join()
+            consumer.subscribe(self._topics.read)
 
     def _ready_batches(self, intake: Intake, consumer: GroupConsumer) -> Batches | None:
         """What batches are worked on with; None while they have to wait for Spark."""
@@ -254,6 +260,9 @@ class Participation:
                 batch = intake.next()
         recorder.polled(recorder.clock() - began, 0 if batch is None else batch.length)
         self._keep_up_with_assignment(intake)
+        if self._context.paused.is_set():  # while it read: what it has may have been written since
+            batches.finish()
+            return
         batches.work_on(batch)
         self._parts.purge.behind(intake.positions)
 

@@ -18,6 +18,9 @@ from streams_runtime.api.spec.spec_values import Duration, OffsetReset, Property
 
 _COMMIT_INTERVAL = timedelta(milliseconds=100)
 _POLL_DURATION = timedelta(milliseconds=100)
+_WARM_UP_TIMEOUT = timedelta(hours=1)
+ACCEPTABLE_RECOVERY_LAG = 10_000
+"""Records that a warm task may lag; Kafka Streams' default."""
 LEAST_POLL, MOST_POLL = timedelta(milliseconds=1), timedelta(seconds=10)
 
 
@@ -177,6 +180,19 @@ class ProcessingSpec(Model):
         " and 1000000 at most.",
     )
     standby_replicas: int = Field(default=0, ge=0, description="Warm copies of each store on other instances.")
+    acceptable_recovery_lag: int = Field(
+        default=ACCEPTABLE_RECOVERY_LAG,
+        ge=0,
+        le=(1 << 53) - 1,  # the API server takes a bound for a double, and a larger one is none of whole numbers
+        description="Kafka Streams' acceptable.recovery.lag: an instance that is added takes a task over from one that"
+        " processes it when its store lags at most so many records.",
+    )
+    warm_up_timeout: Duration = Field(
+        default=_WARM_UP_TIMEOUT,
+        description="How long an instance that is added waits for that. Then it takes its tasks over all the same, and"
+        " they stop until they are restored. 0ms: it never waits.",
+        json_schema_extra={"default": format_duration(_WARM_UP_TIMEOUT)},
+    )
     on_deserialization_error: OnRecordError = Field(
         default_factory=lambda: OnRecordError.model_validate("fail"),
         description="fail: the application stops and names the record; continue: it is counted and left out;"

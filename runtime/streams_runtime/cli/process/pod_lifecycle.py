@@ -84,7 +84,7 @@ class PodLifecycle:
         return exit_code(state), not self._late_note
 
     def _view(self) -> ClientView:
-        seen = view_of(self._client, lambda: self._left.total, self._late_note)
+        seen = view_of(self._client, lambda: self._left.total + self._client.warm_up_remaining, self._late_note)
         return replace(seen, paused=self._pause_file.paused)
 
     def _on_state(self, new: ClientState, _old: ClientState) -> None:

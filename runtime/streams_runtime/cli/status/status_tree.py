@@ -79,6 +79,9 @@ def _inside(instance: InstanceStatus) -> Iterable[Text]:
             yield _standby(task)
     for store in instance.restorations:
         yield _restoring(store)
+    if instance.warming is not None:
+        text = f" until its tasks can move here: {count(instance.warming)} records"
+        yield Text.assemble(("warms up", "yellow"), text)
 
 
 def _standby(task: TaskStatus) -> Text:

@@ -44,7 +44,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class InstanceStatus:
-    """One instance. `restoring` are records left in all; `note` says why less is known than usual."""
+    """One instance. `restoring` are records left in all; `note` says why less is known than usual.
+
+    `warming`: those left until it takes part in its group; None: it does.
+    """
 
     name: str
     state: str
@@ -56,6 +59,7 @@ class InstanceStatus:
     url: str | None = None
     restarts: int = 0
     note: str = ""
+    warming: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +125,17 @@ def of_description(
     standbys = [
         TaskStatus(str(row["id"]), str(row["state"]), tuple(each["store"] for each in row["stores"]), True, row["lag"])
         for row in described.get("standbys", ())
+        if "stores" in row  # /state/figures says of them what it is needed for
     ]
     ongoing = [row for row in described.get("restoration", ()) if row["ended_at"] is None]
+    warm_up = described.get("warm_up")
+    warming = None if warm_up is None else int(warm_up["remaining"])
     lag = lag_of(described)
     return replace(
         instance,
         tasks=(*active, *standbys),
-        restoring=sum(max(row["end"] - row["position"], 0) for row in ongoing),
+        restoring=sum(max(row["end"] - row["position"], 0) for row in ongoing) + (warming or 0),
+        warming=warming,
         restorations=tuple(_restorations(ongoing)),
         lag=instance.lag if lag is None else lag,
     )

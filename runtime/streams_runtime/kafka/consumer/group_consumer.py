@@ -31,6 +31,7 @@ _CLOSE_SECONDS = 30.0
 _COMPANY = 0.01  # seconds that a first record waits for more
 _WARN_AGAIN = 30.0  # seconds between two lines that say the brokers are away
 _RETRY = 0.5  # seconds between attempts to commit
+_HURRY = 0.2  # seconds between two heartbeats of a member that hurries
 # The member's epoch moved on while it was busy: a poll brings it up to date, then the commit holds.
 _STALE = frozenset({KafkaError.STALE_MEMBER_EPOCH, KafkaError.REBALANCE_IN_PROGRESS})
 # Waiting does not help: a right is missing, or librdkafka has given up.
@@ -88,6 +89,8 @@ class GroupConsumer:
         self._commits_unanswered = 0
         self._commit_answer: KafkaError | None = None
         self._warned_at = float("-inf")
+        self._topics: Collection[str] = ()
+        self._asked_at = float("-inf")
         self._membership = membership
         config: dict[str, Any] = {
             # As Kafka Streams reads under at_least_once, and as Spark's own reading does. Under exactly once the
@@ -123,9 +126,18 @@ class GroupConsumer:
 
     def subscribe(self, topics: Collection[str]) -> None:
         """Join the group for these topics; the assignment comes with a later `poll`."""
+        self._topics, self._asked_at = topics, time.monotonic()
         self._consumer.subscribe(
             sorted(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
+
+    def hurry(self) -> None:
+        """Ask the group at once what it assigns; a member hears of it by its next heartbeat, up to 5 s later.
+
+        librdkafka sends one when it is given a subscription, the same one too. May be called at every turn of a loop.
+        """
+        if self._topics and time.monotonic() - self._asked_at >= _HURRY:
+            self.subscribe(self._topics)
 
     def poll(self, wait: float = 0) -> None:
         """Take part in the group for at most `wait` seconds; a record that comes with it is kept for the next `fetch`.

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _NOT_SO: Responses = {503: {"description": "It is not so.", "content": {"application/json": {"schema": {}}}}}
 _UNNAMED = {
     "tasks": ("id", "state"),
-    "standbys": ("lag",),
+    "standbys": ("id", "lag", "age"),
     "lag": ("position", "lag"),
     "restoration": ("position", "end", "ended_at"),
 }
@@ -92,4 +92,12 @@ def figures(description: Mapping[str, Any]) -> dict[str, Any]:
         part: [{field: each.get(field) for field in fields} for each in description[part]]
         for part, fields in _UNNAMED.items()
     }
-    return {"state": description["state"], **shown}
+    warm_up, snapshots = description["warm_up"], description["snapshots"]
+    shown_of_it = None if warm_up is None else {field: warm_up[field] for field in ("ready", "remaining")}
+    return {
+        "state": description["state"],
+        "spark_ready": description["spark_ready"],
+        **shown,
+        "warm_up": shown_of_it,
+        "snapshot_bytes": 0 if snapshots is None else snapshots["received_bytes"],
+    }

@@ -126,7 +126,7 @@ function instanceRow({ instance, url, own, inGroup, lastWord }, { document, prob
     running: tasks.filter((task) => task.state === "RUNNING").length,
     processed: rates.of(`processed ${instance}`),
     lag: sum((document.lag ?? []).map((row) => row.lag)),
-    restoring: document.restoration_in_all?.remaining ?? 0,
+    restoring: (document.restoration_in_all?.remaining ?? 0) + (document.warm_up?.remaining ?? 0),
   };
 }
 
