@@ -18,7 +18,7 @@ from streams_runtime.errors import (
 )
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.aggregates.merge_order import Mark, MergeSteps
-from streams_runtime.state.aggregates.user_class import user_class
+from streams_runtime.state.aggregates.user_classes.user_class import user_class
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 TRAIL = pa.struct([("trail", pa.string()), ("n", pa.int64())])

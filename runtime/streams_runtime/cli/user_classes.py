@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streams_runtime.api import Reading
 from streams_runtime.errors import Mistake
-from streams_runtime.state.aggregates.user_class import user_class_mistakes
+from streams_runtime.state.aggregates.user_classes.user_class import user_class_mistakes
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows

@@ -174,8 +174,8 @@ def type_problem(function: str, argument: str, kind: str) -> Problem | None:
         return Problem(f"{found}, and {function} is of conditions", f"compare it, as in {function}({argument} > 0)")
     if function == "approx_count_distinct" and name in _NO_SINGLE_VALUES:
         return Problem(f"{found}, which is not counted by its values", "count one field of it, or to_json of it")
-    if function == COUNT_DISTINCT and ("map<" in kind.lower() or name == "variant"):
-        return Problem(f"{found}, and no two maps are compared", "count array_sort(map_entries(x)), or one entry")
+    if function == COUNT_DISTINCT and "map<" in kind.lower():
+        return Problem(f"{found}, and no two maps are compared", "count array_sort(map_entries(x)), or one entry of it")
     if function in ("collect_list", "collect_set") and name not in _KEPT_IN_LISTS:
         return Problem(f"{found}, which lists do not keep yet", "collect one field of it, or cast it to STRING")
     return None

@@ -18,7 +18,7 @@ from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
 from streams_runtime.pipeline.steps.reduce_lambda import bind_reductions
 from streams_runtime.pipeline.steps.usable_rows import left_out, taken
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
-from streams_runtime.state.aggregates.user_class import user_class_mistakes
+from streams_runtime.state.aggregates.user_classes.user_class import user_class_mistakes
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, TimeWindows
 

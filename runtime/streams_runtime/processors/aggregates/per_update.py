@@ -74,7 +74,7 @@ def merged_one_by_one(state: AggregateState, store_batch: StoreBatch, stores: Ma
     batch = state.of_batch(store_batch.columns.take(by_key))
     begun = _with(state, state.without_sets(batch), firsts, state.without_sets(old))
     contents, times = _running(state, begun, times, firsts)
-    if state.takes_turns:
+    if state.record_by_record:
         merge_steps, begins = _sequences(firsts, len(batch)), firsts.tolist()
         states = pa.concat_tables([old, batch])
         contents = state.per_update(

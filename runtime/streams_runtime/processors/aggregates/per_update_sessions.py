@@ -101,7 +101,7 @@ def per_update_sessions(
         _follow(windows, store, partition, key, fragments, updates_made)
     rows = pa.concat_tables([state.of_batch(store_batch.columns), state.decode(updates_made.stored[::-1])])
     contents = updates_made.folds.states(state.without_sets(rows), state.join)
-    if state.takes_turns:
+    if state.record_by_record:
         contents = _one_by_one(state, store_batch, updates_made, rows, contents)
     kept = [link for left in updates_made.left.values() for *_, link in left if link != _GONE]
     near = updates_made.record_near

@@ -30,7 +30,7 @@ def per_update_sliding(state: AggregateState, store_batch: StoreBatch, stores: M
     folds, left = PrefixFold(), list(batch.windows())
     links = _linked(folds, [window.parts for window in (*(each for *_, each in found), *(each for _, each in left))])
     states = folds.states(state.without_sets(batch.rows), state.merge)
-    if state.takes_turns:
+    if state.record_by_record:
         states = _one_by_one(state, batch, folds, states)
     contents = states.take(pa.array(links, pa.int64()))
     stored = state.encode(contents.slice(len(found)), lambda number: batch.named_key(left[number][0]))

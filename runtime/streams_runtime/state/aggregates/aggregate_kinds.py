@@ -25,10 +25,10 @@ from streams_runtime.state.aggregates.approx_percentile import Percentile
 from streams_runtime.state.aggregates.collected import Collected
 from streams_runtime.state.aggregates.distinct_values import DistinctValues
 from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Folding, Spread
-from streams_runtime.state.aggregates.python_class import Custom
 from streams_runtime.state.aggregates.reduce_state import Reducing
 from streams_runtime.state.aggregates.subtracting import subtracting_kind
-from streams_runtime.state.aggregates.user_class import user_class
+from streams_runtime.state.aggregates.user_classes.python_class import Custom
+from streams_runtime.state.aggregates.user_classes.user_class import user_class
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 

@@ -69,7 +69,7 @@ class AggregateState:
         return [aggregate.declared for aggregate in self._aggregates]
 
     @property
-    def takes_turns(self) -> bool:
+    def record_by_record(self) -> bool:
         """Whether records are taken one after the other where a state is made of several parts (`played`): there is a
         class in Python, a reduce, something that adds doubles, or a count(distinct …).
         """
@@ -181,7 +181,7 @@ class AggregateState:
 
     def _in_order(self, others: pa.Table, ask: Callable[[RecordByRecord, KeptAggregate], Columns]) -> pa.Table:
         """What `ask` gives of aggregates that take records in turn, and what `others` has of the others."""
-        if not self.takes_turns:
+        if not self.record_by_record:
             return others
         columns: list[pa.ChunkedArray] = []
         for each in self._aggregates:

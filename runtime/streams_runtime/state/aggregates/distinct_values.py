@@ -136,12 +136,12 @@ class _Set:
     codes: set[int] = field(default_factory=set)
     first: list[int] = field(default_factory=list)
 
-    def add(self, codes: Sequence[int], places: Sequence[int]) -> None:
-        """Add what is at these places."""
-        for at in places:
-            if codes[at] not in self.codes:
-                self.codes.add(codes[at])
-                self.first.append(at)
+    def add(self, codes: Sequence[int], rows: Sequence[int]) -> None:
+        """Add what these rows have."""
+        for row in rows:
+            if codes[row] not in self.codes:
+                self.codes.add(codes[row])
+                self.first.append(row)
 
 
 Counted = Sequence[tuple[Aggregate, pa.ChunkedArray]]

@@ -17,9 +17,9 @@ from streams_runtime.api.sql.state_types import KEPT
 from streams_runtime.errors import UserCodeException
 from streams_runtime.state.aggregates.aggregate_kind import Columns
 from streams_runtime.state.aggregates.merge_order import Mark, MergeSteps, rows_of
-from streams_runtime.state.aggregates.python_values import as_arrow
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord, in_order, nothing_of, whole
-from streams_runtime.state.aggregates.user_class import UserClass
+from streams_runtime.state.aggregates.user_classes.python_values import as_arrow
+from streams_runtime.state.aggregates.user_classes.user_class import UserClass
 from streams_runtime.user_code import where_in
 
 

@@ -1,0 +1,1 @@
+"""Aggregates by a class of the user's own, in Python."""
