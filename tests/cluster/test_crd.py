@@ -251,6 +251,10 @@ REFUSED: dict[str, tuple[Document, str]] = {
         step(**{"from": "orders", "where": "true", "default": "rest"}),
         "spec.topology.steps[0].default: Invalid value: a default for a step that splits nothing; leave it out",
     ),
+    "groups without an aggregate": (
+        step(**{"from": "orders", "where": "true", "groupBy": "x"}),
+        "spec.topology.steps[0].groupBy: Invalid value: groupBy in a step without an aggregate, or beside windows",
+    ),
     "a join with a table and a stream": (
         step(**{"from": "orders", "join": {"table": "a", "stream": "b", "within": "1m", "select": {"x": "1"}}}),
         "spec.topology.steps[0].join: Invalid value: a join is with either a table or a stream; name one of the two",
