@@ -17,7 +17,7 @@ from streams_runtime.testing import TopologyTestDriver
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
 COUNT = 2000
-GAPS: Mapping[str, timedelta] = {name: timedelta(seconds=60) for name in ("q10", "q14", "q17")}
+GAPS: Mapping[str, timedelta] = {name: timedelta(seconds=60) for name in ("q10", "q14", "q15", "q16", "q17")}
 """Between two events: these queries tell days and hours apart, others 10 seconds."""
 FILES = sorted(FOLDER.glob("q*.yaml"), key=lambda file: int(file.stem[1:]))
 
