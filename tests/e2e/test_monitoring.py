@@ -23,7 +23,12 @@ def test_every_query_of_every_dashboard_has_data_and_only_the_alert_fires_that_h
     address, users = kafka_in_cluster.outside, 500
     make_topics(address, **{f"{node_namespace}-orders": 2, f"{node_namespace}-totals": 2})
     app = application("watched")
-    processing = {"standbyReplicas": 1, "metricsRecordingLevel": "DEBUG", "onDeserializationError": "continue"}
+    processing = {
+        "standbyReplicas": 1,
+        "metricsRecordingLevel": "DEBUG",
+        "onDeserializationError": "continue",
+        "warmUpTimeout": "0ms",  # else a pod that comes back after its session has its stores before its tasks
+    }
     app.apply(document=totals("watched", node_namespace, replicas=2, processing=processing))
     with prometheus(app.cluster, node_namespace, tmp_path / "prometheus") as seen:
         app.reaches("RUNNING", "2/2")
