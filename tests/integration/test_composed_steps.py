@@ -106,8 +106,7 @@ def test_steps_behind_each_other_give_what_the_model_says(spark: SparkSession, n
         pytest.fail("\n".join([f"seed {SEED}, keys {key}, policy {policy}", found[0], *several]))
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-@pytest.mark.parametrize("policy", ["fail", "continue"])
+@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
 def test_groups_of_tables_of_every_kind_hold_what_their_rows_come_to(
     spark: SparkSession, policy: str, partitions: int
 ) -> None:
