@@ -21,14 +21,17 @@ SIDE_INPUT = {str(number): {"value": f"side-{number}"} for number in range(1000,
 _WINDOW = "time_bucket(interval 10 seconds, {}.dateTime)"
 _COUNTS = """(select auction, count(*) as num, start from (select *, unnest(range(0, 10, 2)) as back from bids),
     lateral (select time_bucket(interval 2 seconds, dateTime) - to_seconds(back) as start) group by auction, start)"""
-_RANKS = {"rank1": "price < 10000", "rank2": "price >= 10000 and price < 1000000", "rank3": "price >= 1000000"}
+_RANKS = {
+    "total": "true",
+    "rank1": "price < 10000",
+    "rank2": "price >= 10000 and price < 1000000",
+    "rank3": "price >= 1000000",
+}
+_COUNTED = {"bids": "*", "bidders": "distinct bidder", "auctions": "distinct auction"}
 _STATISTICS = ", ".join(
-    [
-        "count(*) as total_bids, count(distinct bidder) as total_bidders, count(distinct auction) as total_auctions",
-        *(f"count(*) filter (where {which}) as {rank}_bids" for rank, which in _RANKS.items()),
-        *(f"count(distinct bidder) filter (where {which}) as {rank}_bidders" for rank, which in _RANKS.items()),
-        *(f"count(distinct auction) filter (where {which}) as {rank}_auctions" for rank, which in _RANKS.items()),
-    ]
+    f"count({what}) filter (where {which}) as {rank}_{name}"
+    for rank, which in _RANKS.items()
+    for name, what in _COUNTED.items()
 )
 
 SQL: Mapping[str, str] = {

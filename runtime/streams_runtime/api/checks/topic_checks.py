@@ -15,7 +15,7 @@ from streams_runtime.api.reading.legal_names import (
     join_stores,
     part_name_problem,
     registration_topic,
-    regroup_parts,
+    repartition_parts,
     repartition_topic,
     response_topic,
     subscription_store,
@@ -188,7 +188,7 @@ def _internal_names(parts: Parts) -> Iterator[Mistake]:
 
 def _generated_node_names(parts: Parts) -> Iterator[Mistake]:
     moved = through_a_topic(step.model for step in parts.steps if step.model)
-    generated = {name: step for step in moved for name in regroup_parts(step)}
+    generated = {name: step for step in moved for name in repartition_parts(step)}
     by_foreign_key = {part: step for step in _foreign_key_joins(parts) for part in foreign_key_parts(step)}
     for node in parts.nodes:
         for name in (each for each in outputs_of(node) if each in by_foreign_key):

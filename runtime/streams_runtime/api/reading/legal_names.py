@@ -68,10 +68,8 @@ def repartition_topic(application_id: str, step: str) -> str:
     return f"{application_id}-{step}-repartition"
 
 
-def regroup_parts(step: str) -> tuple[str, str]:
-    """What the parts of an aggregate with groupBy are called: the one that writes to its topic, and the one that reads
-    it.
-    """
+def repartition_parts(step: str) -> tuple[str, str]:
+    """What the parts at a step's repartition topic are called: the one that writes to it, and the one that reads it."""
     return f"{step}-repartition", f"{step}-repartition-source"
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.flow.step_graph import foreign_key_joins, keeping_null_keys, repartitioned, tables_of
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.reading.legal_names import regroup_parts, repartition_topic
+from streams_runtime.api.reading.legal_names import repartition_parts, repartition_topic
 from streams_runtime.api.sql.aggregate_calls import parse_aggregate
 from streams_runtime.api.sql.sql_tree import SqlSyntaxError
 from streams_runtime.api.steps.topology_spec import FormatSpec, JoinSpec, SinkSpec, SourceSpec, StepSpec
@@ -73,7 +73,7 @@ def _nodes(application: StreamsApplication) -> list[Node]:
     tables = tables_of(spec.sources, spec.steps)
     foreign = foreign_key_joins(spec.sources, spec.steps)
     rename = {
-        step.name: f"{step.name}-repartition-source"
+        step.name: repartition_parts(step.name)[1]
         for step in spec.steps
         if step.name in moved and step.repartition is None
     }
@@ -108,7 +108,7 @@ def _through_topic(
     """Writes what `origin` gives to the step's repartition topic, and reads it as `source`."""
     topic = repartition_topic(application_id, step.name)
     partitions = None if step.repartition is None else step.repartition.partitions
-    sink = RepartitionSinkNode(f"{step.name}-repartition", origin, topic, keeps_null_keys, partitions)
+    sink = RepartitionSinkNode(repartition_parts(step.name)[0], origin, topic, keeps_null_keys, partitions)
     return sink, RepartitionSourceNode(source, topic, origin)
 
 
@@ -116,7 +116,7 @@ def _grouped(step: StepSpec, key: str, application_id: str, path: str) -> tuple[
     """An aggregate of a table by another key: tells the groups, reads what they are told, and aggregates it."""
     topic = repartition_topic(application_id, step.name)
     columns = tuple(replace(each, subtracts=True) for each in _aggregates(step, path))
-    regroup, source = regroup_parts(step.name)
+    regroup, source = repartition_parts(step.name)
     return (
         RegroupNode(regroup, step.from_ or "", key, columns, topic, path),
         RepartitionSourceNode(source, topic, regroup),
