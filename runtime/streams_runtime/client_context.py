@@ -18,7 +18,9 @@ from streams_runtime.metrics.tracing import tracing_of
 from streams_runtime.pipeline.pushdown.foreseen import is_added_up
 from streams_runtime.pipeline.without_spark.findings_file import FindingsFile, is_keepable
 from streams_runtime.processing.batch_size import AGGREGATED_KEYS
+from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
+from streams_runtime.processing.unreadable_records import ErrorPolicy
 from streams_runtime.restore.changelog_reader import are_worth_workers
 from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
 from streams_runtime.restore.restore_progress import ProgressListener
@@ -40,6 +42,7 @@ from streams_runtime.topics.setup_policy import InitParameters, automatic, expli
 from streams_runtime.topics.topic_manager import InternalTopicManager
 from streams_runtime.topics.topic_watch import TopicWatch
 from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.partition_counts import internal_topic_names
 
 if TYPE_CHECKING:
     from streams_runtime.pipeline.spark.executor_pods import OwnPod
@@ -203,6 +206,19 @@ class ClientContext:
         if self.snapshots is None:
             return NoSnapshots()
         return SnapshotStart(self.application.application_id, self.snapshots.fetcher, self.admin, on_snapshot)
+
+    def make_sink_topics(self) -> SinkTopics:
+        """Make what knows which records the topics take that a thread writes."""
+        spec = self.application.spec
+        policy, written = ErrorPolicy.of(spec.processing.on_production_error), sink_topics(self.topology, spec)
+        letters = set(spec.processing.letter_topics.values())
+        return SinkTopics(
+            policy,
+            self.admin,
+            [topic for topic in written if topic not in letters],
+            [*letters, *internal_topic_names(self.topology)],
+            self.client_properties,
+        )
 
     def make_standbys(self, runs: Callable[[], bool]) -> None:
         """Make what keeps standbys, where tasks have stores; not started. `runs`: whether the client does."""

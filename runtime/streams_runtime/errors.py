@@ -187,8 +187,11 @@ class DeserializationException(StreamsException):
 class ProducerException(StreamsException):
     """A batch could not be written: the broker refuses it, or the client stopped before.
 
-    It is not committed, and the next start reads it again.
+    It is not committed, and the next start reads it again. `refusing_topic`: the topic whose brokers refused records
+    for what they are (too large, a time that it does not take, no key), if that was it.
     """
+
+    refusing_topic: str | None = None
 
 
 class TaskMigratedException(StreamsException):

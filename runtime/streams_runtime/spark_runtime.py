@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.checks.spark_checks import is_cluster, is_kubernetes, outside_mistake
-from streams_runtime.api.spec.kafka_spec import OnRecordError
 from streams_runtime.errors import (
     IllegalStateException,
     InvalidApplicationException,
@@ -45,16 +44,12 @@ _SESSION_WAIT = 30.0  # seconds that a session, of this machine's cores, takes a
 
 def error_policy(application: StreamsApplication) -> ErrorPolicy:
     """What is to become of records that can't be read."""
-    return _policy(application.spec.processing.on_deserialization_error)
+    return ErrorPolicy.of(application.spec.processing.on_deserialization_error)
 
 
 def failed_policy(application: StreamsApplication) -> ErrorPolicy:
     """What is to become of records over which a step fails."""
-    return _policy(application.spec.processing.on_processing_error)
-
-
-def _policy(declared: OnRecordError) -> ErrorPolicy:
-    return ErrorPolicy(declared.action, declared.dead_letter.topic if declared.dead_letter else None)
+    return ErrorPolicy.of(application.spec.processing.on_processing_error)
 
 
 def cluster_of(application: StreamsApplication, own_pod: OwnPod | None) -> Cluster | None:

@@ -110,6 +110,8 @@ CASES = (
     calm("StreamsRecordsUnreadable", 30, {instance("kafka_streams_deserialization_errors_total"): "7x60"}),
     fires("StreamsRecordsFail", 10, {instance("kafka_streams_processing_errors_total"): "0x5 1x60"}),
     calm("StreamsRecordsFail", 30, {instance("kafka_streams_processing_errors_total"): "7x60"}),
+    fires("StreamsRecordsRefused", 10, {instance("kafka_streams_production_errors_total"): "0x5 1x60"}),
+    calm("StreamsRecordsRefused", 30, {instance("kafka_streams_production_errors_total"): "7x60"}),
     fires("StreamsRecordsLate", 40, {LATE: "0+2x60", PROCESSED: "0+100x60"}),
     calm("StreamsRecordsLate", 40, {LATE: "0+1x60", PROCESSED: "0+1000x60"}),
     fires("StreamsStoreQuarantined", 20, {instance("kafka_streams_quarantined_stores_total"): "0x5 1x60"}),

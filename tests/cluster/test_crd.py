@@ -205,6 +205,10 @@ REFUSED: dict[str, tuple[Document, str]] = {
         {"processing": {"onProcessingError": {"deadLetter": {}}}},
         "spec.processing.onProcessingError.deadLetter.topic: Required value",
     ),
+    "no topic for refused records": (
+        {"processing": {"onProductionError": {"deadLetter": {}}}},
+        "spec.processing.onProductionError.deadLetter.topic: Required value",
+    ),
     "a size that is none": ({"state": {"storage": {"size": "big"}}}, "spec.state.storage.size in body should match"),
     "a quantity that is none": (
         {"template": {"resources": {"limits": {"cpu": "much"}}}},

@@ -278,6 +278,7 @@ def test_metrics_show_the_description_under_kafka_streams_names() -> None:
         f"kafka_streams_batches_total{{{labels}}} 4.0",
         f"kafka_streams_deserialization_errors_total{{{labels}}} 2.0",
         f"kafka_streams_processing_errors_total{{{labels}}} 5.0",
+        f"kafka_streams_production_errors_total{{{labels}}} 6.0",
         f"kafka_streams_dead_letters_total{{{labels}}} 1.0",
         f'kafka_streams_peek_count{{{labels},metric="cents",step="seen"}} 3.0',
         f'kafka_streams_peek_sum{{{labels},metric="cents",step="seen"}} 4.5',

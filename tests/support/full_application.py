@@ -34,6 +34,7 @@ spec:
     maxBatchRecords: 1000
     metricsRecordingLevel: DEBUG
     onDeserializationError: {deadLetter: {topic: broken}}
+    onProductionError: {deadLetter: {topic: refused}}
   code: {configMap: orders-code-1}
   state: {storage: {size: 10Gi, storageClassName: fast}, cleanupDelay: 1h, snapshots: {url: "s3://bucket/orders",
     interval: 1m30s, keep: 3, secretRef: {name: orders-snapshots}}}

@@ -130,6 +130,7 @@ def calm(instance: str, partitions: Sequence[int]) -> State:
             "late_records": 0,
             "deserialization_errors": 0,
             "processing_errors": 0,
+            "production_errors": 0,
             "dead_letters": 0,
             "restored_records": 0,
             "updated_records": 0,

@@ -207,6 +207,7 @@ class FakeClient:
                 "late_records": 1,
                 "deserialization_errors": 2,
                 "processing_errors": 5,
+                "production_errors": 6,
                 "dead_letters": 1,
                 "restored_records": 40,
                 "updated_records": 9,

@@ -1539,6 +1539,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "found 'skip'",
         "fail, continue or deadLetter",
     ),
+    "refused-records-loop": (
+        application(sources=[ORDERS], processing={"onProductionError": {"deadLetter": {"topic": "orders"}}}),
+        "spec.processing.onProductionError.deadLetter.topic",
+        "is read by",
+        "another topic",
+    ),
+    "on-production-error": (
+        application(processing={"onProductionError": "retry"}),
+        "spec.processing.onProductionError",
+        "found 'retry'",
+        "fail, continue or deadLetter",
+    ),
     "dead-letter-loop": (
         application(sources=[ORDERS], processing={"onDeserializationError": {"deadLetter": {"topic": "orders"}}}),
         "spec.processing.onDeserializationError.deadLetter.topic",

@@ -135,6 +135,7 @@ def test_defaults_are_the_models_own():
     assert schema_at("spec.processing.pollDuration")["default"] == "100ms"
     assert schema_at("spec.processing.onDeserializationError")["default"] == "fail"
     assert schema_at("spec.processing.onProcessingError")["default"] == "fail"
+    assert schema_at("spec.processing.onProductionError")["default"] == "fail"
 
 
 def test_a_field_without_a_default_may_be_left_empty():

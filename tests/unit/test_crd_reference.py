@@ -80,6 +80,7 @@ def test_every_rule_stands_in_the_reference_with_its_message() -> None:
         ("spec.processing.commitInterval", "`commitInterval` | duration |  | `100ms` |  |"),
         ("spec.processing.onDeserializationError", "| string or object |  | `fail` | `fail`, `continue` |"),
         ("spec.processing.onProcessingError", "| string or object |  | `fail` | `fail`, `continue` |"),
+        ("spec.processing.onProductionError", "| string or object |  | `fail` | `fail`, `continue` |"),
         ("spec.topology.steps.join.within", "`within` | duration or object |  |  |  |"),
         ("spec.topology.steps.suppress", "`suppress` | string |  |  | `untilWindowCloses` |"),
         ("spec.topology.steps.merge", "`merge` | list of string |  |  | at least 2 entries |"),

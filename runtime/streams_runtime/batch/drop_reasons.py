@@ -15,6 +15,7 @@ class DropReason(StrEnum):
     LATE = "late"
     DUPLICATE = "duplicate"
     NOT_KEPT = "not-kept"
+    REFUSED = "refused"
 
 
 MEANINGS = {
@@ -25,4 +26,5 @@ MEANINGS = {
     DropReason.LATE: "The record came after a window had closed. One that misses several windows counts for each.",
     DropReason.DUPLICATE: "A dedupe has seen the record's id.",
     DropReason.NOT_KEPT: "The record came too late to be kept for those after it. It went on all the same.",
+    DropReason.REFUSED: "The sink's topic takes no such record; with `deadLetter` it was sent on.",
 }

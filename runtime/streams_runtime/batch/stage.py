@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +40,17 @@ class Emission:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def take(self, rows: Sequence[int]) -> Emission:
+        """Some of the records."""
+        return replace(
+            self,
+            keys=[self.keys[row] for row in rows],
+            values=[self.values[row] for row in rows],
+            timestamps=[self.timestamps[row] for row in rows],
+            headers=None if self.headers is None else [self.headers[row] for row in rows],
+            placed_by=None if self.placed_by is None else [self.placed_by[row] for row in rows],
+        )
 
 
 @dataclass(frozen=True, slots=True)

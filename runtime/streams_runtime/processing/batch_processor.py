@@ -22,6 +22,7 @@ from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.processing.batch_runner import BatchRunner
 from streams_runtime.processing.failures.failed_records import is_of_a_record, letter_of
 from streams_runtime.processing.failures.isolation import Isolation, isolation_of
+from streams_runtime.processing.failures.sink_topics import Sifted, SinkTopics
 from streams_runtime.processing.late_log import LateLog
 from streams_runtime.processing.node_names import NodeNames
 from streams_runtime.processing.peek_log import PeekLog, Totals, added_up
@@ -50,6 +51,7 @@ class Counters:
     late_records: int = 0
     deserialization_errors: int = 0
     processing_errors: int = 0
+    production_errors: int = 0
     dead_letters: int = 0
     peeks: Totals = field(default_factory=dict)
     """Replaced as a whole, never changed: others read it meanwhile."""
@@ -95,6 +97,8 @@ class _Work:
     outcome: Outcome
     context: ApplyContext
     changes: dict[str, StoreBatch]
+    counters: Counters
+    sinks: SinkTopics | None
     waiting: dict[str, StageInput] = field(default_factory=dict)
     effects: list[Callable[[], None]] | None = None
 
@@ -115,6 +119,22 @@ class _Work:
         self.do(self._send, emission)
 
     def _send(self, emission: Emission) -> None:
+        if self.sinks is not None:
+            sifted = self.sinks.sift(emission)
+            if sifted.refused:
+                self._note_refused(emission.topic, sifted)
+                emission = sifted.emission
+        self._hand_over(emission)
+
+    def _note_refused(self, topic: str, sifted: Sifted) -> None:
+        """Records that a sink's topic does not take are counted, and their letters sent."""
+        self.counters.production_errors += sifted.refused
+        self.recorder.drop(self.names.sinks.get(topic, topic), DropReason.REFUSED, sifted.refused)
+        if sifted.letters is not None:
+            self.counters.dead_letters += len(sifted.letters)
+            self._hand_over(sifted.letters)
+
+    def _hand_over(self, emission: Emission) -> None:
         records = (emission.keys, emission.values, emission.timestamps, emission.partition)
         self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
         topic, sink = emission.topic, self.names.sinks.get(emission.topic)
@@ -166,8 +186,11 @@ class BatchProcessor:
         batch: BatchInput,
         result: StageOutput,
         producer: BatchProducer,
+        sinks: SinkTopics | None = None,
     ) -> Outcome:
         """The rest of it: what the stores of the tasks (by partition) will hold, and the output to the producer.
+
+        `sinks`: what the topics take that are written; None: there is no topic that could refuse a record.
 
         Raises:
             DeserializationException: a record can't be read and the policy is `fail`; nothing was produced.
@@ -190,7 +213,10 @@ class BatchProcessor:
         if names is None:
             names = self._names[sub.id] = NodeNames.of(sub)
         effects: list[Callable[[], None]] | None = None if self._failed.kind == "fail" else []
-        work = _Work(runner, names, self._counters.recorder, producer, outcome, context, changes, effects=effects)
+        counters = self._counters
+        work = _Work(
+            runner, names, counters.recorder, producer, outcome, context, changes, counters, sinks, effects=effects
+        )
         letters = dead_letters(self._policy, runner, batch, result)
         work.do(self._note_read, work, result)
         for letter in letters:

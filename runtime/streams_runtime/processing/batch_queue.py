@@ -25,6 +25,7 @@ from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
 from streams_runtime.processing.commits import Commits
 from streams_runtime.processing.failures.isolation import Isolation
+from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.intake import Intake, split_by_topics
 from streams_runtime.tasks.task_manager import TaskManager
 from streams_runtime.topology.plan import SubTopology, Topology
@@ -65,6 +66,7 @@ class Batches:
     counters: Counters
     spark: ThreadPoolExecutor
     stopping: threading.Event
+    sinks: SinkTopics | None = None
     clock: Callable[[], float] = time.monotonic
     _in_work: list[_Part] = field(default_factory=list, init=False)
     _apart: _Apart | None = field(default=None, init=False)
@@ -270,7 +272,7 @@ class Batches:
             ranges = {str(each.partition): (each.start, each.end) for each in part.batch.ranges}
             _LOGGER.debug("producing", extra={"ranges": ranges})
             tasks = self.tasks.running(part.sub.id)
-            outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.commits.producer)
+            outcome = self.processor.apply(part.sub, tasks, part.batch, result, self.commits.producer, self.sinks)
             applied = self.clock()
             recorder.stage("process", applied - began)
             recorder.processed(part.sub.id, waited + applied - began, outcome.records)

@@ -20,9 +20,14 @@ class Output:
         membership: Membership,
         exactly_once: bool,
         in_vain: Callable[[], bool],
+        settings: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`in_vain`: whether it is of no use to go on waiting for the brokers to take records. Connects to nobody."""
+        """`in_vain`: whether it is of no use to go on waiting for the brokers to take records. Connects to nobody.
+
+        `settings`: what a new producer has beside the properties (SinkTopics.producer_settings).
+        """
         self._properties = properties
+        self._settings = settings
         self._membership = membership
         self._exactly_once = exactly_once
         self._in_vain = in_vain
@@ -38,11 +43,13 @@ class Output:
             ProducerFencedException: `close`, and call again.
         """
         client_id = f"{self._membership.client_id}|producer"
-        if self._producer is None and self._exactly_once:
-            name = transactional_id(self._membership.group, self._membership.instance_id)
-            self._producer = TransactionalProducer(self._properties, client_id, name, self._in_vain)
-        elif self._producer is None:
-            self._producer = BatchProducer(self._properties, client_id, self._in_vain)
+        if self._producer is None:
+            properties = {**self._properties, **self._settings()}
+            if self._exactly_once:
+                name = transactional_id(self._membership.group, self._membership.instance_id)
+                self._producer = TransactionalProducer(properties, client_id, name, self._in_vain)
+            else:
+                self._producer = BatchProducer(properties, client_id, self._in_vain)
         if isinstance(self._producer, TransactionalProducer):
             self._producer.initialise()
 

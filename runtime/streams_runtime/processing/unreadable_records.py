@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from typing import Self
 
+from streams_runtime.api.spec.kafka_spec import OnRecordError
 from streams_runtime.batch.encode import Headers
 from streams_runtime.batch.read_accounts import Account
 from streams_runtime.batch.stage import Emission, StageOutput
@@ -20,10 +22,15 @@ _EXCEPTION = DeserializationException.__name__
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """What becomes of a record that can't be read: `fail`, `continue`, or `deadLetter` with its topic."""
+    """What becomes of a record that is refused: `fail`, `continue`, or `deadLetter` with its topic."""
 
     kind: str
     topic: str | None = None
+
+    @classmethod
+    def of(cls, declared: OnRecordError) -> Self:
+        """As it is declared."""
+        return cls(declared.action, declared.dead_letter.topic if declared.dead_letter else None)
 
 
 def dead_letters(policy: ErrorPolicy, runner: BatchRunner, batch: BatchInput, result: StageOutput) -> list[Emission]:

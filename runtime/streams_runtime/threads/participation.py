@@ -113,7 +113,7 @@ class Participation:
                 _LOGGER.warning("%s", error)
                 self._give_up()
             except Exception as error:
-                if not self._was_for_want_of_topics(error):
+                if not self._goes_on_after(error):
                     raise
 
     def _see_to_topics(self) -> bool:
@@ -126,10 +126,7 @@ class Participation:
         """
         if not self._topics.are_others:
             return False
-        self._give_up()
-        # The producer may have given up on records for the old topics, too.
-        self._batches = None
-        self._parts.output.close()
+        self._write_anew()  # the producer may have given up on records for the old topics, too
         renewed = self._topics.make_ready()
         self._tasks.follow(renewed)
         if renewed.keys() & self._topics.read:
@@ -146,6 +143,17 @@ class Participation:
             intake.remove(inputs)
             self._give_up()
             self._parts.machine.move(ThreadState.PARTITIONS_ASSIGNED)
+
+    def _goes_on_after(self, error: Exception) -> bool:
+        """Whether a batch that failed may be done once more, and that has been seen to.
+
+        Raises what `_see_to_topics` raises.
+        """
+        if not self._parts.sinks.may_go_on_after(error):
+            return self._was_for_want_of_topics(error)
+        _LOGGER.warning("a batch is done once more, without records that topics refuse: %s", error)
+        self._write_anew()
+        return True
 
     def _was_for_want_of_topics(self, error: Exception) -> bool:
         """Whether an error came of topics that were deleted, or made anew, and that has been seen to.
@@ -167,9 +175,7 @@ class Participation:
 
         Whether the group still counts this member in shows when the thread takes part in it again.
         """
-        self._give_up()
-        self._batches = None
-        self._parts.output.close()
+        self._write_anew()
         intake.remove(self._tasks.close_all())
         self.on_assigned(frozenset())
         self._stopping.wait(_RETRY)
@@ -226,6 +232,7 @@ class Participation:
             self._parts.counters,
             self._parts.spark,
             self._stopping,
+            self._parts.sinks,
         )
 
     def _wait_for_spark(self, consumer: GroupConsumer) -> None:
@@ -328,6 +335,12 @@ class Participation:
         if self._intake is not None:
             self._intake.remove(inputs | partitions)
             self._give_up()
+
+    def _write_anew(self) -> None:
+        """Give up what is not committed, and go on with another producer."""
+        self._give_up()
+        self._batches = None
+        self._parts.output.close()
 
     def _give_up(self) -> None:
         """What is not committed is read again by whoever has the partitions."""

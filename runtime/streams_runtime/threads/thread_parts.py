@@ -46,7 +46,14 @@ class ThreadParts:
         self.topics = ThreadTopics(context)
         self.spark_start = SparkStart(context, self.updater)
         self.purge = Purge(context.admin, context.topology.repartition_topics)
-        self.output = Output(context.client_properties, membership, context.exactly_once, self._is_in_vain)
+        self.sinks = context.make_sink_topics()
+        self.output = Output(
+            context.client_properties,
+            membership,
+            context.exactly_once,
+            self._is_in_vain,
+            self.sinks.producer_settings,
+        )
         self.spark = ThreadPoolExecutor(1, f"{name}-spark", initializer=lambda: context.engine.tag_jobs(name))
 
     def close_with(self, resources: ExitStack) -> None:

@@ -325,8 +325,7 @@ _BY_PATH = _with(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys
 FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("ApplicationSpec", "applicationId"): _PART,
     ("ApplicationSpec", "restartNonce"): _only_grows("each number replaces every pod once"),
-    ("ProcessingSpec", "onDeserializationError"): _on_record_error,
-    ("ProcessingSpec", "onProcessingError"): _on_record_error,
+    **{("ProcessingSpec", f"on{of}Error"): _on_record_error for of in ("Deserialization", "Processing", "Production")},
     ("DeadLetter", "topic"): _TOPIC,
     ("JoinSpec", "within"): _text_or(DURATION_PATTERN, "before", "after", nullable=True),
     ("ResetSpec", "to"): _text_or(MOMENT_PATTERN, "offsets"),

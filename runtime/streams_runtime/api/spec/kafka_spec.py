@@ -118,14 +118,14 @@ class InternalTopicsSpec(Model):
 
 
 class DeadLetter(Model):
-    """Where records go that can't be read, or over which a step fails."""
+    """Where records go that can't be read, over which a step fails, or that a sink's topic refuses."""
 
     topic: str = Field(description="The topic; headers of each record say what was wrong and where it came from.")
 
 
 class OnRecordError(Model):
-    """What happens to a record that can't be read, or over which a step fails: `fail`, `continue` or
-    `{deadLetter: {topic: …}}`.
+    """What happens to a record that can't be read, over which a step fails, or that a sink's topic refuses: `fail`,
+    `continue` or `{deadLetter: {topic: …}}`.
     """
 
     action: Literal["fail", "continue", "deadLetter"]
@@ -206,6 +206,13 @@ class ProcessingSpec(Model):
         " {topic}: it goes there. Default fail: no record is lost unseen.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
+    on_production_error: OnRecordError = Field(
+        default_factory=lambda: OnRecordError.model_validate("fail"),
+        description="What becomes of a record that a sink's topic refuses: it is too large, has no key for a topic that"
+        " is compacted, or a time that the topic does not take. fail: the application stops; continue: the record is"
+        " counted and left out; deadLetter: {topic}: it goes there. Default fail: no record is lost unseen.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
     on_uncaught_exception: Literal["shutdownClient", "shutdownApplication", "replaceThread"] = Field(
         default="shutdownClient",
         description="What an unexpected error ends. shutdownClient: this instance, in ERROR; shutdownApplication: all"
@@ -231,5 +238,6 @@ class ProcessingSpec(Model):
         declared = {
             "onDeserializationError": self.on_deserialization_error.dead_letter,
             "onProcessingError": self.on_processing_error.dead_letter,
+            "onProductionError": self.on_production_error.dead_letter,
         }
         return {f"spec.processing.{name}.deadLetter.topic": each.topic for name, each in declared.items() if each}

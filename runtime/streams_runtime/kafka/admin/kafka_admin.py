@@ -125,7 +125,7 @@ class Admin:
         doing = f"looking up the topics {listed(wanted)}"
         ask = self._answers.question(doing, AdminClient.describe_topics, TopicCollection(wanted))
         found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
-        configs = self._topic_configs(list(found)) if config and found else {}
+        configs = self.topic_configs(found) if config else {}
         return {
             name: TopicDescription(
                 name, len(it.partitions), len(it.partitions[0].replicas), configs.get(name, {}), str(it.topic_id)
@@ -133,6 +133,20 @@ class Admin:
             for name, it in found.items()
             # A topic that was deleted between the two questions is absent as well.
             if not config or name in configs
+        }
+
+    def topic_configs(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """The configuration of those of the topics that the brokers have, defaults included."""
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return {}
+        doing = f"reading the configuration of the topics {listed(wanted)}"
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in wanted]
+        ask = self._answers.question(doing, AdminClient.describe_configs, resources)
+        found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
+        return {
+            resource.name: {name: entry.value for name, entry in entries.items() if entry.value is not None}
+            for resource, entries in found.items()
         }
 
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
@@ -281,16 +295,6 @@ class Admin:
             under_way = made(ask(client, min(self._timeout, _LOOK_TIMEOUT)), client)
             self._under_way.add(under_way)
         return under_way
-
-    def _topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        doing = f"reading the configuration of the topics {listed(names)}"
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        ask = self._answers.question(doing, AdminClient.describe_configs, resources)
-        found = self._answers.all(ask, doing, absent=ABSENT_TOPIC)
-        return {
-            resource.name: {name: entry.value for name, entry in entries.items() if entry.value is not None}
-            for resource, entries in found.items()
-        }
 
     def _wait_until_led(self, topics: Sequence[TopicSpec]) -> None:
         partitions = [TopicPartition(topic.name, i) for topic in topics for i in range(topic.partitions)]

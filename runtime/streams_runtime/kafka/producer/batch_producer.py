@@ -19,18 +19,20 @@ from streams_runtime.errors import ProducerException, StreamsException
 from streams_runtime.kafka.client.bounded import OverdueError, bounded
 from streams_runtime.kafka.client.librdkafka import remind
 from streams_runtime.kafka.client.librdkafka_errors import QuietLog, error_of, forget_trace, reason_of
-from streams_runtime.kafka.producer.delivery_reports import Failures, place
+from streams_runtime.kafka.producer.delivery_reports import Failures, is_of_records, place
 from streams_runtime.kafka.producer.partitioner import partition_for
 
 T = TypeVar("T")
 
+BATCH_BYTES, MESSAGE_BYTES = "batch.size", "message.max.bytes"
 _LOGGER = logging.getLogger("streams_runtime.kafka")
 _DEFAULTS: Mapping[str, str] = {
     # Milliseconds that a record waits for company. A batch comes at once and is flushed, so waiting buys
     # nothing more.
     "linger.ms": "5",
     # Bytes and records of one request to a partition: larger requests cost the broker less.
-    "batch.size": "1000000",
+    BATCH_BYTES: "1000000",
+    MESSAGE_BYTES: "1000000",
     "batch.num.messages": "100000",
     # lz4: a tenth more of the client's processor time, a third less of the broker's, half of the bytes.
     "compression.type": "lz4",
@@ -60,6 +62,11 @@ _FREE_TIMEOUT = 15.0
 _METADATA_SECONDS = 5.0
 # Records that are handed over in one call, in which no other thread has its turn: a millisecond's work.
 _AT_ONCE = 1000
+
+
+def producer_setting(properties: Mapping[str, str], name: str) -> str:
+    """What a producer with these properties has."""
+    return properties.get(name, _DEFAULTS[name])
 
 
 class BatchProducer:
@@ -177,7 +184,7 @@ class BatchProducer:
                 error = error_of(failure)
                 reason = reason_of(error) if error else str(failure)
                 text = f"record {row} for {place(topic, partitions[row])} can't be written: {reason}"
-                raise self._judged(error, text) from failure
+                raise self._refused(error, text, topic if is_of_records(error) else None) from failure
 
     def _partitions_of(self, topic: str, keys: Sequence[bytes | None]) -> list[int]:
         if topic not in self._partitions:
@@ -248,6 +255,15 @@ class BatchProducer:
         del error
         return ProducerException(f"{text}. {_REMEDY}")
 
+    def _refused(self, error: KafkaError | None, text: str, topic: str | None) -> StreamsException:
+        """The same; `topic` refuses records for what they are."""
+        if topic is not None:
+            text += "; spec.processing.onProductionError may leave such records out"
+        failure = self._judged(error, text)
+        if isinstance(failure, ProducerException):
+            failure.refusing_topic = topic
+        return failure
+
     def _produce_when_there_is_room(self, *record: Any) -> None:
         while True:
             self._poll(_TICK)
@@ -258,9 +274,9 @@ class BatchProducer:
     def _raise_failures(self) -> None:
         found = self._failures
         if found.count:
-            count, texts, error = found.count, "; ".join(found.texts), found.first
+            count, texts, error, topic = found.count, "; ".join(found.texts), found.first, found.refusing_topic
             found.forget()
-            raise self._judged(error, f"{count} records were not written: {texts}")
+            raise self._refused(error, f"{count} records were not written: {texts}", topic)
 
     def _wait_or_stop(self, waiting: int) -> None:
         if self._should_stop():

@@ -9,6 +9,8 @@ from confluent_kafka import KafkaError
 from streams_runtime.kafka.client.librdkafka_errors import raise_pending, reason_of
 
 _SHOWN = 3  # texts; the others are counted
+# What brokers refuse single records for (RecordTooLargeException, InvalidTimestampException, InvalidRecordException).
+_OF_RECORDS = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
 
 
 class Failures:
@@ -22,6 +24,8 @@ class Failures:
         self.count = 0
         self.texts: list[str] = []
         self.first: KafkaError | None = None
+        self.refusing_topic: str | None = None
+        """The first topic that refused a record for what it is."""
 
     def note(self, error: KafkaError | None, message: Any) -> None:
         """librdkafka's report on one record."""
@@ -30,10 +34,17 @@ class Failures:
             return
         self.count += 1
         self.first = self.first or error
+        if is_of_records(error):
+            self.refusing_topic = self.refusing_topic or message.topic()
         partition = message.partition()
         text = f"{place(message.topic(), -1 if partition is None else partition)}: {reason_of(error)}"
         if len(self.texts) < _SHOWN and text not in self.texts:
             self.texts.append(text)
+
+
+def is_of_records(error: KafkaError | None) -> bool:
+    """Whether brokers, or librdkafka, refuse a record for what it is."""
+    return error is not None and error.code() in _OF_RECORDS
 
 
 def place(topic: str, partition: int) -> str:

@@ -90,6 +90,12 @@ FAILED_RECORDS = Metric(
     "records",
     "Records that were left out because an expression or a function failed over them.",
 )
+REFUSED_RECORDS = Metric(
+    "kafka_streams_production_errors",
+    "counter",
+    "records",
+    "Records that were left out because the topic of a sink takes no such record.",
+)
 LETTERS = Metric("kafka_streams_dead_letters", "counter", "records", "Records that were sent to the dead letter topic.")
 PEEK = Metric(
     "kafka_streams_peek",
@@ -106,6 +112,7 @@ COUNTERS = {
     "batches": BATCHES,
     "deserialization_errors": ERRORS,
     "processing_errors": FAILED_RECORDS,
+    "production_errors": REFUSED_RECORDS,
     "dead_letters": LETTERS,
 }
 """By the name that `/state` has for each among its counters."""
