@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     )
     from streams_runtime.kafka.types import TopicPartition
     from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, UncaughtExceptionResponse
+    from streams_runtime.processors.user_processors.processor_context import ProcessorContext
+    from streams_runtime.processors.user_processors.processor_records import ProcessorRecord, PunctuationType
     from streams_runtime.query.client.query_client import QueryCredentials, Records, StreamsQueryClient
     from streams_runtime.query.server.access import QueryGuard, TokenGate
     from streams_runtime.query.server.tls import TlsFiles
@@ -138,9 +140,12 @@ __all__ = [
     "Mistake",
     "NotSupportedException",
     "OutputTopic",
+    "ProcessorContext",
+    "ProcessorRecord",
     "ProcessorStateException",
     "ProducerException",
     "ProducerFencedException",
+    "PunctuationType",
     "QueryCredentials",
     "QueryForbiddenException",
     "QueryGuard",
@@ -222,6 +227,8 @@ _NAMES = {
     ),
     ".kafka.types": "TopicPartition",
     ".lifecycle.uncaught": "UncaughtExceptionHandler UncaughtExceptionResponse",
+    ".processors.user_processors.processor_context": "ProcessorContext",
+    ".processors.user_processors.processor_records": "ProcessorRecord PunctuationType",
     ".query.client.query_client": "QueryCredentials Records StreamsQueryClient",
     ".query.server.access": "QueryGuard TokenGate",
     ".query.server.tls": "TlsFiles",

@@ -36,7 +36,8 @@ from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.task_accounts import active_row, standby_row
 from streams_runtime.threads.stream_thread import StreamThread
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, TableSourceNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.plan import TaskId, Topology
 
@@ -326,6 +327,9 @@ def codec_of(topology: Topology, store: str, formats: Callable[[], StoreFormats]
         return StoreCodec(key_serde(node.key), formats().stored_value(node.name))
     if isinstance(node, TableSourceNode):
         return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
+    if isinstance(node, ProcessNode):
+        declared = next(each for each in node.stores if each.name == store)
+        return StoreCodec(key_serde(Format(declared.key_format)), value_serde(Format("json")).decode)
     size = None if spec.windowing is None else spec.windowing.size
     known = formats()
     if isinstance(node, ToTableNode | ForeignKeyJoinNode):

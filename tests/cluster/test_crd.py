@@ -218,16 +218,16 @@ REFUSED: dict[str, tuple[Document, str]] = {
         step(**{"from": "orders"}),
         (
             "spec.topology.steps[0]: Invalid value: a step has either where and/or select, or flatMap, or split, or"
-            " peek, or headers, or dedupe, or keyBy, or repartition, or merge, or toTable, or toStream, or aggregate,"
-            " or join; make a step of each"
+            " peek, or headers, or dedupe, or process, or keyBy, or repartition, or merge, or toTable, or toStream, or"
+            " aggregate, or join; make a step of each"
         ),
     ),
     "two steps in one": (
         step(**{"from": "orders", "where": "true", "keyBy": "value"}),
         (
             "spec.topology.steps[0]: Invalid value: a step has either where and/or select, or flatMap, or split, or"
-            " peek, or headers, or dedupe, or keyBy, or repartition, or merge, or toTable, or toStream, or aggregate,"
-            " or join; make a step of each"
+            " peek, or headers, or dedupe, or process, or keyBy, or repartition, or merge, or toTable, or toStream, or"
+            " aggregate, or join; make a step of each"
         ),
     ),
     "a step from nowhere": (

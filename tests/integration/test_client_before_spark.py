@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -217,3 +218,39 @@ def test_an_analysis_of_another_topology_is_neither_used_nor_left(
         until_done(made, [f"{namespace}-orders"])
         assert contents(made) == dict.fromkeys(USERS, 3)
     assert (tmp_path / namespace / "analysis.json").read_bytes() != kept
+
+
+def test_the_clock_of_a_processor_waits_for_spark_and_keeps_nothing_else_waiting(
+    broker: Any, namespace: str, tmp_path: Path, start: Start
+) -> None:
+    bootstrap, ledger = broker.bootstrap_servers, f"{namespace}-ledger"
+    make_topics(bootstrap, **{f"{namespace}-others": 1, ledger: 1})
+    value = 'format: json, schema: "user STRING, id BIGINT"'
+    source = f"sources: [{{name: others, topic: {namespace}-others, key: {{format: string}}, value: {{{value}}}}}, "
+    process = (
+        'steps: [{name: ticks, from: others, process: {python: "ledger_processor:Ledger", key: STRING, value: "task'
+        ' STRING, kind STRING, at BIGINT, n BIGINT", stores: {counts: {key: STRING, value: "n BIGINT"}}}}, '
+    )
+    sink = f"sinks: [{{from: ticks, topic: {ledger}}}, "
+    topology = totals(namespace).replace("sources: [", source).replace("steps: [", process).replace("sinks: [", sink)
+    topics(bootstrap, namespace)
+    orders(bootstrap, namespace)
+    start.let_on.set()
+    with client(bootstrap, namespace, topology, tmp_path) as made:
+        run_until_done(made, [f"{namespace}-orders"])
+        eventually(lambda: bool(read(bootstrap, ledger)), "the clock ticks")
+    start.let_on.clear()
+    ticks = len(read(bootstrap, ledger))
+    with client(bootstrap, namespace, topology, tmp_path) as made:
+        made.start()
+        is_running(made)
+        for amount in (1, 1, 1):
+            orders(bootstrap, namespace, amount)
+            until_done(made, [f"{namespace}-orders"])
+            began = time.monotonic()
+            eventually(lambda: time.monotonic() > began + 1, "a tick would be due")  # noqa: B023
+        assert contents(made) == dict.fromkeys(USERS, 4)
+        assert not made.spark_ready
+        assert len(read(bootstrap, ledger)) == ticks
+        start.let_on.set()
+        eventually(lambda: len(read(bootstrap, ledger)) > ticks, "it ticks on once Spark is there")

@@ -61,6 +61,8 @@ spec:
       - {name: parted, merge: [sized.large, sized.rest]}
       - {name: marked, from: paid, headers: {user: user}}
       - {name: once, from: marked, dedupe: {within: 10m, by: "concat(_key.id, user)"}}
+      - {name: handled, from: marked, process: {python: "rules:Alerts", key: STRING, value: "n BIGINT, last TIMESTAMP",
+         stores: {alerts: {key: STRING, value: "n BIGINT"}, plain: {key: BIGINT, value: "at DATE"}}}}
       - {name: all, merge: [paid, back]}
       - {name: by-user, from: all, keyBy: user}
       - {name: all-again, from: all, keyBy: user}

@@ -315,7 +315,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(step()),
         S,
         "does nothing",
-        "headers, dedupe, keyBy, repartition, merge, toTable, toStream, aggregate or join",
+        "headers, dedupe, process, keyBy, repartition, merge, toTable, toStream, aggregate or join",
     ),
     "two-verbs": (application(total(keyBy="user")), S, "keyBy and aggregate in one step", "a step of each"),
     "no-from": (
@@ -1027,6 +1027,90 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         f"{S}.dedupe",
         "records without a key: clicks declares none",
         "put a keyBy step before the dedupe, or name another id: by",
+    ),
+    "process-by-what-is-no-class": (
+        application(step(process={"python": "rules.Alerts", "value": "n BIGINT"})),
+        f"{S}.process.python",
+        "found 'rules.Alerts'",
+        "write package.module:Class",
+    ),
+    "process-without-columns": (
+        application(step(process={"python": "rules:Alerts"})),
+        f"{S}.process.value",
+        "is missing",
+        "give it",
+    ),
+    "process-to-what-is-no-schema": (
+        application(step(process={"python": "rules:Alerts", "value": "n"})),
+        f"{S}.process.value",
+        "'n' has a mistake",
+        'write columns as "name TYPE, name TYPE"',
+    ),
+    "process-to-what-json-does-not-hold": (
+        application(step(process={"python": "rules:Alerts", "value": "n BIGINT, price DECIMAL(10, 2)"})),
+        f"{S}.process.value",
+        "the column 'price' has DECIMAL(10, 2)",
+        "declare numbers, STRING",
+    ),
+    "process-to-keys-of-no-type": (
+        application(step(process={"python": "rules:Alerts", "value": "n BIGINT", "key": "TEXTS OF MINE"})),
+        f"{S}.process.key",
+        "'TEXTS OF MINE' is no type",
+        "give STRING, BIGINT, INT, DOUBLE or BINARY",
+    ),
+    "process-to-keys-of-no-format": (
+        application(step(process={"python": "rules:Alerts", "value": "n BIGINT", "key": "DATE"})),
+        f"{S}.process.key",
+        "keys of the type DATE",
+        "give STRING, BIGINT, INT, DOUBLE or BINARY",
+    ),
+    "process-with-a-store-of-keys-of-no-format": (
+        application(
+            step(process={"python": "r:A", "value": "n INT", "stores": {"seen": {"key": "DATE", "value": "n INT"}}})
+        ),
+        f"{S}.process.stores.seen.key",
+        "keys of the type DATE",
+        "give STRING",
+    ),
+    "process-with-a-store-of-what-json-does-not-hold": (
+        application(
+            step(
+                process={
+                    "python": "r:A",
+                    "value": "n INT",
+                    "stores": {"seen": {"key": "INT", "value": "m MAP<STRING, INT>"}},
+                }
+            )
+        ),
+        f"{S}.process.stores.seen.value",
+        "the column 'm' has MAP<STRING, INT>",
+        "declare numbers",
+    ),
+    "process-with-a-store-of-its-own-store's-name": (
+        application(
+            step(
+                process={
+                    "python": "r:A",
+                    "value": "n INT",
+                    "stores": {"s-process-store": {"key": "INT", "value": "n INT"}},
+                }
+            )
+        ),
+        f"{S}.name",
+        "the store 's-process-store' is used twice",
+        "give each store its own name",
+    ),
+    "process-with-a-store-beside-its-own": (
+        application(step(process={"python": "rules:Alerts", "value": "n BIGINT"}, store="seen")),
+        f"{S}.store",
+        "a store beside those of a process step, which are declared in process.stores",
+        "leave it out",
+    ),
+    "process-of-a-table": (
+        application(step(from_="users", process={"python": "rules:Alerts", "value": "n BIGINT"})),
+        f"{S}.process",
+        "a processor of the table 'users'",
+        "put a step toStream: {} before it",
     ),
     "dedupe-of-a-table": (
         application(step(from_="users", dedupe={"within": "1m"})),

@@ -74,6 +74,16 @@ BASES: tuple[dict[str, Any], ...] = (
             {"name": "m", "merge": ["a", "b"]},
             {"name": "f", "from": "m", "flatMap": {"explode": "split(s, '')", "as": "letter"}},
             {"name": "d", "from": "m", "dedupe": {"within": "10m", "by": "s"}},
+            {
+                "name": "pr",
+                "from": "m",
+                "process": {
+                    "python": "rules:Alerts",
+                    "key": "STRING",
+                    "value": "x BIGINT",
+                    "stores": {"seen": {"key": "STRING", "value": "n BIGINT"}},
+                },
+            },
             {"name": "sj", "from": "a", "join": {"stream": "b", "within": "5m", "grace": "1m", "select": {"z": "b.x"}}},
             {"name": "sp", "from": "d", "split": [{"name": "l", "where": "x > 1"}], "default": "r"},
             {

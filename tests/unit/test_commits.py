@@ -50,6 +50,7 @@ class Stage:
         for store in stores:
             store.write.side_effect = lambda *_: self.steps.append("store")
         self.processor = processor = Mock(apply=self._apply, compute=Mock(return_value=StageOutput()))
+        processor.is_due.return_value = False
         sub = Mock(source_topics=("orders",))
         self.spark = ThreadPoolExecutor(1)
         self.batches = Batches(
@@ -97,6 +98,27 @@ def test_the_keys_of_a_batch_say_how_large_the_next_one_may_be(backlogged: bool)
     stage.spark = stage.batches.spark = ThreadPoolExecutor(1)
     stage.work()
     assert stage.intake.size.limit == (10 if backlogged else 1000)  # of a backlog the second one is in work yet
+
+
+def test_what_is_due_by_the_clock_is_a_batch_that_ends_where_the_last_one_did() -> None:
+    stage = Stage(Mock())
+    stage.batches.tasks.running.return_value = {0: Mock(inputs=frozenset({ORDERS}))}  # type: ignore[attr-defined]
+    stage.intake.positions = {ORDERS: 5, TopicPartition("other", 0): 9}
+    stage.processor.is_due.return_value = True
+    applied: list[Any] = []
+    stage.processor.apply = lambda *given: applied.append(given[2]) or stage._apply(*given)
+    stage.batches.work_on(None)
+    assert stage.steps == [*STEPS, "store", "advance"]
+    assert [(each.ranges, each.has_records) for each in applied] == [((OffsetRange(ORDERS, 5, 5),), False)]
+    stage.spark.shutdown()
+
+
+def test_nothing_is_called_by_the_clock_once_a_batch_was_given_up() -> None:
+    stage = Stage(Mock())
+    stage.processor.is_due.side_effect = lambda _, tasks: bool(tasks)
+    stage.batches.tasks.running.return_value = {0: Mock(inputs=frozenset({ORDERS}))}  # type: ignore[attr-defined]
+    stage.producer.add_offsets.side_effect = StaleMemberException("old")
+    assert stage.work() == ["begin", "send", "flush", "abort", "restart"]
 
 
 @pytest.mark.parametrize("step", STEPS[1:])

@@ -44,6 +44,7 @@ class Stage:
         self.spark = ThreadPoolExecutor(1)
         processor = Mock(compute=Mock(return_value=StageOutput()))
         processor.apply.side_effect = self._apply
+        processor.is_due.return_value = False
         processor.isolation.side_effect = self._isolation
         processor.leave_out.side_effect = self._leave_out
         self.batches = Batches(

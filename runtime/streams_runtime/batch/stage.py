@@ -15,6 +15,7 @@ from streams_runtime.batch.peeks import Seen
 from streams_runtime.batch.read_accounts import Account
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
@@ -119,7 +120,7 @@ class TableRows:
         return None if self.starts is None or self.ends is None else (self.starts, self.ends)
 
 
-StageNode = JoinNode | StreamJoinNode | DedupeNode | MergeNode | ToStreamNode
+StageNode = JoinNode | StreamJoinNode | DedupeNode | ProcessNode | MergeNode | ToStreamNode
 """Nodes behind which a further stage of a batch begins: their records meet stores, or those of other stages."""
 
 

@@ -13,6 +13,7 @@ from streams_runtime.builder.branches import BranchedKStream
 from streams_runtime.builder.builder_global_tables import GlobalKTable
 from streams_runtime.builder.flow import Flow
 from streams_runtime.builder.grouped_tables import KGroupedTable
+from streams_runtime.builder.processed_streams import ProcessedFlow
 from streams_runtime.builder.recording import Recording, refused
 from streams_runtime.builder.window_arguments import Time, Windows
 
@@ -96,7 +97,7 @@ class KTable(Flow):
         return self._also(method, name if name is not None else store, {"join": join, "store": store})
 
 
-class KStream(Flow):
+class KStream(ProcessedFlow):
     """A stream of records (Kafka Streams' KStream). Methods add steps as Flow says."""
 
     def flat_map(self, explode: str, as_: str, *, name: str | None = None) -> KStream:

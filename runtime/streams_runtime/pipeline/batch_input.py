@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -54,3 +55,9 @@ class BatchInput:
         if self.records is None:
             return RAW_SCHEMA.empty_table()
         return self.records.filter(pc.equal(self.records["topic"], topic))
+
+
+def batch_of_nothing(positions: Mapping[TopicPartition, int]) -> BatchInput:
+    """A batch without records, which ends where it begins: at these offsets, which come next."""
+    ranges = tuple(OffsetRange(each, offset, offset) for each, offset in sorted(positions.items()))
+    return BatchInput(ranges, RAW_SCHEMA.empty_table())

@@ -49,6 +49,10 @@ class BatchSparkSide:
         """How the keys of a node's rows are written."""
         return self.compiler.key_serde(node)
 
+    def record_times(self) -> pa.Table:
+        """Where the batch's readable records are, and the times that decide on their order."""
+        return self.runner.order_times(self.batch)
+
     def sink_keys(self, sink: SinkNode, keys: pa.ChunkedArray) -> Bytes:
         """Keys as the sink writes them."""
         return self.runner.emissions.keys(sink, keys)

@@ -53,6 +53,8 @@ _SPARK_BATCHES = 10
 class SubTopologyRunner:
     """Runs the batches of one sub-topology."""
 
+    has_spark = True
+
     def __init__(self, compiler: Compiler, reader: RecordReader, sub: SubTopology, take_over: bool = True) -> None:
         """`take_over`: the scan takes over what it can of the first stage; the results are the same."""
         self._compiler = compiler

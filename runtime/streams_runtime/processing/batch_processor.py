@@ -11,9 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ParamSpec
 
+import pyarrow as pa
+
 from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch
 from streams_runtime.errors import FailedProcessingException
+from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.sampled import NOTHING, spread_of
@@ -27,13 +30,15 @@ from streams_runtime.processing.late_log import LateLog
 from streams_runtime.processing.node_names import NodeNames
 from streams_runtime.processing.peek_log import PeekLog, Totals, added_up
 from streams_runtime.processing.unreadable_records import ErrorPolicy, dead_letters
-from streams_runtime.processors.contract import Applied, ApplyContext
+from streams_runtime.processors.contract import Applied, ApplyContext, system_time
 from streams_runtime.processors.merge_inputs import merged_inputs
 from streams_runtime.processors.registry import apply_of
+from streams_runtime.processors.user_processors.process_records import has_due
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates
 from streams_runtime.tasks.task import Task
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.plan import SubTopology
 
@@ -161,11 +166,14 @@ class BatchProcessor:
         counters: Counters,
         global_stores: Mapping[str, GlobalStore] | None = None,
         failed: ErrorPolicy = _FAIL,
+        clock: Callable[[], int] = system_time,
     ) -> None:
         """`policy` is about records that can't be read, `failed` about those over which a step fails.
 
-        `global_stores` are those of the global tables, by the names of the tables.
+        `global_stores` are those of the global tables, by the names of the tables. `clock` gives ms: processors
+        of users' own go by it.
         """
+        self._clock = clock
         self._failed = failed
         self._global_stores = global_stores or {}
         self._runners = runners
@@ -200,15 +208,7 @@ class BatchProcessor:
         """
         runner, outcome = self._runners[sub.id], Outcome(records=result.records)
         changes: dict[str, StoreBatch] = {}
-        context = ApplyContext(
-            runner.side(batch),
-            sub,
-            {partition: task.stores for partition, task in tasks.items()},
-            self._global_stores,
-            changes,
-            result.arrived,
-            {(each.partition.topic, each.partition.partition): each.end for each in batch.ranges},
-        )
+        context = self._context(sub, tasks, batch, changes, result.arrived)
         names = self._names.get(sub.id)
         if names is None:
             names = self._names[sub.id] = NodeNames.of(sub)
@@ -226,8 +226,7 @@ class BatchProcessor:
         for each in runner.stages:
             if not isinstance(each, str):
                 self._take(work, apply_of(each)(each, context), each.name, context)
-            elif each in work.waiting:
-                begun = work.waiting.pop(each)
+            elif (begun := work.waiting.pop(each, None) or _without_rows(sub, each)) is not None:
                 work.do(work.recorder.entered, each, len(begun.rows))
                 self._take(work, apply_of(begun.node)(begun, context), each, context, begun)
         work.finish()
@@ -235,6 +234,39 @@ class BatchProcessor:
         self._counters.deserialization_errors += result.broken
         self._counters.dead_letters += sum(len(each) for each in letters)
         return outcome
+
+    def is_due(self, sub: SubTopology, tasks: Mapping[int, Task]) -> bool:
+        """Whether a step has anything to call by the machine's clock: then a batch without records is due.
+
+        Raises UserCodeException: a class can't be made, or its init failed.
+        """
+        processes = _processes(sub)
+        if not processes or not tasks or not self._runners[sub.id].has_spark:
+            return False
+        context = self._context(sub, tasks, BatchInput((), RAW_SCHEMA.empty_table()), {}, {})
+        due = [has_due(node, context) for node in processes]
+        return any(due)
+
+    def _context(
+        self,
+        sub: SubTopology,
+        tasks: Mapping[int, Task],
+        batch: BatchInput,
+        changes: Mapping[str, StoreBatch],
+        arrived: Mapping[str, pa.Table],
+    ) -> ApplyContext:
+        return ApplyContext(
+            self._runners[sub.id].side(batch),
+            sub,
+            {partition: task.stores for partition, task in tasks.items()},
+            self._global_stores,
+            changes,
+            arrived,
+            {(each.partition.topic, each.partition.partition): each.end for each in batch.ranges},
+            processors={partition: task.processors for partition, task in tasks.items()} if _processes(sub) else {},
+            clock=self._clock,
+            is_tick=not batch.has_records,
+        )
 
     def isolation(self, sub: SubTopology, batch: BatchInput, error: BaseException) -> Isolation | None:
         """The parts in which a batch that failed is to be done once more; None: the error ends it."""
@@ -317,3 +349,16 @@ class BatchProcessor:
         self._counters.late_records += sum(late.values())
         for node, times in late.items():
             work.recorder.drop(work.names.step(node), reason, times)
+
+
+def _processes(sub: SubTopology) -> list[ProcessNode]:
+    return [node for node in sub.nodes if isinstance(node, ProcessNode)]
+
+
+def _without_rows(sub: SubTopology, name: str) -> StageInput | None:
+    """What a process step of this name begins with where no rows have come to it.
+
+    It has to see every batch: records that do not reach it let its time come, and so does the clock.
+    """
+    node = next((each for each in _processes(sub) if each.name == name), None)
+    return None if node is None else StageInput(node, pa.table({}))

@@ -20,7 +20,7 @@ from streams_runtime.errors import (
 )
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.batch_input import BatchInput, batch_of_nothing
 from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
 from streams_runtime.processing.commits import Commits
@@ -93,6 +93,7 @@ class Batches:
         if self._apart is not None:
             self._work_apart(self._apart)
             return
+        given_up = self._times_given_up
         before, self._in_work = self._in_work, [] if batch is None else self._begun(batch)
         self._complete_all(before)
         if not self.intake.size.is_known:
@@ -100,6 +101,7 @@ class Batches:
         if not self.intake.backlogged:
             now, self._in_work = self._in_work, []
             self._complete_all(now)
+        self._call_what_is_due(given_up)
 
     def finish(self) -> None:
         """Complete what is in work and begin nothing; the member fetches nothing until the next batch is asked for.
@@ -126,6 +128,20 @@ class Batches:
                 self._complete(part)
         if self._times_given_up == given_up:
             self._learn(parts)
+
+    def _call_what_is_due(self, given_up: int) -> None:
+        """What is due by the machine's clock: a batch without records of each sub-topology that has any.
+
+        It ends where the last committed one did. Where anything was given up since, that is seen to first.
+        """
+        for sub in self.topology.subtopologies:
+            tasks = self.tasks.running(sub.id) if self._times_given_up == given_up else {}
+            if self.processor.is_due(sub, tasks):
+                inputs = {each for task in tasks.values() for each in task.inputs}
+                at = {each: offset for each, offset in self.intake.positions.items() if each in inputs}
+                nothing: Future[StageOutput] = Future()
+                nothing.set_result(StageOutput())
+                self._complete(_Part(sub, batch_of_nothing(at), nothing, 0))
 
     def _learn(self, parts: Sequence[_Part]) -> None:
         """Wait for what Spark makes of a batch: its keys tell how large the next one may be. Failures are met later."""
@@ -244,7 +260,7 @@ class Batches:
             outcome = self._committed(part, result, waited)
         except (TaskMigratedException, BrokerNotAvailableException) as error:
             took = self.clock() - began
-            if took >= allowed and not isinstance(error, SchemaRegistryNotAvailableException):
+            if took >= allowed and part.records and not isinstance(error, SchemaRegistryNotAvailableException):
                 self._note_overrun(part.records, took, allowed)
             raise
         if outcome is not None:

@@ -18,6 +18,10 @@ class BatchRunner(Protocol):
     """Runs the batches of one sub-topology, stage by stage."""
 
     @property
+    def has_spark(self) -> bool:
+        """Whether Spark is there. Before it nothing is called by the clock: what comes of that would wait for it."""
+
+    @property
     def stages(self) -> Sequence[TablePart | ForeignKeySide | str]:
         """What follows on a batch's first stage, in order (topology.stage_order)."""
 

@@ -7,6 +7,7 @@ Spark can work out meanwhile it asks of `SparkSide`.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.encode import Bytes
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.stage import Emission, StageInput, StoreBatch, TableRows
+from streams_runtime.processors.user_processors.processor_task import ProcessorTask
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.open_store import AnyStore
@@ -29,6 +31,12 @@ from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_parts import TablePart
+
+
+def system_time() -> int:
+    """The machine's clock, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
 
 Stores = Mapping[int, Mapping[str, AnyStore]]
 """The stores of tasks, by partition and name."""
@@ -74,6 +82,9 @@ class SparkSide(Protocol):
     def key_serde(self, node: str) -> Serde:
         """How the keys of a node's rows are written."""
 
+    def record_times(self) -> pa.Table:
+        """Where the batch's readable records are, and the times that decide on their order (ORDER_TIME)."""
+
     def sink_keys(self, sink: SinkNode, keys: pa.ChunkedArray) -> Bytes:
         """Keys as the sink writes them."""
 
@@ -115,7 +126,9 @@ class ApplyContext:
     `stores` are those of the tasks, by partition and name; `changes` the batch's changes of tables, by the node that
     keeps them, nothing of which is in the stores yet; `arrived` the raw records of repartition sources, by their names;
     `ends` the offset behind the batch, by topic and partition. `begun_with` is what the stage of the rows began with;
-    `late` how often a record of that stage was too late for a node by the batch alone.
+    `late` how often a record of that stage was too late for a node by the batch alone. `processors` are the objects of
+    users' classes by partition and step, where each task keeps its own. Of a batch that `is_tick` there are no records:
+    only what is due by the machine's clock (`clock`, in ms) is called.
     """
 
     spark: SparkSide
@@ -127,6 +140,9 @@ class ApplyContext:
     ends: Mapping[tuple[str, int], int]
     begun_with: StageInput | None = None
     late: Counter[str] = field(default_factory=Counter)
+    processors: Mapping[int, dict[str, ProcessorTask]] = field(default_factory=dict)
+    clock: Callable[[], int] = system_time
+    is_tick: bool = False
 
     def stores_of(self, name: str) -> dict[int, AnyStore]:
         """The partitions of the store of this name."""

@@ -7,10 +7,12 @@ from streams_runtime.processors.aggregates import aggregate
 from streams_runtime.processors.contract import Apply
 from streams_runtime.processors.joins import global_table_join, join_foreign_key, stream_stream_join, stream_table_join
 from streams_runtime.processors.tables import source_table, stream_to_table, table_changes, table_to_stream
+from streams_runtime.processors.user_processors import process_records
 from streams_runtime.topology.declared.foreign_key_step import ForeignKeySide
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
@@ -26,6 +28,7 @@ _APPLIED: dict[type, Apply] = {
     StreamJoinNode: stream_stream_join.apply,
     ForeignKeySide: join_foreign_key.apply,
     DedupeNode: dedupe_records.apply,
+    ProcessNode: process_records.apply,
     MergeNode: merge_inputs.apply,
 }
 

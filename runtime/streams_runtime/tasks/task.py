@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.processors.user_processors.processor_task import ProcessorTask
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.state_directory import StateDirectory
@@ -24,6 +25,8 @@ class Task:
         self.stores: dict[str, AnyStore] = {}
         self.stored: Mapping[TopicPartition, int] = {}
         """Of each input the offset that comes next: the stores have all before it. Replaced as a whole."""
+        self.processors: dict[str, ProcessorTask] = {}
+        """The processors of users' own by step, once they are needed."""
         self._machine = StateMachine(TASK, f"task {id}")
         self._unrestored: set[TopicPartition] = set()
         self._closing = ExitStack()
@@ -76,7 +79,7 @@ class Task:
                 store.wipe()
 
     def close(self) -> None:
-        """Suspend, close the stores and end. May be called twice.
+        """Suspend, close processors of users' own and then the stores, and end. May be called twice.
 
         Raises:
             ProcessorStateException: a store could not be flushed; all of them are closed nevertheless.
@@ -86,4 +89,6 @@ class Task:
         if self.state in (TaskState.RUNNING, TaskState.RESTORING):
             self._machine.move(TaskState.SUSPENDED)
         self._machine.move(TaskState.CLOSED)
+        for processor in self.processors.values():
+            processor.close()
         self._closing.close()

@@ -48,7 +48,8 @@ class TopologyTestDriver:
     Pipe records, then read outputs and stores. What runs is the runtime's own code, in the calling thread: Spark's
     plans, the aggregates, RocksDB in a folder that is gone at the end, the partitioner. Brokers, groups, threads and
     restorations are not there, so offsetReset has no meaning: each piped record is processed. Windows go by the times
-    of records, and nothing by the machine's clock. Use it in `with`, in one thread.
+    of records, and processors of your own by the clock that `advance_wall_clock` moves too. Use it in `with`, in one
+    thread.
     """
 
     def __init__(
@@ -173,6 +174,23 @@ class TopologyTestDriver:
         finally:
             self._in_batch = False
         self._machine.work()
+
+    def advance_wall_clock(self, by: timedelta) -> None:
+        """Move the clock on, call each schedule by wall-clock time that is due once, and process what it forwards
+        (advanceWallClockTime). The clock begins at START, and nothing else moves it.
+
+        Raises:
+            ValueError: `by` is less than a millisecond.
+            IllegalStateException: a batch is open, or the driver is closed.
+            UserCodeException: a punctuator failed.
+        """
+        self._check_open()
+        if self._in_batch:
+            raise IllegalStateException("a batch is open; its block has to end before the clock goes on")
+        milliseconds = by // timedelta(milliseconds=1)
+        if milliseconds < 1:
+            raise ValueError(f"the clock can't go on by {by}; give at least a millisecond")
+        self._machine.advance(milliseconds)
 
     @property
     def counters(self) -> Counters:

@@ -11,7 +11,7 @@ from typing import cast
 from streams_runtime.errors import FailedProcessingException
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.pipeline.batch_input import BatchInput
+from streams_runtime.pipeline.batch_input import BatchInput, batch_of_nothing
 from streams_runtime.pipeline.compiled_topology import Compiled
 from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
@@ -22,6 +22,7 @@ from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.assignment import inputs_of_task
 from streams_runtime.tasks.task import Task
+from streams_runtime.testing.driver_records import START
 from streams_runtime.testing.memory_topics import Logs, batch_of
 from streams_runtime.testing.mock_producer import MockProducer
 from streams_runtime.topology.partition_counts import tasks
@@ -42,6 +43,7 @@ class TopologyRunner:
 
         Raises:
             ProcessorStateException: the stores can't be made in `folder`.
+            UserCodeException: a processor of the user's can't be made, or its init failed.
         """
         self.topology = topology
         self.counters = Counters()
@@ -64,7 +66,16 @@ class TopologyRunner:
                 for sub in topology.subtopologies
             }
             self._closing = undo.pop_all()
-        self._processor = BatchProcessor(compiled.runners, policies[0], self.counters, self.global_stores, policies[1])
+        self.now = round(START.timestamp() * 1000)
+        """The clock of processors of users' own, in ms: a test moves it."""
+        self._processor = BatchProcessor(
+            compiled.runners, policies[0], self.counters, self.global_stores, policies[1], lambda: self.now
+        )
+        try:
+            self._call_what_is_due()
+        except BaseException:
+            self.close()
+            raise
 
     def work(self) -> None:
         """Process all that waits, and what comes of it, until nothing is left: sub-topology by sub-topology, upstream
@@ -81,6 +92,18 @@ class TopologyRunner:
         except BaseException:
             self.forget()
             raise
+
+    def advance(self, milliseconds: int) -> None:
+        """Move the clock, call what is due by it, and process what comes of that. Raises as `work`."""
+        self.now += milliseconds
+        self._call_what_is_due()
+        self.work()
+
+    def _call_what_is_due(self) -> None:
+        """Once for each sub-topology; tasks whose processors have no objects yet get them."""
+        for sub in self.topology.subtopologies:
+            if self._processor.is_due(sub, self.tasks[sub.id]):
+                self._process(sub, batch_of_nothing({}))
 
     def forget(self) -> None:
         """Leave out what waits to be processed."""

@@ -26,7 +26,7 @@ def _of_aggregate(topology: Topology, node: AggregateNode, gathers: frozenset[st
     if len(topology.sources_of(node.name)) > 1:
         of_what = "several topics"
     elif topology.flat_mapped(node.name):
-        of_what = "a flatMap"
+        of_what = "a flatMap or a process step"
     elif _gathered_before(topology, node, gathers):
         of_what = "a merge behind a join or a dedupe"
     else:
@@ -36,7 +36,7 @@ def _of_aggregate(topology: Topology, node: AggregateNode, gathers: frozenset[st
             yield Mistake(
                 each.path,
                 f"{each.function} of the records of {of_what}, which have no order by their offsets",
-                "put the aggregate before the merge or the flatMap, or use min, max or approx_percentile",
+                "put the aggregate before the merge or the other step, or use min, max or approx_percentile",
             )
 
 

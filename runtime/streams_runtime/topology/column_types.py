@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from streams_runtime.api.flow.flows import value_columns
 from streams_runtime.api.flow.known_columns import Column, Columns, Type, struct_of, type_named
+from streams_runtime.api.schemas.ddl_schema import parse_schema
 from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT, AggregateCall
 from streams_runtime.api.sql.sql_tree import parse_expression
 from streams_runtime.api.steps.topology_spec import FormatSpec
@@ -13,6 +14,7 @@ from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNo
 from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     Format,
     RepartitionSourceNode,
@@ -91,6 +93,8 @@ def _joined(
 
 
 def _after(node: Node, before: Columns) -> Columns:
+    if isinstance(node, ProcessNode):
+        return parse_schema(node.value)[0] or before
     if isinstance(node, TransformNode) and node.select is not None:
         return Columns(tuple(Column(name, before.type_of(parse_expression(text))) for name, text in node.select))
     if isinstance(node, FlatMapNode):

@@ -14,6 +14,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSourceNode, SinkNode, SourceNode
 from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
@@ -46,15 +47,17 @@ def keeps_order(sub: SubTopology) -> bool:
     """Whether a node behind a stage asks for the places of records that its rows came of.
 
     So does one whose inputs come in several stages; what brings a stream and a table's changes, or two streams, into
-    one order; a join whose right side may have a record before its left side has the same one; and a table or a dedupe
-    of what a join of streams gives, whose results have no place in a topic.
+    one order; a join whose right side may have a record before its left side has the same one; and a table, a dedupe
+    or a process step of what a join of streams gives, whose results have no place in a topic.
     """
     if merges_stages(sub):
         return True
     stages = stages_of(sub)
     per_update = per_update_aggregates(sub)
     for node in sub.nodes:
-        asks = isinstance(node, ToTableNode | DedupeNode) or (isinstance(node, JoinNode) and node.on is None)
+        asks = isinstance(node, ToTableNode | DedupeNode | ProcessNode) or (
+            isinstance(node, JoinNode) and node.on is None
+        )
         asks = asks or (isinstance(node, AggregateNode) and (node.name in per_update or _adds(node)))
         if asks and _behind_streams_that_join(sub, node.name):
             return True
@@ -93,7 +96,9 @@ def fork_path_between(sub: SubTopology, source: str, name: str) -> tuple[int, ..
 
 def _leaves_out(node: Node) -> bool:
     """Whether a step may give no row of a record that it takes."""
-    return isinstance(node, FlatMapNode | SplitNode) or (isinstance(node, TransformNode) and node.where is not None)
+    return isinstance(node, FlatMapNode | SplitNode | ProcessNode) or (
+        isinstance(node, TransformNode) and node.where is not None
+    )
 
 
 def _parting(sub: SubTopology) -> Iterator[tuple[str, list[str]]]:

@@ -10,6 +10,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
@@ -33,6 +34,7 @@ _MEETS = (
     | TableJoinNode
     | ToTableNode
     | DedupeNode
+    | ProcessNode
     | ResponseNode
     | ForeignKeyJoinNode
 )
@@ -218,7 +220,8 @@ def _agreed(group: tuple[str, ...], counts: Mapping[str, int]) -> int | None:
     if len(set(found.values())) > 1:
         shown = ", ".join(f"{topic} has {count}" for topic, count in found.items())
         raise TopologyException(
-            f"these topics are aggregated, deduped or joined together and need the same number of partitions: {shown}."
+            "these topics are aggregated, deduped, processed or joined together and need the same number of partitions:"
+            f" {shown}."
             " Make the counts equal, or put a repartition before the merge or the join, with the number of the others"
         )
     return next(iter(found.values()), None)

@@ -10,6 +10,7 @@ from typing import Literal
 from streams_runtime.errors import TopologyException, UnknownStateStoreException
 from streams_runtime.topology.node_order import needed_first
 from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSourceNode,
     SourceNode,
@@ -182,11 +183,11 @@ class Topology:
         )
 
     def flat_mapped(self, name: str) -> bool:
-        """Whether records that reach the node come of a flatMap, without passing a repartition topic."""
+        """Whether records that reach the node come of a flatMap or a process step, without a topic between."""
         node = self.node(name)
         if isinstance(node, StreamJoinNode):
             return False  # its results have an order of their own
-        return isinstance(node, FlatMapNode) or any(self.flat_mapped(each) for each in node.streams)
+        return isinstance(node, FlatMapNode | ProcessNode) or any(self.flat_mapped(each) for each in node.streams)
 
     @property
     def reunions(self) -> frozenset[str]:

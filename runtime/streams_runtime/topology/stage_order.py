@@ -8,13 +8,14 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
-Begins = JoinNode | StreamJoinNode | DedupeNode | ForeignKeyJoinNode
+Begins = JoinNode | StreamJoinNode | DedupeNode | ForeignKeyJoinNode | ProcessNode
 """Nodes behind which a stage begins, beside the toStreams of table parts and merges of several stages."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streams_runtime.api.sql.sql_tree import parse_expression
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
 from streams_runtime.topology.nodes.step_nodes import KeyByNode
@@ -23,6 +24,8 @@ def keys_of(topology: Topology, name: str) -> frozenset[str]:
         match node:
             case KeyByNode(key=key):
                 keys.add(f"keyBy {parse_expression(key).sql(dialect='spark')}")
+            case ProcessNode(key=str() as key):
+                keys.add(f"keys of {node.name}: {key}")
             case RegroupNode(key=key):
                 keys.add(f"groupBy {parse_expression(key).sql(dialect='spark')}")
             case SourceNode(key=key) | TableSourceNode(key=key):

@@ -6,6 +6,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.Properties;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -20,7 +21,8 @@ import org.apache.kafka.streams.test.TestRecord;
  * Answers what Kafka Streams makes of records: a case a line on standard input, its answer a line on standard output.
  *
  * <p>A case is {"topology": {...}, "records": [{"topic", "key", "value", "time"}]}, see Topologies; keys and values are
- * text or null, times in ms. The answer is {"sinks": {topic: [{"key", "value", "time"}]}, "store": [...], "dropped": n}:
+ * text or null, times in ms; {"advance": ms} among the records moves the clock, which begins at 0 unless
+ * processors say otherwise. The answer is {"sinks": {topic: [{"key", "value", "time"}]}, "store": [...], "dropped": n}:
  * all records of each sink in order (keys as hexadecimal bytes), the store's contents at the end, and how many records
  * were dropped. Ends with its input.
  */
@@ -45,8 +47,13 @@ public final class Driver {
         // Otherwise joins of streams look for closed windows once a second by the clock, which stands still here.
         config.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0L);
         Topologies made = Topologies.of(asked.get("topology"));
-        try (TopologyTestDriver driver = new TopologyTestDriver(made.topology, config, Instant.EPOCH)) {
+        Instant begin = Instant.ofEpochMilli(asked.at("/topology/processors/start").asLong());
+        try (TopologyTestDriver driver = new TopologyTestDriver(made.topology, config, begin)) {
             for (JsonNode each : asked.get("records")) {
+                if (each.has("advance")) {
+                    driver.advanceWallClockTime(Duration.ofMillis(each.get("advance").asLong()));
+                    continue;
+                }
                 TestInputTopic<String, String> topic =
                     driver.createInputTopic(
                         each.get("topic").asText(), new StringSerializer(), new StringSerializer());

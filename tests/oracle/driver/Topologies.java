@@ -78,7 +78,7 @@ final class Topologies {
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
      * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals. Or {"foreign": {…}},
      * see ForeignKeys. Or {"chains": name}, see ForeignChains. Or {"changes": name}, see Changes. Or {"stages": name},
-     * see Stages.
+     * see Stages. Or {"processors": {…}}, see Processors.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -88,6 +88,10 @@ final class Topologies {
         }
         if (asked.has("streams")) {
             StreamJoins.add(builder, asked.get("streams"));
+            return new Topologies(builder.build(), Kind.STATELESS);
+        }
+        if (asked.has("processors")) {
+            Processors.add(builder, asked.get("processors"));
             return new Topologies(builder.build(), Kind.STATELESS);
         }
         if (asked.has("dedupe")) {

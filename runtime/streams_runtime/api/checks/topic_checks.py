@@ -14,6 +14,7 @@ from streams_runtime.api.reading.legal_names import (
     foreign_key_parts,
     join_stores,
     part_name_problem,
+    process_store,
     registration_topic,
     repartition_parts,
     repartition_topic,
@@ -22,7 +23,7 @@ from streams_runtime.api.reading.legal_names import (
     topic_problem,
 )
 from streams_runtime.api.reading.mistakes import suggestion
-from streams_runtime.api.reading.readable_parts import Parts
+from streams_runtime.api.reading.readable_parts import Part, Parts
 from streams_runtime.api.spec.spec_values import format_offset_reset
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
@@ -59,6 +60,9 @@ def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
         if step.model and step.model.to_table is not None:
             full = changelog_topic(application, step.model.to_table.store)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "toTable", "store"))
+        for store, field in _processor_stores(step):
+            full = changelog_topic(application, store)
+            topics[full.removeprefix(f"{application}-")] = (full, field)
         for store in _unnamed_stores(step.model, foreign):
             full = changelog_topic(application, store)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
@@ -71,7 +75,8 @@ def _foreign_key_joins(parts: Parts) -> frozenset[str]:
 
 
 def _unnamed_stores(step: StepSpec | None, foreign: frozenset[str]) -> tuple[str, ...]:
-    """The stores that a step has without naming them: those of a join of streams, that of a dedupe.
+    """The stores that a step has without naming them: those of a join of streams, that of a dedupe,
+    and a process step's own.
 
     And that of a join by a foreign key, one of `foreign`, which has another one that it names.
     """
@@ -79,9 +84,18 @@ def _unnamed_stores(step: StepSpec | None, foreign: frozenset[str]) -> tuple[str
         return (subscription_store(step.name),)
     if step is not None and step.dedupe is not None:
         return (dedupe_store(step.name),)
+    if step is not None and step.process is not None:
+        return (process_store(step.name),)
     if step is None or step.join is None or step.join.stream is None:
         return ()
     return join_stores(step.name, step.join.type == "inner")
+
+
+def _processor_stores(step: Part[StepSpec]) -> Iterator[tuple[str, str]]:
+    """The stores that a process step declares, each with its field."""
+    if step.model is not None and step.model.process is not None:
+        for store in step.model.process.stores:
+            yield store, under(step.path, "process", "stores", store)
 
 
 def _part_names(parts: Parts) -> Iterator[Mistake]:
@@ -105,6 +119,8 @@ def _store_fields(parts: Parts) -> Iterator[tuple[str, str]]:
             yield under(step.path, "store"), step.model.store
         if step.model and step.model.to_table is not None:
             yield under(step.path, "toTable", "store"), step.model.to_table.store
+        for store, field in _processor_stores(step):
+            yield field, store
         for store in _unnamed_stores(step.model, foreign):
             yield under(step.path, "name"), store
 

@@ -148,12 +148,16 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
     aggregated = before.aggregated or (step.join is not None and step.join.stream is not None)
     aggregated = aggregated and not (before.table and is_kept(step))
     after = _columns_after(step, before, streams)
+    if step.process is not None and step.process.key is not None:
+        before = replace(before, key=_column_type(step.process.key), unkeyed=())
     return replace(before, columns=after, aggregated=aggregated, is_global=False)
 
 
 def _columns_after(step: StepSpec, before: Stream, streams: Mapping[str, Stream]) -> Columns | None:
     if step.join is not None:
         return _joined_columns(step.join, before, streams.get(step.join.other, UNKNOWN))
+    if step.process is not None:
+        return parse_schema(step.process.value)[0]
     if step.flat_map is not None:
         return _with_element(step.flat_map, before)
     return before.columns if step.select is None else _selected_columns(step.select, before.visible)
@@ -217,6 +221,11 @@ def _static_type(text: str, visible: Columns | None) -> Type | None:
         return (visible or Columns(())).type_of(parse_expression(text))
     except SqlSyntaxError:
         return None
+
+
+def _column_type(ddl: str) -> Type | None:
+    columns = parse_schema(f"x {ddl}")[0]
+    return None if columns is None else columns.all[0].type
 
 
 def _typed(ddl: str | None) -> Type | None:

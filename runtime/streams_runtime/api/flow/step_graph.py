@@ -66,10 +66,10 @@ def ordered_steps(parts: Parts) -> list[Part[StepSpec]]:
 
 
 def repartitioned(steps: Iterable[StepSpec]) -> frozenset[str]:
-    """Names of the steps whose records go through a repartition topic: every repartition, and some keyBy steps.
+    """Names of the steps whose records go through a repartition topic: every repartition, some that give keys.
 
-    From these an aggregate, a toTable, a join or a dedupe is reached without another such topic in between: state needs
-    all records of a key in one partition, and records that are only passed on do not.
+    From these an aggregate, a toTable, a join, a dedupe or a process step is reached without another such topic in
+    between: state needs all records of a key in one partition, and records that are only passed on do not.
     """
     models = list(steps)
     return frozenset(step.name for step in models if step.repartition is not None) | _that_reach(
@@ -94,14 +94,16 @@ def is_regrouped(step: StepSpec) -> bool:
 
 
 def keeping_null_keys(steps: Iterable[StepSpec]) -> frozenset[str]:
-    """Names of the keyBy steps from which a step is reached that passes on records without a key.
+    """Names of the steps that give keys from which one is reached that passes on records without a key.
 
-    A left or outer join, a join with a global table, or a dedupe; without another keyBy in between.
+    A left or outer join, a join with a global table, a dedupe or a process step; without others that give keys
+    between.
     """
     return _that_reach(
         steps,
         lambda step: (
             step.dedupe is not None
+            or step.process is not None
             or asks_a_global_table(step)
             or (step.join is not None and step.join.type != "inner")
         ),
@@ -115,7 +117,12 @@ def asks_a_global_table(step: StepSpec) -> bool:
 
 def ends_a_stage(step: StepSpec) -> bool:
     """Whether the step's records meet stores one by one and go on in a further stage of the batch."""
-    return step.join is not None or step.dedupe is not None
+    return any(each is not None for each in (step.join, step.dedupe, step.process))
+
+
+def gives_keys(step: StepSpec) -> bool:
+    """Whether the step gives its records other keys."""
+    return step.key_by is not None or (step.process is not None and step.process.key is not None)
 
 
 def stage_before(name: str, steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool]) -> StepSpec | None:
@@ -184,15 +191,13 @@ def foreign_key_joins(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) 
 
 
 def _that_reach(steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool]) -> frozenset[str]:
-    """Names of the keyBy steps from which such a step is reached without another such topic in between."""
+    """Names of the steps that give keys from which such a step is reached without another such topic between."""
     by_name = {step.name: step for step in steps}
     consumers: dict[str, list[StepSpec]] = {}
     for step in by_name.values():
         for name in inputs_of_step(step):
             consumers.setdefault(name, []).append(step)
-    return frozenset(
-        name for name, step in by_name.items() if step.key_by is not None and _reaches(name, consumers, wanted)
-    )
+    return frozenset(name for name, step in by_name.items() if gives_keys(step) and _reaches(name, consumers, wanted))
 
 
 def _reaches(name: str, consumers: Mapping[str, Sequence[StepSpec]], wanted: Callable[[StepSpec], bool]) -> bool:
@@ -202,8 +207,8 @@ def _reaches(name: str, consumers: Mapping[str, Sequence[StepSpec]], wanted: Cal
         for step in consumers.get(waiting.pop(), ()):
             if wanted(step):
                 return True
-            ends = (step.key_by, step.repartition, step.aggregate, step.to_table)
-            if all(each is None for each in ends) and step.name not in seen:
+            ends = (step.repartition, step.aggregate, step.to_table)
+            if all(each is None for each in ends) and not gives_keys(step) and step.name not in seen:
                 seen.add(step.name)
                 waiting += outputs_of_step(step)
     return False

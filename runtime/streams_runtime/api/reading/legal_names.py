@@ -87,6 +87,11 @@ def dedupe_store(step: str) -> str:
     return f"{step}-dedupe-store"
 
 
+def process_store(step: str) -> str:
+    """The store of a process step's own: what each of its tasks has come to."""
+    return f"{step}-process-store"
+
+
 def registration_topic(application_id: str, step: str) -> str:
     """What a join by a foreign key writes subscriptions to."""
     return f"{application_id}-{step}-subscription-registration-topic"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streams_runtime.api.checks.process_checks import process_shape_mistakes
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.legal_names import dedupe_store, part_name_problem
 from streams_runtime.api.reading.readable_parts import Part, Parts
@@ -124,6 +125,8 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
         yield from _peek(step.peek, under(path, "peek"))
     if step.dedupe is not None:
         yield from dedupe_shape_mistakes(step.dedupe, under(path, "dedupe"))
+    if step.process is not None:
+        yield from process_shape_mistakes(step.process, under(path, "process"))
     if step.suppress is not None and step.window is None:
         found = "windows that close, in a step without windows"
         yield Mistake(under(path, "suppress"), found, "leave it out, or give the step a window")
@@ -151,6 +154,8 @@ def _no_store(step: StepSpec) -> str:
         return "a store of what a join gives is not there yet, but for joins of two tables with key"
     if step.dedupe is not None:
         return f"a name for the store of a dedupe, which is called {dedupe_store(step.name)!r}"
+    if step.process is not None:
+        return "a store beside those of a process step, which are declared in process.stores"
     return "a store for a step without state"
 
 

@@ -50,6 +50,9 @@ def table_mistakes(step: StepSpec, path: str, table: str) -> Iterator[Mistake]:
     if step.dedupe is not None:
         found = f"dedupe of the table {table!r}, which has one row of each key, and takes later ones for changes"
         yield Mistake(under(path, "dedupe"), found, "dedupe a stream, before it becomes a table")
+    if step.process is not None:
+        found = f"a processor of the table {table!r}, which has rows that change and no records"
+        yield Mistake(under(path, "process"), found, "put a step toStream: {} before it, and process that")
     if step.split is not None:
         found = f"split of the table {table!r}, whose rows change their branch without leaving the old one"
         yield Mistake(under(path, "split"), found, "take each part from the table with a where step of its own")

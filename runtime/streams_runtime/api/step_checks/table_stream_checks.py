@@ -57,10 +57,12 @@ def _joined(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Seq
             return
 
 
+_BY_KEY = ("aggregate", "join", "dedupe", "toTable", "process")
+
+
 def _by_key(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
     """Steps that go by key, over a stream of windows: its keys have a time in them, and its records no place."""
-    kinds = {"aggregate": step.aggregate, "join": step.join, "dedupe": step.dedupe, "toTable": step.to_table}
-    for kind in (kind for kind, value in kinds.items() if value is not None):
+    for kind in (kind for kind in step.verbs if kind in _BY_KEY):
         for name in inputs_of_step(step):
             stream = streams.get(name, UNKNOWN)
             if stream.windowed and not stream.table:

@@ -9,6 +9,7 @@ from pydantic import Field
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.api.spec.spec_values import Duration, OffsetReset
 from streams_runtime.api.steps.functions_spec import FunctionSpec
+from streams_runtime.api.steps.process_spec import ProcessSpec
 from streams_runtime.api.steps.stream_joins_spec import WithinSpec
 from streams_runtime.api.steps.stream_steps_spec import BranchSpec, DedupeSpec, FlatMapSpec, PeekSpec
 from streams_runtime.api.steps.table_steps_spec import ToStreamSpec, ToTableSpec
@@ -194,6 +195,11 @@ class StepSpec(Model):
         default=None,
         description="Leave out records that are there twice: with the id of another one that lies close enough in time."
         " Of streams only.",
+    )
+    process: ProcessSpec | None = Field(
+        default=None,
+        description="Give each record to a processor of one's own, a class in Python with stores and punctuators. Of"
+        " streams only.",
     )
     key_by: str | None = Field(default=None, description="Spark SQL expression whose value becomes the key.")
     repartition: RepartitionSpec | None = Field(

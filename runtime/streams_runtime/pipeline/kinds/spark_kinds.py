@@ -16,6 +16,7 @@ from streams_runtime.pipeline.kinds.passing_kinds import (
     TransformKind,
 )
 from streams_runtime.pipeline.kinds.peek_kind import PeekKind
+from streams_runtime.pipeline.kinds.process_kind import ProcessKind
 from streams_runtime.pipeline.kinds.regroup_kind import RegroupKind
 from streams_runtime.pipeline.kinds.running_aggregate_kind import AggregateKind
 from streams_runtime.pipeline.kinds.sink_kinds import RepartitionSinkKind, SinkKind
@@ -33,6 +34,7 @@ from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.plan_node import PlanNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSinkNode,
@@ -60,6 +62,7 @@ _KINDS: dict[type[PlanNode], SparkKind[Any]] = {
     PeekNode: PeekKind(),
     AggregateNode: AggregateKind(),
     DedupeNode: DedupeKind(),
+    ProcessNode: ProcessKind(),
     JoinNode: JoinKind(),
     StreamJoinNode: StreamJoinKind(),
     TableJoinNode: TableJoinKind(),

@@ -73,6 +73,8 @@ def _is_done_early(node: object, sub: SubTopology, findings: Findings) -> bool:
 class EarlyRunner:
     """Runs batches of one sub-topology without Spark (processing.batch_runner.BatchRunner)."""
 
+    has_spark = False
+
     def __init__(self, findings: Findings, sub: SubTopology, spark: Callable[[], SubTopologyRunner]) -> None:
         """`spark` waits for Spark, and gives the sub-topology's runner; it raises what kept Spark from starting."""
         self.stages = stage_order(sub)
@@ -156,6 +158,10 @@ class EarlySide:
     def key_serde(self, node: str) -> Serde:
         """How the keys of a node's rows are written."""
         return self.findings.key_serde(node) if node in self.findings.keys else self._spark.key_serde(node)
+
+    def record_times(self) -> pa.Table:
+        """Where the batch's readable records are, and the times that decide on their order."""
+        return self.runner.order_times(self.batch)
 
     def sink_keys(self, sink: SinkNode, keys: pa.ChunkedArray) -> Bytes:
         """Keys as the sink writes them."""

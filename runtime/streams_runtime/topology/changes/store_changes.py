@@ -17,12 +17,15 @@ from streams_runtime.topology.changes.dedupe_changes import dedupe_store_changes
 from streams_runtime.topology.changes.foreign_key_changes import result_changes, subscription_changes
 from streams_runtime.topology.changes.global_changes import global_change
 from streams_runtime.topology.changes.group_changes import group_changes
+from streams_runtime.topology.changes.process_changes import process_store_changes
 from streams_runtime.topology.changes.stream_join_changes import join_store_changes
 from streams_runtime.topology.changes.to_table_changes import to_table_changes
 from streams_runtime.topology.column_types import columns_of, state_type
 from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
+from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
@@ -36,7 +39,14 @@ _WIDER = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT
 
 
 _OWNERS = (
-    AggregateNode | TableSourceNode | ToTableNode | StreamJoinNode | DedupeNode | ResponseNode | ForeignKeyJoinNode
+    AggregateNode
+    | TableSourceNode
+    | ToTableNode
+    | StreamJoinNode
+    | DedupeNode
+    | ResponseNode
+    | ForeignKeyJoinNode
+    | ProcessNode
 )
 
 
@@ -66,16 +76,10 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
         yield from join_store_changes(old, was, new, now, after)
     elif isinstance(was, DedupeNode) and isinstance(now, DedupeNode):
         yield from dedupe_store_changes(old, was, new, now)
-    elif isinstance(was, ResponseNode) and isinstance(now, ResponseNode):
-        yield from subscription_changes(old, was, new, now)
-    elif isinstance(was, ForeignKeyJoinNode) and isinstance(now, ForeignKeyJoinNode):
-        yield from result_changes(old, was, new, now)
-    elif type(was) is not type(now) and isinstance(now, ForeignKeyJoinNode):
-        yield _changed(
-            under(path, "store"),
-            f"the store {name} was that of {was.name} and is that of a join",
-            "what is in it has other columns",
-        )
+    elif isinstance(was, ProcessNode) or isinstance(now, ProcessNode):
+        yield from process_store_changes(was, now, name, path)
+    elif isinstance(now, ResponseNode | ForeignKeyJoinNode):
+        yield from _of_foreign_key(old, was, new, now, under(path, "store"), name)
     elif isinstance(was, ToTableNode) and isinstance(now, ToTableNode):
         yield from to_table_changes(old, was, new, now)
     elif isinstance(was, ToTableNode | AggregateNode) and isinstance(now, ToTableNode | AggregateNode):
@@ -86,6 +90,21 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
         )
     if not after.global_:
         yield from _moved(old_sub, new_sub, after, path)
+
+
+def _of_foreign_key(
+    old: Topology, was: Node, new: Topology, now: ResponseNode | ForeignKeyJoinNode, path: str, name: str
+) -> Iterator[Change]:
+    if isinstance(was, ResponseNode) and isinstance(now, ResponseNode):
+        yield from subscription_changes(old, was, new, now)
+    elif isinstance(was, ForeignKeyJoinNode) and isinstance(now, ForeignKeyJoinNode):
+        yield from result_changes(old, was, new, now)
+    elif isinstance(now, ForeignKeyJoinNode):
+        yield _changed(
+            path,
+            f"the store {name} was that of {was.name} and is that of a join",
+            "what is in it has other columns",
+        )
 
 
 def _kind(node: AggregateNode | ToTableNode) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from streams_runtime.api.flow.known_columns import key_format, type_named
 from streams_runtime.api.flow.step_graph import outputs_of_step
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.steps.process_spec import ProcessSpec
 from streams_runtime.api.steps.topology_spec import StepSpec
+from streams_runtime.errors import TopologyException
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
+from streams_runtime.topology.nodes.process_node import ProcessNode, ProcessorStore
 from streams_runtime.topology.nodes.stream_nodes import BranchNode, FlatMapNode, HeadersNode, PeekNode, SplitNode
 
 
 def stream_node(
     step: StepSpec, before: str, path: str
-) -> FlatMapNode | SplitNode | PeekNode | HeadersNode | DedupeNode | None:
+) -> FlatMapNode | SplitNode | PeekNode | HeadersNode | DedupeNode | ProcessNode | None:
     """The step's node, which takes its records from the node `before`; None for another kind of step."""
     if step.flat_map is not None:
         return FlatMapNode(step.name, before, step.flat_map.explode, step.flat_map.as_, path)
@@ -25,7 +30,17 @@ def stream_node(
         return HeadersNode(step.name, before, tuple(step.headers.items()), path)
     if step.dedupe is not None:
         return DedupeNode(step.name, before, step.dedupe.by, step.dedupe.within // timedelta(milliseconds=1), path)
-    return None
+    return None if step.process is None else _process_node(step.name, before, step.process, path)
+
+
+def _process_node(name: str, before: str, process: ProcessSpec, path: str) -> ProcessNode:
+    stores = []
+    for store, spec in sorted(process.stores.items()):
+        kind = key_format(type_named(spec.key))
+        if kind is None:
+            raise TopologyException(f"{under(path, 'process', 'stores', store, 'key')}: keys of no format")
+        stores.append(ProcessorStore(store, kind, spec.value))
+    return ProcessNode(name, before, process.python, process.value, process.key, tuple(stores), path)
 
 
 def branches_of(step: StepSpec) -> list[BranchNode]:

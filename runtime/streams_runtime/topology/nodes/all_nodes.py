@@ -6,6 +6,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSinkNode,
@@ -26,6 +27,7 @@ Node = (
     | TransformNode
     | StreamNode
     | DedupeNode
+    | ProcessNode
     | KeyByNode
     | MergeNode
     | AggregateNode

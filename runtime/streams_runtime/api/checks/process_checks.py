@@ -1,0 +1,47 @@
+"""Checks of process steps, without the user's code: references, types of what is forwarded and kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from streams_runtime.api.flow.known_columns import key_format, shown_type, type_named
+from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.schemas.ddl_schema import parse_schema
+from streams_runtime.api.sql.state_types import KEPT, not_kept
+from streams_runtime.api.steps.functions_spec import REFERENCE_PATTERN
+from streams_runtime.api.steps.process_spec import ProcessSpec
+from streams_runtime.errors import Mistake
+
+_REFERENCE = re.compile(REFERENCE_PATTERN)
+_KEYS = "give STRING, BIGINT, INT, DOUBLE or BINARY"
+
+
+def process_shape_mistakes(process: ProcessSpec, path: str) -> Iterator[Mistake]:
+    """What can be said of the process step at `path` by itself."""
+    if not _REFERENCE.fullmatch(process.python):
+        yield Mistake(under(path, "python"), f"found {process.python!r}", "write package.module:Class")
+    yield from _columns(process.value, under(path, "value"))
+    if process.key is not None:
+        yield from _key(process.key, under(path, "key"))
+    for name, store in process.stores.items():
+        yield from _key(store.key, under(path, "stores", name, "key"))
+        yield from _columns(store.value, under(path, "stores", name, "value"))
+
+
+def _columns(ddl: str, path: str) -> Iterator[Mistake]:
+    columns, problems = parse_schema(ddl)
+    for problem in problems:
+        yield Mistake(path, problem.found, problem.remedy)
+    for column in columns or ():
+        kind = None if problems or column.type is None else not_kept(column.type)
+        if kind is not None:
+            yield Mistake(path, f"the column {column.name!r} has {shown_type(kind)}", f"declare {KEPT}")
+
+
+def _key(ddl: str, path: str) -> Iterator[Mistake]:
+    columns, problems = parse_schema(f"x {ddl}")
+    if columns is None or problems or len(columns.names) != 1:
+        yield Mistake(path, f"{ddl!r} is no type", _KEYS)
+    elif (kind := columns.all[0].type) is None or key_format(kind) in (None, "json"):
+        yield Mistake(path, f"keys of the type {shown_type(kind or type_named('STRING'))}", _KEYS)

@@ -1,0 +1,283 @@
+"""One task's object of a user's class: its calls in the order of records, and where it has come to.
+
+What the task has come to (its stream time, and when its schedules are due) lies in a store of the step's own, which is
+written with the batch. So a task that goes on elsewhere, or after a failure, goes on where it was: an object whose
+batch was not committed is not the one that the store speaks of, and another one is made.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streams_runtime.errors import StreamsException, UserCodeException
+from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type, key_type
+from streams_runtime.processors.user_processors.processor_context import Forwarded, ProcessorContext
+from streams_runtime.processors.user_processors.processor_records import (
+    ProcessorRecord,
+    PunctuationType,
+    RecordMetadata,
+)
+from streams_runtime.processors.user_processors.punctuation_queue import PunctuationQueue, Saved
+from streams_runtime.processors.user_processors.state_store_view import StateStoreView
+from streams_runtime.state.database.open_database import StoreClosed
+from streams_runtime.state.processor_class import ProcessorClass
+from streams_runtime.state.serdes import key_serde
+from streams_runtime.state.store import KeyValueStore, Updates
+from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format
+from streams_runtime.user_code import where_in
+
+_LOGGER = logging.getLogger("streams_runtime.processors")
+_OURS = str(Path(__file__).parents[2])
+_PROGRESS = b"progress"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A record for the processor, which row of the batch it is, and where it was read."""
+
+    row: int
+    record: ProcessorRecord
+    metadata: RecordMetadata
+
+
+@dataclass(slots=True)
+class TaskRead:
+    """A record that the task has read: the largest time of its topic's partition, and what of it reaches the step.
+
+    It counts for the stream time also if nothing of it does. `number` is whatever the caller knows it by.
+    """
+
+    number: int
+    time: int
+    records: list[Given] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was forwarded behind a record that the task has read.
+
+    Where a punctuator forwarded it, `row` is None, and `due` is when the punctuator was due (ms).
+    """
+
+    read: int
+    row: int | None
+    record: Forwarded
+    due: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """What the step's own store has: after how many batches, up to which stream time (ms), its schedules by number."""
+
+    batches: int = 0
+    stream_time: int = -1
+    schedules: Mapping[int, Saved] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: bytes | None) -> _Progress:
+        if data is None:
+            return cls()
+        found = orjson.loads(data)
+        saved = {number: (every, due) for number, every, due in found["schedules"]}
+        return cls(found["batches"], found["streamTime"], saved)
+
+    def to_bytes(self) -> bytes:
+        schedules = [(number, every, due) for number, (every, due) in self.schedules.items()]
+        return orjson.dumps({"batches": self.batches, "streamTime": self.stream_time, "schedules": schedules})
+
+
+class ProcessorTask:
+    """The processor of one task. Used by the task's thread alone."""
+
+    def __init__(
+        self,
+        node: ProcessNode,
+        described: ProcessorClass,
+        task_id: str,
+        stores: Mapping[str, KeyValueStore],
+        clock: Callable[[], int],
+    ) -> None:
+        """`stores` are the task's; `clock` gives ms. No code of the user's is called before it is needed."""
+        self._node, self._class, self._clock = node, described, clock
+        self._task_id = task_id
+        self._stores = stores
+        self._value = ValueCodec(columns_type(node.value))
+        self._key = None if node.key is None else ValueCodec(key_type(node.key))
+        self._progress = _Progress()
+        self._made: Any = None
+        self._views: Mapping[str, StateStoreView] = {}
+        self._queue = PunctuationQueue()
+        self._context: ProcessorContext | None = None
+
+    def process(self, reads: Iterable[TaskRead]) -> list[Result]:
+        """Work off what the task has read; schedules by stream time are called behind the record that lets it come.
+
+        Raises:
+            UserCodeException: the class failed; the message has the class, the key and the record. What this batch has
+                done is forgotten.
+            ProcessorStateException: a store can't be read.
+        """
+        self.make_ready()
+        found: list[Result] = []
+        try:
+            stream_time = self._progress.stream_time
+            for read in reads:
+                stream_time = max(stream_time, read.time)
+                for given in read.records:
+                    found += self._process(read.number, given, stream_time)
+                self._punctuate(PunctuationType.STREAM_TIME, stream_time, stream_time, read.number, found)
+        except BaseException:
+            self.close()
+            raise
+        self._note(stream_time)
+        return found
+
+    def punctuate(self) -> list[Result]:
+        """Call the schedules by wall-clock time that are due.
+
+        Raises as `process`.
+        """
+        self.make_ready()
+        found: list[Result] = []
+        try:
+            self._punctuate(PunctuationType.WALL_CLOCK_TIME, self._clock(), self._progress.stream_time, 0, found)
+        except BaseException:
+            self.close()
+            raise
+        self._note(self._progress.stream_time)
+        return found
+
+    def is_due(self) -> bool:
+        """Whether a schedule by wall-clock time is due. Raises as `process`."""
+        self.make_ready()
+        return self._queue.is_due(PunctuationType.WALL_CLOCK_TIME, self._clock())
+
+    def updates(self) -> list[tuple[KeyValueStore, Updates]]:
+        """What the stores will hold once the batch is committed; they are not asked again before."""
+        found = [(self._stores[name], view.take_updates()) for name, view in self._views.items()]
+        progress = Updates([_PROGRESS], [self._progress.to_bytes()], [max(self._progress.stream_time, 0)])
+        return [(store, updates) for store, updates in found if len(updates)] + [
+            (self._stores[self._node.progress_store], progress)
+        ]
+
+    @property
+    def stream_time(self) -> int:
+        """The largest timestamp that the task has read (ms); -1 before the first."""
+        return self._progress.stream_time
+
+    def make_ready(self) -> None:
+        """See to it that there is an object, and that it is the one of which the stores know.
+
+        Raises UserCodeException: the class can't be made, or its init failed.
+        """
+        stored = _Progress.of(self._stores[self._node.progress_store].get(_PROGRESS))
+        if self._made is not None and stored.batches == self._progress.batches:
+            return
+        self.close()
+        self._progress = stored
+        self._queue = PunctuationQueue(stored.schedules)
+        self._views = {
+            store.name: StateStoreView(
+                store.name,
+                store.key_format,
+                key_serde(Format(store.key_format)),
+                ValueCodec(columns_type(store.value)),
+                self._stores[store.name],
+            )
+            for store in self._node.stores
+        }
+        context = ProcessorContext(self._task_id, self._views, self._value, self._key, self._queue, self._clock)
+        self._made = self._called("its constructor", None, self._class.make)
+        self._context = context
+        context.begin_init()
+        try:
+            if self._class.has_init:
+                self._called("init", None, self._made.init, context)
+        except BaseException:
+            self.close()
+            raise
+        context.end_init()
+
+    def close(self) -> None:
+        """Call the object's close, if it has one, and let it go. May be called twice; what close raises is logged."""
+        made, self._made, self._context = self._made, None, None
+        if made is None or not self._class.has_close:
+            return
+        try:
+            made.close()
+        except Exception as error:
+            _LOGGER.warning("%s: %s failed in close: %s", self._node.path, self._node.reference, _what(error))
+
+    def _process(self, read: int, given: Given, stream_time: int) -> list[Result]:
+        record, metadata = given.record, given.metadata
+        into = self._run("process", given, self._made.process, record, record, metadata, record.timestamp, stream_time)
+        return [Result(read, given.row, each) for each in into]
+
+    def _punctuate(self, type: PunctuationType, now: int, stream_time: int, read: int, found: list[Result]) -> None:
+        for schedule in self._queue.due(type, now):
+            what, due = f"a punctuator at the {type} {now}", schedule.due or 0
+            into = self._run(what, None, schedule.callback, now, None, None, now, stream_time)
+            found += [Result(read, None, each, due) for each in into]
+
+    def _run(
+        self,
+        what: str,
+        given: Given | None,
+        function: Callable[..., object],
+        argument: object,
+        record: ProcessorRecord | None,
+        metadata: RecordMetadata | None,
+        time: int,
+        stream_time: int,
+    ) -> list[Forwarded]:
+        into: list[Forwarded] = []
+        assert self._context is not None
+        self._context.begin(into, record, metadata, time, stream_time)
+        try:
+            self._called(what, given, function, argument)
+        finally:
+            if self._context is not None:
+                self._context.end()
+        return into
+
+    def _called(self, what: str, given: Given | None, function: Callable[..., Any], *arguments: object) -> Any:
+        """Call code of the user's; what the stores raise passes through as it is."""
+        try:
+            return function(*arguments)
+        except (StreamsException, StoreClosed):
+            raise
+        except Exception as error:
+            of = "" if given is None else f" for the key {_short(given.record.key)} of {given.metadata}"
+            task = f" of the task {self._task_id}" if given is None else ""
+            raise UserCodeException(
+                f"{self._node.path}.process: {self._node.reference} failed in {what}{task}{of}: {_what(error)}",
+                "Mend the class and start the application again; these records are processed anew then",
+                given is not None and not isinstance(error, MemoryError),
+            ) from error
+
+    def _note(self, stream_time: int) -> None:
+        saved = {number: (every, due) for number, every, due in self._queue.to_save()}
+        self._progress = _Progress(self._progress.batches + 1, stream_time, saved)
+
+
+def _what(error: BaseException) -> str:
+    """What the user's code raised, and the last line of theirs that it passed through."""
+    theirs = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(_OURS)]
+    if not theirs:
+        return where_in(error)
+    text = " ".join(str(error).split())
+    name = f"{type(error).__name__}{': ' if text else ''}{text}"
+    return f"{name} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

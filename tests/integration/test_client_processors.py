@@ -1,0 +1,99 @@
+"""Processors of whole clients: the clock without any input, tasks that move with their stores, Spark that starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clients import client, run_until_done, send, until_done, until_running
+from ledger_checks import is_all_counted, is_all_told, ticks, wanted, without_ticks
+from ledger_processor import topology
+from orders import make_order_topics, orders
+from waiting import eventually
+
+from streams_runtime.client import StreamsClient
+from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
+from streams_runtime.states import ClientState
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
+
+START = 1_700_000_000_000
+
+
+def sent(bootstrap: str, n: str, first: int, count: int = 40) -> None:
+    """Orders, in time, some of them behind it."""
+    numbers = range(first, first + count)
+    send(bootstrap, f"{n}-orders", orders(numbers), times=[START + 4 * it - 9 * (it % 3) for it in numbers])
+
+
+def described(made: StreamsClient) -> dict[str, Any]:
+    return dict(made.describe())
+
+
+def is_behind(standbys: StreamsClient, active: StreamsClient) -> bool:
+    """Whether one client keeps what the other one has, up to its end."""
+    kept = {row["id"]: row["lag"] for row in described(standbys)["standbys"]}
+    return sorted(kept) == tasks_of(active) and len(kept) == 2 and set(kept.values()) == {0}
+
+
+def tasks_of(made: StreamsClient) -> list[str]:
+    return sorted(row["id"] for row in described(made)["tasks"])
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_the_clock_ticks_on_a_running_client_that_gets_no_records(
+    broker: Any, namespace: str, tmp_path: Path, guarantee: str
+) -> None:
+    bootstrap, n = broker.bootstrap_servers, namespace
+    make_order_topics(bootstrap, n)
+    with client(bootstrap, n, topology(n), tmp_path, processing={"guarantee": guarantee}) as made:
+        made.start()
+        until_running(made)
+        eventually(lambda: sorted(ticks(bootstrap, n)) == ["0_0", "0_1"], "both tasks tick")
+        eventually(lambda: min(ticks(bootstrap, n).values()) >= 3, "and they go on")
+        assert described(made)["counters"]["records_processed"] >= 6  # behind the repartition topic
+    told = ticks(bootstrap, n)
+    with client(bootstrap, n, topology(n), tmp_path, processing={"guarantee": guarantee}) as made:
+        made.start()
+        until_running(made)
+        eventually(lambda: all(ticks(bootstrap, n)[task] > count for task, count in told.items()), "numbered on")
+
+
+def test_a_task_goes_on_with_its_stores_and_schedules_where_its_standby_was(
+    broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    bootstrap, n = broker.bootstrap_servers, namespace
+    make_order_topics(bootstrap, n)
+    spec = {"processing": {"guarantee": "exactly_once_v2", "standbyReplicas": 1}}
+    folders = [tmp_path / "0", tmp_path / "1"]
+    with client(bootstrap, n, topology(n), folders[0], "i-0", **spec) as first:
+        with client(bootstrap, n, topology(n), folders[1], "i-1", **spec) as second:
+            for each in (first, second):
+                each.start()
+            for each in (first, second):
+                until_running(each)
+            sent(bootstrap, n, 0)
+            until_done(first, [f"{n}-orders"], second)
+            eventually(lambda: is_all_told(bootstrap, n), "all orders are told")
+            shown = lambda: f"{described(first)['standbys']} beside {tasks_of(second)}"  # noqa: E731
+            eventually(lambda: is_behind(first, second), lambda: f"the first keeps what the second has: {shown()}")
+        restored = described(first)["counters"]["restored_records"]
+        eventually(lambda: len(tasks_of(first)) == 4 and first.state is ClientState.RUNNING, "it has all")
+        sent(bootstrap, n, 40)
+        until_done(first, [f"{n}-orders"])
+        eventually(lambda: is_all_told(bootstrap, n) and is_all_counted(bootstrap, n), "all is told and counted")
+        assert without_ticks(bootstrap, n) == wanted(bootstrap, n)
+        ticks(bootstrap, n)
+        assert described(first)["counters"]["restored_records"] == restored
+    # The stores are gone: all comes back from the changelogs.
+    with client(bootstrap, n, topology(n), tmp_path / "2", "i-0", **spec) as third:
+        sent(bootstrap, n, 80)
+        run_until_done(third, [f"{n}-orders"])
+        eventually(lambda: is_all_told(bootstrap, n) and is_all_counted(bootstrap, n), "all is told and counted")
+        assert without_ticks(bootstrap, n) == wanted(bootstrap, n)
+        with third.store(StoreQueryParameters("counts")).all() as entries:
+            kept = {key for key, _ in entries}
+        assert {"u0", "u6", "ticks"} <= kept
+        assert "progress" not in kept
+    ticks(bootstrap, n)

@@ -1,0 +1,206 @@
+"""Processors of one's own in the test driver: Spark before and behind them, stores that queries see, and the clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from topology_drivers import Made, document
+
+from streams_runtime.errors import IllegalStateException, InvalidApplicationException, UserCodeException
+from streams_runtime.testing import START, Record, TopologyTestDriver
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
+
+IN = {
+    "name": "in",
+    "topic": "in",
+    "key": {"format": "string"},
+    "value": {"format": "json", "schema": "op STRING, n BIGINT"},
+}
+STORES = {"seen": {"key": "STRING", "value": "n BIGINT"}}
+
+
+def step(source: str = "in", key: str | None = "STRING", of: str = "Everything", **more: Any) -> dict[str, Any]:
+    given = {"python": f"processor_classes:{of}", "value": "seen STRING", "stores": STORES, **more}
+    return {"name": "p", "from": source, "process": given | ({} if key is None else {"key": key})}
+
+
+def told(driver: TopologyTestDriver, topic: str = "out") -> list[tuple[Any, Any, int]]:
+    """Key, text and time (ms behind START) of what has come to a sink."""
+    found = driver.output_topic(topic).read_all()
+    return [
+        (
+            each.key,
+            None if each.value is None else each.value["seen"],
+            (each.timestamp - START) // timedelta(milliseconds=1),
+        )
+        for each in found
+    ]
+
+
+def test_a_processor_between_steps_of_spark_is_called_in_order_and_by_stream_time(made: Made) -> None:
+    steps = [
+        {"name": "some", "from": "in", "where": "op != 'no'", "select": {"op": "lower(op)", "n": "n + 1"}},
+        step("some"),
+        {"name": "loud", "from": "p", "select": {"seen": "upper(seen)"}},
+    ]
+    driver = made(document([IN], steps, {"out": "p", "loud": "loud"}))
+    topic = driver.input_topic("in", auto_advance=timedelta(milliseconds=4))
+    given = [("a", "PUT"), ("b", "no"), ("a", "GET")]
+    topic.pipe_all(Record(key, {"op": op, "n": 1}) for key, op in given)
+    start = round(START.timestamp() * 1000)
+    # 1,704,067,200,000 is a multiple of 10 and not of 7: sweeps are due at once, and 3 and 10 ms behind START.
+    expected = [
+        f"0@0 at {start}: None",
+        "swept [('a', {'n': 2})]",
+        f"0 at {start}",
+        "swept []",
+        f"0@2 at {start + 8}: None",
+    ]
+    assert [seen for _, seen, _ in told(driver)] == expected
+    assert [seen for _, seen, _ in told(driver, "loud")] == [each.upper() for each in expected]
+
+
+def test_batches_change_nothing(made: Made) -> None:
+    records = [Record(key, {"op": op, "n": n}) for key in "abc" for op in ("put", "all", "twice") for n in (1, 2)]
+    found = []
+    for size in (1, 4, len(records)):
+        driver = made(document([IN], [step()], {"out": "p"}))
+        topic = driver.input_topic("in", auto_advance=timedelta(milliseconds=3))
+        for first in range(0, len(records), size):
+            with driver.batch():
+                topic.pipe_all(records[first : first + size])
+        found.append(told(driver))
+    assert found[0] == found[1] == found[2]
+
+
+def test_keys_that_a_processor_gives_are_counted_behind_a_repartition_topic(made: Made) -> None:
+    count = {"name": "counts", "from": "p", "aggregate": {"n": "count(*)"}, "store": "counts"}
+    driver = made(document([IN], [step(), count], {"out": "counts"}))
+    driver.input_topic("in").pipe_all([Record("a", {"op": "twice", "n": 1})])
+    counts = driver.store("counts")
+    assert {each.key: each.value["n"] for each in counts.all()} == {"a": 1, "a!": 1, "sweep": 1, "count": 1}
+
+
+def test_a_repartition_topic_keeps_the_order_of_forwarding_whatever_the_times(made: Made) -> None:
+    """Of each task: what several of them forward is mixed by time."""
+    lists = {"name": "lists", "from": "p", "aggregate": {"all": "collect_list(seen, 100)"}, "store": "lists"}
+    for more in ({}, {"merge": ["in", "other"]}):
+        sources = [IN] if not more else [IN, {**IN, "name": "other", "topic": "other"}]
+        steps = [{"name": "both", **more}] if more else []
+        scattering = step("both" if more else "in", of="Scattering")
+        driver = made(
+            document(sources, [*steps, scattering, lists], {"out": "lists"}),
+            partitions={"in": 3, "other": 3} if more else 3,
+        )
+        with driver.batch():
+            for number in range(24):
+                topic = driver.input_topic("in" if not more or number % 3 else "other")
+                topic.pipe_all(
+                    [Record("k", {"op": "get", "n": 1}, START + timedelta(minutes=number % 7), partition=number % 2)]
+                )
+        found = driver.store("lists").get("k")["all"]
+        by_task: dict[str, list[tuple[str, int, int]]] = {}
+        for text in found:
+            where, _, number = text.rpartition(".")
+            log, _, offset = where.rpartition("@")
+            by_task.setdefault(log, []).append((log, int(offset), int(number)))
+        assert sorted(by_task) == (["in-0", "in-1"] if not more else ["in-0", "in-1", "other-0", "other-1"])
+        for rows in by_task.values():
+            assert rows == sorted(rows)
+            assert len(rows) % 3 == 0
+        assert sum(map(len, by_task.values())) == 72
+
+
+def test_queries_see_what_is_committed(made: Made) -> None:
+    driver = made(document([IN], [step(of="Keeping", key=None)], {"out": "p"}))
+    driver.input_topic("in").pipe_all([Record("a", {"op": "put", "n": 5})])
+    assert driver.store("seen").get("a") == {"n": 5}
+
+
+def test_the_clock_calls_what_is_due(made: Made) -> None:
+    driver = made(document([IN], [step()], {"out": "p"}))
+    driver.advance_wall_clock(timedelta(milliseconds=49))
+    assert told(driver) == []
+    driver.advance_wall_clock(timedelta(milliseconds=1))
+    start = round(START.timestamp() * 1000)
+    assert told(driver) == [("tick", f"tick {start + 50}", 50)]
+    assert driver.store("seen").get("tick") == {"n": start + 50}
+    driver.advance_wall_clock(timedelta(seconds=1))
+    assert len(told(driver)) == 1
+
+
+def test_the_clock_stands_still_in_a_batch_and_never_goes_back(made: Made) -> None:
+    driver = made(document([IN], [step()], {"out": "p"}))
+    with pytest.raises(ValueError, match="at least a millisecond"):
+        driver.advance_wall_clock(timedelta(0))
+    with driver.batch(), pytest.raises(IllegalStateException, match="a batch is open"):
+        driver.advance_wall_clock(timedelta(seconds=1))
+
+
+def test_a_failure_ends_the_batch_and_names_the_record(made: Made) -> None:
+    driver = made(document([IN], [step(of="Failing")], {"out": "p"}))
+    topic = driver.input_topic("in", start=datetime(1970, 1, 1, tzinfo=UTC))  # its punctuator fails from 200 ms on
+    with pytest.raises(
+        UserCodeException, match="failed in process for the key 'k' of in-0@0: ValueError: a bad record"
+    ):
+        topic.pipe_all([Record("k", {"op": "raise", "n": 1})])
+    topic.pipe_all([Record("k", {"op": "fine", "n": 1})])
+    assert driver.counters.records_processed == 1
+
+
+@pytest.mark.parametrize("policy", ["continue", {"deadLetter": {"topic": "letters"}}], ids=["continue", "deadLetter"])
+def test_a_record_that_fails_is_left_out_where_that_is_asked_for_wherever_batches_end(made: Made, policy: Any) -> None:
+    application = document([IN], [step(of="Keeping", key=None)], {"out": "p"}, processing={"onProcessingError": policy})
+    ops = [("a", "put"), ("b", "raise"), ("c", "put"), ("d", "raise"), ("a", "put")]
+    for size in (1, 2, 5):
+        driver = made(application)
+        topic = driver.input_topic("in")
+        for first in range(0, len(ops), size):
+            with driver.batch():
+                topic.pipe_all(
+                    Record(key, {"op": op, "n": number})
+                    for number, (key, op) in [*enumerate(ops)][first : first + size]
+                )
+        assert {each.key: each.value["n"] for each in driver.store("seen").all()} == {"a": 4, "c": 2}
+        assert driver.counters.processing_errors == 2
+        if policy != "continue":
+            letters = driver.output_topic("letters").read_all()
+            assert [each.key for each in letters] == [b"b", b"d"]
+
+
+def test_a_punctuator_that_fails_ends_the_batch_whatever_becomes_of_records_that_fail(made: Made) -> None:
+    driver = made(document([IN], [step(of="Failing")], {"out": "p"}, processing={"onProcessingError": "continue"}))
+    with pytest.raises(
+        UserCodeException, match=r"failed in a punctuator at the stream-time \d+ of the task 0_0: TypeError"
+    ):
+        driver.input_topic("in").pipe_all([Record("k", {"op": "fine", "n": 1})])
+    assert driver.counters.processing_errors == 0
+
+
+def test_a_class_whose_init_fails_ends_the_driver_before_any_record(made: Made) -> None:
+    with pytest.raises(UserCodeException, match="failed in init of the task 0_0: RuntimeError: forward is for process"):
+        made(document([IN], [step(of="FailingInit")], {"out": "p"}))
+
+
+def test_records_without_keys_or_values_go_through(made: Made) -> None:
+    driver = made(document([IN], [step(of="Echo", key=None)], {"out": "p"}))
+    topic = driver.input_topic("in")
+    topic.pipe_all(
+        [Record(None, {"op": "x", "n": 1}), Record("k", None), Record(None, None), Record("k", {"op": None})]
+    )
+    found = driver.output_topic("out").read_all()
+    assert [(each.key, each.value) for each in found] == [
+        (None, {"seen": "x"}),
+        ("k", {"seen": None}),
+        (None, {"seen": None}),
+        ("k", {"seen": None}),
+    ]
+
+
+def test_a_class_that_is_not_there_is_a_mistake_at_its_field(made: Made) -> None:
+    with pytest.raises(InvalidApplicationException) as refused:
+        made(document([IN], [step(of="Misnamed")], {"out": "p"}))
+    assert [each.path for each in refused.value.mistakes] == ["spec.topology.steps[0].process.python"]

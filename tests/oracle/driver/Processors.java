@@ -1,0 +1,195 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.processor.Cancellable;
+import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+
+/**
+ * A processor over the topic `in`, JSON {"op": text, "n": number}, that does what each record says, and tells of it in JSON
+ * {"seen": text}; records with the op `no` are left out before it. It is the class Scripted of support/scripted_processor.py.
+ */
+final class Processors {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Serde<String> TEXT = Serdes.String();
+
+    private Processors() {}
+
+    /** One with all schedules, by a clock that begins at "start" (ms); or with "two": true one that sweeps and one that counts, merged. */
+    static void add(StreamsBuilder builder, JsonNode asked) {
+        KStream<String, String> in =
+            builder.stream("in", Consumed.with(TEXT, TEXT)).filter((key, value) -> !"no".equals(op(value)));
+        boolean two = asked.has("two");
+        KStream<String, String> first = processed(builder, in, "seen", true, !two);
+        KStream<String, String> all = two ? first.merge(processed(builder, in, "other", false, true)) : first;
+        all.to("out", Produced.with(TEXT, TEXT));
+    }
+
+    private static KStream<String, String> processed(
+            StreamsBuilder builder, KStream<String, String> in, String store, boolean sweeps, boolean counts) {
+        builder.addStateStore(
+            Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore(store), TEXT, Serdes.Long()));
+        return in.process(() -> new Scripted(store, sweeps, counts), store);
+    }
+
+    private static final class Scripted extends ContextualProcessor<String, String, String, String> {
+        private final String store;
+        private final boolean sweeps;
+        private final boolean counts;
+        private KeyValueStore<String, Long> seen;
+        private Cancellable first;
+
+        Scripted(String store, boolean sweeps, boolean counts) {
+            this.store = store;
+            this.sweeps = sweeps;
+            this.counts = counts;
+        }
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            super.init(context);
+            seen = context.getStateStore(store);
+            if (sweeps) {
+                first = context.schedule(Duration.ofMillis(7), PunctuationType.STREAM_TIME, this::sweep);
+            }
+            if (counts) {
+                Cancellable second =
+                    context.schedule(Duration.ofMillis(10), PunctuationType.STREAM_TIME, this::count);
+                first = sweeps ? first : second;
+            }
+            if (sweeps && counts) {
+                context.schedule(Duration.ofMillis(47), PunctuationType.WALL_CLOCK_TIME, this::tick);
+                context.schedule(Duration.ofMillis(30), PunctuationType.WALL_CLOCK_TIME, this::tock);
+            }
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            String where = context().recordMetadata().map(found -> "" + found.offset()).orElse("nowhere");
+            String done = done(record);
+            context().forward(
+                record.withValue(json(where + " at " + context().currentStreamTimeMs() + ": " + done)));
+        }
+
+        private String done(Record<String, String> record) {
+            String key = record.key();
+            if (key == null) {
+                return "no key";
+            }
+            if (record.value() == null) {
+                return "" + seen.delete(key);
+            }
+            long n = node(record.value()).get("n").asLong();
+            switch (op(record.value())) {
+                case "put":
+                    seen.put(key, n);
+                    return "put";
+                case "gone":
+                    seen.put(key, null);
+                    return "gone";
+                case "absent":
+                    return "" + seen.putIfAbsent(key, n);
+                case "delete":
+                    return "" + seen.delete(key);
+                case "range":
+                    return entries(n % 2 == 1 ? seen.reverseRange("b", key) : seen.range("b", key));
+                case "from":
+                    return entries(seen.range(key, null));
+                case "all":
+                    return entries(n % 2 == 1 ? seen.reverseAll() : seen.all());
+                case "clear":
+                    return cleared();
+                case "cancel":
+                    first.cancel();
+                    return "cancelled";
+                case "twice":
+                    context().forward(
+                        new Record<>(key + "!", json("moved"), record.timestamp() + 1000, new RecordHeaders()));
+                    context().forward(record.withValue(null));
+                    return "twice";
+                default:
+                    return "" + seen.get(key);
+            }
+        }
+
+        /** Deletes each key that it comes to, and puts one behind all. */
+        private String cleared() {
+            List<String> found = new ArrayList<>();
+            try (KeyValueIterator<String, Long> all = seen.all()) {
+                while (all.hasNext()) {
+                    KeyValue<String, Long> each = all.next();
+                    found.add(each.key + "=" + each.value);
+                    seen.delete(each.key);
+                    seen.put("zz", (long) found.size());
+                }
+            }
+            return String.join(",", found);
+        }
+
+        private void sweep(long time) {
+            String found = entries(seen.all());
+            if (!found.isEmpty()) {
+                seen.delete(found.substring(0, found.indexOf('=')));
+            }
+            tell("sweep", "swept " + found, time);
+        }
+
+        private void count(long time) {
+            tell("count", entries(seen.all()).length() + " at " + time, time);
+        }
+
+        private void tick(long time) {
+            seen.put("tick", time);
+            tell("tick", "tick " + time + " in " + context().currentStreamTimeMs(), time);
+        }
+
+        private void tock(long time) {
+            tell("tock", "tock " + entries(seen.all()), time + 5);
+        }
+
+        private void tell(String key, String text, long time) {
+            context().forward(new Record<>(key, json(text), time, new RecordHeaders()));
+        }
+
+        private static String entries(KeyValueIterator<String, Long> found) {
+            List<String> texts = new ArrayList<>();
+            try (found) {
+                found.forEachRemaining(each -> texts.add(each.key + "=" + each.value));
+            }
+            return String.join(",", texts);
+        }
+    }
+
+    private static String json(String text) {
+        return JSON.createObjectNode().put("seen", text).toString();
+    }
+
+    private static String op(String value) {
+        return value == null ? null : node(value).get("op").asText();
+    }
+
+    private static JsonNode node(String value) {
+        try {
+            return JSON.readTree(value);
+        } catch (IOException exception) {
+            throw new UncheckedIOException(exception);
+        }
+    }
+}
