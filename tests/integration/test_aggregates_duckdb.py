@@ -43,6 +43,15 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "mean": ("avg(v) FILTER (WHERE b)", "avg(v) filter (where b)"),
     "begun": ("first(v) FILTER (WHERE b)", "arg_min_null(v, nth) filter (where b)"),
     "ended": ("last(v) FILTER (WHERE s is not null)", "arg_max_null(v, nth) filter (where s is not null)"),
+    # Of several with the same v the larger s first, null being the least.
+    "top": (
+        "top(s, v, 3)",
+        "coalesce(list_slice(list(s order by v desc, s desc nulls last) filter (where v is not null), 1, 3), [])",
+    ),
+    "top_b": (
+        "top(v, s, 2) FILTER (WHERE b)",
+        "coalesce(list_slice(list(v order by s desc, v desc nulls last) filter (where b and s is not null), 1, 2), [])",
+    ),
     "list": (
         "collect_list(v, 3) FILTER (WHERE b)",
         "coalesce(list_slice(list(v order by nth) filter (where b and v is not null), -3, -1), [])",

@@ -28,6 +28,7 @@ steps:
       high: approx_percentile(amount, 0.9)
       latest: collect_list(item, 2)
       kinds: collect_set(item, 2)
+      dearest: top(item, amount, 2)
     store: habits
 sinks: [{{from: habits, topic: {name}-habits}}]
 """
@@ -42,19 +43,27 @@ def shown(made: Any) -> Any:
         return dict(entries)
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_what_is_kept_is_queried_as_values_and_goes_on_from_its_changelog(
-    broker: Any, namespace: str, tmp_path: Path
+    broker: Any, namespace: str, tmp_path: Path, guarantee: str
 ) -> None:
+    settings = {"processing": {"guarantee": guarantee}}
     bootstrap, orders = broker.bootstrap_servers, f"{namespace}-orders"
     again = f"{namespace}-by-user-repartition"
     make_topics(bootstrap, **{orders: 1, f"{namespace}-habits": 1})
     send(bootstrap, orders, [ordered("pen", 10), ordered("ink", 100), ordered("ink", 20)])
-    first = {"items": 2, "high": pytest.approx(100, rel=0.01), "latest": ["ink", "ink"], "kinds": ["pen", "ink"]}
-    with client(bootstrap, namespace, purchases(namespace), tmp_path / "first") as made:
+    first = {
+        "items": 2,
+        "high": pytest.approx(100, rel=0.01),
+        "latest": ["ink", "ink"],
+        "kinds": ["pen", "ink"],
+        "dearest": ["ink", "ink"],
+    }
+    with client(bootstrap, namespace, purchases(namespace), tmp_path / "first", **settings) as made:
         run_until_done(made, [orders])
         until_done(made, [again])
         assert shown(made) == {"ada": first}
-    with client(bootstrap, namespace, purchases(namespace), tmp_path / "second") as made:
+    with client(bootstrap, namespace, purchases(namespace), tmp_path / "second", **settings) as made:
         run_until_done(made, [orders])
         until_done(made, [again])
         assert shown(made) == {"ada": first}, "restored from the changelog"
@@ -62,4 +71,5 @@ def test_what_is_kept_is_queried_as_values_and_goes_on_from_its_changelog(
         until_done(made, [orders])
         until_done(made, [again])
         then = {"items": 3, "high": pytest.approx(1000, rel=0.01), "latest": ["pen", "cap"], "kinds": ["pen", "cap"]}
+        then["dearest"] = ["pen", "cap"]
         assert shown(made) == last_values(bootstrap, f"{namespace}-habits") == {"ada": then}

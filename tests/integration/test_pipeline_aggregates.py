@@ -46,6 +46,7 @@ EXPECTED = {
     "approx_percentile": 0.5,
     "collect_list": KNOWN[-3:],
     "collect_set": KNOWN[-3:],
+    "top": sorted(KNOWN)[:3],
 }
 WITHIN = {"approx_percentile": 0.01}
 CONDITIONS = dict.fromkeys(("count_if", "bool_and", "bool_or"), "a > 0")
@@ -53,6 +54,7 @@ NUMBERS = {"max_by": ", -a", "min_by": ", -a"} | {
     "approx_percentile": ", 0.5",
     "collect_list": ", 3",
     "collect_set": ", 3",
+    "top": ", -a, 3",
 }
 WINDOWS: dict[str, Any] = {
     "by key": None,

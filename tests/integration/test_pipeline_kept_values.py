@@ -42,6 +42,7 @@ AGGREGATE = {
     "exact": "count(distinct a)",
     "some": "count(distinct a) FILTER (WHERE t <> 'x')",
     "pairs": "count(distinct a, t)",
+    "top": "top(t, a, 2)",
 }
 Given = tuple[str, int, int | None, str | None]
 """Key, time, and the record's columns a and t."""
@@ -85,6 +86,7 @@ def start_of(kind: str, record: Given, given: Sequence[Given]) -> int | None:
 def seen(numbers: Sequence[int | None], texts: Sequence[str | None]) -> dict[str, Any]:
     known, words = ([each for each in column if each is not None] for column in (numbers, texts))
     pairs = [each for each in zip(numbers, texts, strict=True) if each[1] is not None]
+    ranked = [(a, t is not None, t) for a, t in zip(numbers, texts, strict=True) if a is not None]
     middle = sorted(known)[math.ceil(len(known) / 2) - 1] if known else None
     return {
         "different": len({*words}),
@@ -96,6 +98,7 @@ def seen(numbers: Sequence[int | None], texts: Sequence[str | None]) -> dict[str
         "exact": len({*known}),
         "some": len({a for a, t in pairs if t != "x"} - {None}),
         "pairs": len({(a, t) for a, t in pairs if a is not None}),
+        "top": [t for a, _, t in sorted(ranked, reverse=True)[:2]],
     }
 
 
@@ -186,6 +189,7 @@ def test_every_type_is_counted_and_collected(spark: SparkSession) -> None:
     aggregate |= {f"d_{kind}": f"count(distinct c_{kind})" for kind in values}
     aggregate |= {f"l_{kind}": f"collect_list(c_{kind}, 5)" for kind in values}
     aggregate |= {f"s_{kind}": f"collect_set(c_{kind}, 5)" for kind in values}
+    aggregate |= {f"t_{kind}": f"top(c_{kind}, c_{kind}, 2)" for kind in values}
     step = {"name": "s", "from": "in", "aggregate": aggregate, "store": "s"}
     # Behind a step Spark writes the columns, without one the runtime itself.
     behind = {"name": "all", "from": "s", "select": {name: name for name in aggregate}}
@@ -201,6 +205,7 @@ def test_every_type_is_counted_and_collected(spark: SparkSession) -> None:
     wanted = {f"{which}_{kind}": 2 for kind in values for which in "nd"}
     wanted |= {f"l_{kind}": column for kind, column in values.items()}
     wanted |= {f"s_{kind}": column[:2] for kind, column in values.items()}
+    wanted |= {f"t_{kind}": sorted(column, reverse=True)[:2] for kind, column in values.items()}
     assert written["out"] == written["behind"] == found == wanted
 
 

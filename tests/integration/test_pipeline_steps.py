@@ -37,6 +37,22 @@ def test_where_keeps_what_is_true_and_select_names_the_new_columns(spark: SparkS
     assert sent(result.emissions, "out")[0][2] == 7
 
 
+def test_a_star_keeps_the_columns_that_are_not_named(spark: SparkSession) -> None:
+    steps = [
+        {"name": "x", "from": "in", "where": "a > 0", "select": {"*": "*", "B": "upper(b)", "twice": "a * 2"}},
+        {"name": "y", "from": "x", "select": {"*": "*", "a": "twice + 1"}},
+        {"name": "t", "from": "x", "aggregate": {"n": "count(*)", "top-b": "max(b)"}, "store": "t"},
+        {"name": "z", "from": "t", "select": {"*": "*", "n": "n * 10"}, "where": "n < 2"},
+    ]
+    sinks = [{"from": "y", "topic": "out"}, {"from": "z", "topic": "table"}]
+    pipeline = Pipeline(spark, topology_of([source(schema=AB)], steps, sinks))
+    with memory_folder() as folder:
+        first, second = (behind(pipeline, folder, [Record(b"k", json(a=each, b="x"), offset=each)]) for each in (1, 2))
+    assert values(pipeline.run(Record(b"k", json(a=1, b="x")))) == [(b"k", {"a": 3, "B": "X", "twice": 2})]
+    assert values(first, "table") == [(b"k", {"n": 10, "top-b": "X"})]
+    assert values(second, "table") == [(b"k", None)], "a row that leaves the table"
+
+
 def test_a_tombstone_passes_a_select_as_a_tombstone(spark: SparkSession) -> None:
     steps = [{"name": "x", "from": "in", "select": {"c": "coalesce(a, 0)"}}]
     pipeline = Pipeline(spark, topology_of([source(schema=AB)], steps, [{"from": "x", "topic": "out"}]))

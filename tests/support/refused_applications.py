@@ -167,6 +167,30 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "count is",
         "aggregate step",
     ),
+    "select-star-of-an-expression": (
+        application(step(select={"*": "orders.*", "n": "amount"})),
+        f'{S}.select["*"]',
+        "'orders.*' for *, which stands for all columns",
+        'write "*": "*"',
+    ),
+    "select-star-alone": (
+        application(step(select={"*": "*"})),
+        f"{S}.select",
+        "* alone leaves every column as it is",
+        "name columns beside it",
+    ),
+    "select-beside-a-star": (
+        application(step(select={"*": "*", "n": "amuont"})),
+        f"{S}.select.n",
+        "unknown column 'amuont'",
+        "did you mean 'amount'?",
+    ),
+    "behind-a-star": (
+        application(step(select={"*": "*", "n": "amount"}), {"name": "t", "from": "s", "where": "amount > m"}),
+        "spec.topology.steps[1].where",
+        "unknown column 'm'",
+        "known here",
+    ),
     "select-window": (
         application(step(select={"n": "sum(amount) over (partition by user)"})),
         f"{S}.select.n",

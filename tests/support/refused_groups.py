@@ -104,6 +104,7 @@ REFUSED_GROUPS: dict[str, Refused] = {
     "min-of-groups": _function("min(n)"),
     "max-of-groups": _function("max(n)"),
     "max_by-of-groups": _function("max_by(user, n)"),
+    "top-of-groups": _function("top(user, n, 3)"),
     "collect_list-of-groups": _function("collect_list(user, 5)"),
     "approximate-groups": _function("approx_count_distinct(user)"),
     "reduced-groups": _function("reduce(0, (n, row) -> n + 1)", "its lambda adds records and takes none out"),

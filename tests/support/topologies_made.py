@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from steps_model.folds import FOLDED, REDUCE, REDUCE_SESSIONS, TRAIL
+from steps_model.folds import FOLDED, LARGEST, REDUCE, REDUCE_SESSIONS, TRAIL
 from steps_model.items import Given
 
 SCHEMA = "v BIGINT, g STRING"
@@ -116,12 +116,14 @@ SUMS = {"v": "sum(v)", "g": "max(g)", "n": "count(*)", "kinds": "count(distinct 
 LEAST = {"v": "min(v)", "g": "min(g)", "mean": "avg(v)", "spread": "stddev_samp(v)", "all": "count(v)"}
 LEAST |= {"big": "count_if(v > 3)", "every": "bool_and(v > 1)", "odd": "bool_or(v % 2 = 1)", "pick": "any_value(v)"}
 LEAST |= {"best": "max_by(v, v)", "some": "sum(v) FILTER (WHERE v > 1)", "few": "count(*) FILTER (WHERE v > 2)"}
-LEAST |= {"kinds": "count(distinct v)", "pairs": "count(distinct v, g)"}
+LEAST |= {"kinds": "count(distinct v)", "pairs": "count(distinct v, g)", "top": "top(g, v, 2)"}
+LEAST |= {"both": f"{LARGEST} FILTER (WHERE v > 1)"}
 ENDS = {"v": "last(v)", "g": "first(g)", "list": "collect_list(v, 3)", "set": "collect_set(g, 2)"}
 ENDS |= {
     "big": "last(v) FILTER (WHERE v > 2)",
     "least": "min_by(v, v)",
     "kinds": "count(distinct g) FILTER (WHERE v > 1)",
+    "top": "top(v, v, 3) FILTER (WHERE v > 1)",
 }
 REDUCED = {"v": REDUCE, "g": "max(g)"}
 REDUCED_SESSIONS = {"v": REDUCE_SESSIONS, "g": "max(g)"}
@@ -250,6 +252,7 @@ def void(_: object) -> None:
 KINDS: Mapping[str, Kind] = {
     "where": Kind((*_FLAT, TABLE, WINDOWS), _same, _stateless(where="v % 3 <> 0")),
     "select": Kind((*_FLAT, TABLE, WINDOWS), _same, _stateless(select={"v": "v + 1", "g": "g"})),
+    "select all": Kind((*_FLAT, TABLE, WINDOWS), _same, _stateless(select={"*": "*", "v": "v + 1"})),
     "flatMap": Kind(
         _FLAT,
         _same,
@@ -311,7 +314,7 @@ Chain = Sequence[str]
 
 _IN_ORDER = ("ends", "reduce", "class", "tumbling reduce", "hopping", "sliding class")
 _IN_ORDER_OF_SESSIONS = ("session closed", "session reduce", "session class")
-_NOT_KEPT = ("where", "select", "join table", "left join table", "outer join table", "groupBy")
+_NOT_KEPT = ("where", "select", "select all", "join table", "left join table", "outer join table", "groupBy")
 REFUSED: Mapping[Pair, str] = {
     **{((("flatMap", STREAM)), name): "no order by their offsets" for name in (*_IN_ORDER, *_IN_ORDER_OF_SESSIONS)},
     **{((name, TABLE), "look up"): "whose rows no store keeps" for name in _NOT_KEPT},

@@ -47,6 +47,7 @@ def test_steps_without_state_are_those_of_a_file() -> None:
     seen = both.peek(log="user", level="debug", at_most=3, metric="m", value="cents", name="seen")
     seen.headers({"trace": "user"}, name="traced").to("out", key="string", value=json())
     tags = orders_of(builder).flat_map("tags", "tag", name="tags")
+    tags.select("*", first="tags[0]", name="more-tags").select({"*": "*"}, tag="lower(tag)", name="low")
     tags.map_values({"value": "tag"}, name="plain").to("tags", value="string")
     assert builder.build() == declared(
         f"""
@@ -64,6 +65,8 @@ def test_steps_without_state_are_those_of_a_file() -> None:
           - {{name: seen, from: both, peek: {{log: user, level: debug, atMost: 3, metric: m, value: cents}}}}
           - {{name: traced, from: seen, headers: {{trace: user}}}}
           - {{name: tags, from: more, flatMap: {{explode: tags, as: tag}}}}
+          - {{name: more-tags, from: tags, select: {{"*": "*", first: "tags[0]"}}}}
+          - {{name: low, from: more-tags, select: {{"*": "*", tag: lower(tag)}}}}
           - {{name: plain, from: tags, select: {{value: tag}}}}
         sinks:
           - {{from: traced, topic: out, key: {{format: string}}, value: {{format: json}}}}

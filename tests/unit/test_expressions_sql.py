@@ -199,6 +199,11 @@ def test_an_aggregate_keeps_the_users_own_argument(text: str, function: str, arg
             AggregateCall("sum", "n", None, "n > 1 and user in ('a', ')')"),
         ),
         ("collect_list(user, 3) filter(where ok)", AggregateCall("collect_list", "user", "3", "ok")),
+        ("top(user, n, 3)", AggregateCall("top", "user", "n, 3")),
+        (
+            "TOP(/* a */ concat(user, ',') , coalesce(n, 2) /* b */, 1000 /* c */) FILTER (WHERE ok) -- d",
+            AggregateCall("top", "concat(user, ',')", "coalesce(n, 2), 1000", "ok"),
+        ),
         ("max_by(user, n) filter (where (ok) /* a */) -- b", AggregateCall("max_by", "user", "n", "(ok)")),
         ("max(filter(tags, tag -> tag > 'a')[0])", AggregateCall("max", "filter(tags, tag -> tag > 'a')[0]")),
     ],
@@ -215,6 +220,19 @@ def test_an_aggregate_keeps_what_it_goes_by_and_which_records_count(text: str, c
         ("min_by(user, n, 3)", "min_by takes a value and what it goes by", "write min_by(x, y)"),
         ("max_by(user, zz)", "unknown column 'zz'", "known here"),
         ("max_by(zz, n)", "unknown column 'zz'", "known here"),
+        ("top(user, n)", "top takes a value, what it goes by and a number from 1 to 1000", "write top(x, y, 10)"),
+        ("top(user, 3)", "top takes a value, what it goes by and a number from 1 to 1000", "write top(x, y, 10)"),
+        ("top()", "top takes a value, what it goes by and a number", "write top(x, y, 10)"),
+        ("top(user, n, 0)", "found '0' where top takes", "write top(x, y, 10)"),
+        ("top(user, n, 1001)", "found '1001' where top takes", "write top(x, y, 10)"),
+        ("top(user, n, n)", "found 'n' where top takes", "write top(x, y, 10)"),
+        ("top(user, zz, 3)", "unknown column 'zz'", "known here"),
+        ("top(zz, n, 3)", "unknown column 'zz'", "known here"),
+        ("top(user, sum(n), 3)", "sum is an aggregate", "aggregate step"),
+        ("top(distinct user, n, 3)", "DISTINCT in", "another result"),
+        ("top(user, n, 3)[0]", "computes with top", "alone in its own column"),
+        ("top(user, n, 3) over ()", "a window function", "use count"),
+        ("max(top(user, n, 3))", "top is an aggregate", "aggregate step"),
         ("max_by(distinct user, n)", "DISTINCT in", "leave it out: max_by gives the same"),
         ("max_by(user, sum(n))", "sum is an aggregate", "aggregate step"),
         ("max_by(user, n).a", "computes with max_by", "alone in its own column"),
@@ -378,6 +396,7 @@ def test_anything_but_one_call_is_no_aggregate(text: str) -> None:
         ("bool_or(n > 1)", "BOOLEAN"),
         ("any_value(date)", "DATE"),
         ("max_by(user, n)", "STRING"),
+        ("top(user, n, 3)", "ARRAY<STRING>"),
         ("min_by(n + 1, user)", None),
         ("sum(n) filter (where ok)", "BIGINT"),
     ],
@@ -451,6 +470,7 @@ def test_functions_are_found_by_their_brackets_and_not_in_texts() -> None:
     assert called_functions("Upper(trim(user)) || 'sum('") == ("upper", "trim")
     assert unfamiliar_functions("my_own(upper(user), other(n))") == ("my_own", "other")
     assert unfamiliar_functions("collect_set(my_own(user), 3)") == ("my_own",)
+    assert unfamiliar_functions("top(my_own(user), n, 3) FILTER (WHERE ok)") == ("my_own",)
     assert unfamiliar_functions("my_own(") == ()
 
 

@@ -97,6 +97,17 @@ COMPATIBLE: dict[str, tuple[Any, Any]] = {
         [total(aggregate={"b": "max_by(user, n + 1) FILTER (WHERE n > 1)", "d": "count(distinct user, n + 1)"})],
         [total(aggregate={"b": "MAX_BY(user, n+1) filter(where n>1 /* some */)", "d": "COUNT(DISTINCT user,n+1)"})],
     ),
+    "another spelling of what the greatest go by": (
+        [total(aggregate={"t": "top(user, n + 1, 3)"})],
+        [total(aggregate={"t": "TOP( user , n+1 /* by */, 3 )"})],
+    ),
+    "a star for the columns that are there": (
+        [
+            {"name": "w", "from": "a", "select": {"n": "n", "user": "user", "x": "x"}},
+            total(from_="w", aggregate={"m": "max(n)"}),
+        ],
+        [{"name": "w", "from": "a", "select": {"*": "*", "n": "n"}}, total(from_="w", aggregate={"m": "max(n)"})],
+    ),
     "columns in another order": (
         [total(aggregate={"a": "count(*)", "b": "sum(n)"})],
         [total(aggregate={"b": "sum(n)", "a": "count(*)"})],
@@ -233,6 +244,24 @@ INCOMPATIBLE: dict[str, tuple[Any, Any, str, str]] = {
         "aggregate.v",
         "was max_by(user, n) and is max_by(user, x)",
     ),
+    "what the greatest go by": (
+        total(aggregate={"v": "top(user, n, 3)"}),
+        total(aggregate={"v": "top(user, x, 3)"}),
+        "aggregate.v",
+        "was top(user, n, 3) and is top(user, x, 3)",
+    ),
+    "fewer of the greatest": (
+        total(aggregate={"v": "top(user, n, 3)"}),
+        total(aggregate={"v": "top(user, n, 2)"}),
+        "aggregate.v",
+        "was top(user, n, 3) and is top(user, n, 2)",
+    ),
+    "more of the greatest": (
+        total(aggregate={"v": "top(user, n, 3)"}),
+        total(aggregate={"v": "top(user, n, 4)"}),
+        "aggregate.v",
+        "was top(user, n, 3) and is top(user, n, 4)",
+    ),
     "which records count": (
         total(aggregate={"v": "count(*) FILTER (WHERE n > 1)"}),
         total(aggregate={"v": "count(*) FILTER (WHERE n > 2)"}),
@@ -287,13 +316,14 @@ def test_what_gives_a_store_another_meaning_is_not_compatible(case: str) -> None
     ("was", "now", "words"),
     [("n", "x", "m was INT and is DOUBLE"), ("cast(x as bigint)", "n", "m was BIGINT and is INT")],
 )
+@pytest.mark.parametrize("more", [{"z": "1", "v": "v", "user": "user"}, {"z": "1", "*": "*"}])
 def test_another_type_of_a_column_is_found_through_selects_and_repartition_topics(
-    was: str, now: str, words: str
+    was: str, now: str, words: str, more: dict[str, str]
 ) -> None:
-    steps = [by(from_="w"), total(from_="by", aggregate={"m": "max(v)"})]
-    one, other = ([{"name": "w", "from": "a", "select": {"v": each, "user": "user"}}, *steps] for each in (was, now))
+    behind = [{"name": "t", "from": "w", "select": more}, by(from_="t"), total(from_="by", aggregate={"m": "max(v)"})]
+    one, other = ([{"name": "w", "from": "a", "select": {"v": each, "user": "user"}}, *behind] for each in (was, now))
     item = only(changes(topology(one), topology(other)))
-    assert item.where == "spec.topology.steps[2].aggregate.m"
+    assert item.where == "spec.topology.steps[3].aggregate.m"
     assert words in item.what
 
 
@@ -304,6 +334,7 @@ def test_another_type_of_a_column_is_found_through_selects_and_repartition_topic
         ("approx_count_distinct(v)", "m was INT and is DOUBLE"),
         ("count(distinct v)", "m was INT and is DOUBLE"),
         ("count(distinct v, user)", "`value`: INT> and is STRUCT<`by`: STRING, `value`: DOUBLE>"),
+        ("top(user, v, 2)", "`by`: INT, `value`: ARRAY<STRING>> and is STRUCT<`by`: DOUBLE, `value`: ARRAY<STRING>>"),
         ("max_by(user, v)", "m was STRUCT<`by`: INT, `value`: STRING> and is STRUCT<`by`: DOUBLE, `value`: STRING>"),
         ("min_by(v, user)", "m was STRUCT<`by`: STRING, `value`: INT> and is STRUCT<`by`: STRING, `value`: DOUBLE>"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from streams_runtime.builder.builder_formats import Format, format_document
 from streams_runtime.builder.builder_global_tables import GlobalKTable
@@ -29,12 +29,16 @@ class Flow:
         """
         return self._also("filter", name, {"where": condition})
 
-    def select(self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **more: str) -> Self:
+    def select(
+        self, columns: Mapping[str, str] | Literal["*"] | None = None, /, *, name: str | None = None, **more: str
+    ) -> Self:
         """Replace the value: a Spark SQL expression for each column, as a mapping or by keyword (mapValues).
 
-        The key stays. Raises as every method of Flow does.
+        With "*", alone or as a column that is "*", the columns that are there stay, but for those that are named. The
+        key stays. Raises as every method of Flow does.
         """
-        return self._also("select", name, {"select": {**(columns or {}), **more}})
+        given = {columns: columns} if isinstance(columns, str) else columns or {}
+        return self._also("select", name, {"select": {**given, **more}})
 
     map_values = select
 

@@ -96,7 +96,9 @@ def _after(node: Node, before: Columns) -> Columns:
     if isinstance(node, ProcessNode):
         return parse_schema(node.value)[0] or before
     if isinstance(node, TransformNode) and node.select is not None:
-        return Columns(tuple(Column(name, before.type_of(parse_expression(text))) for name, text in node.select))
+        named = Columns(tuple(Column(name, before.type_of(parse_expression(text))) for name, text in node.select))
+        kept = (each for each in before if node.keeps_columns and named.get(each.name) is None)
+        return Columns((*kept, *named))
     if isinstance(node, FlatMapNode):
         return Columns((*before, Column(node.column)))
     if isinstance(node, AggregateNode):

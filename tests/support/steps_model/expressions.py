@@ -21,6 +21,12 @@ def evaluate(text: str, env: Env) -> Any:
     return _value(_parsed(text), env)
 
 
+def selected(select: Mapping[str, str], env: Env, value: Mapping[str, Any]) -> dict[str, Any]:
+    """What a select makes of a value: the named columns, and behind a star the others as they are."""
+    named = {name: evaluate(text, env) for name, text in select.items() if name != "*"}
+    return {**(value if "*" in select else {}), **named}
+
+
 def holds(text: str, env: Env) -> bool:
     """Whether a condition is true; null is not."""
     return evaluate(text, env) is True

@@ -15,6 +15,7 @@ from steps_model.items import Row
 REDUCED = "(state, row) -> (state * 2 + coalesce(row.v, 1)) % 1000"
 REDUCE = f"reduce(cast(0 as bigint), {REDUCED})"
 REDUCE_SESSIONS = f"reduce(cast(0 as bigint), {REDUCED}, (one, other) -> (one * 3 + other) % 1000)"
+LARGEST = "max(struct(v as a, v as b))"
 FOLDED = "python('custom_classes:Folded', v)"
 TRAIL = "python('custom_classes:Trail', v as a)"
 
@@ -35,8 +36,9 @@ def fold_of(text: str) -> Fold:
         return _SPECIAL[text]
     if (filtered := re.fullmatch(r"(.*) FILTER \(WHERE (.*)\)", text)) is not None:
         return _only_where(fold_of(filtered[1]), filtered[2])
-    if (by := re.fullmatch(r"(max|min)_by\((\w+), (\w+)\)", text)) is not None:
-        return _by(by[1], by[2], by[3])
+    if (by := re.fullmatch(r"(max_by|min_by|top)\((\w+), (\w+)(?:, (\d+))?\)", text)) is not None:
+        name, value, other, most = by.groups()
+        return _top(value, other, int(most)) if name == "top" else _by(name, value, other)
     if (distinct := re.fullmatch(r"count\(distinct (.*)\)", text)) is not None:
         return _distinct(distinct[1].split(", "))
     found = re.fullmatch(r"(\w+)\((.*?)(?:, ([0-9.]+))?\)", text)
@@ -59,9 +61,19 @@ def _only_where(fold: Fold, condition: str) -> Fold:
     return replace(fold, add=lambda state, row: fold.add(state, row) if holds(condition, row.env) else state)
 
 
+def _top(value: str, by: str, most: int) -> Fold:
+    """The values with the greatest `by`, and of several with one `by` the greatest values, null being the least."""
+
+    def shown(pairs: tuple[tuple[Any, Any], ...]) -> list[Any]:
+        known = sorted((each for each in pairs if each[0] is not None), key=_with_null_the_least, reverse=True)
+        return [value for _, value in known[:most]]
+
+    return replace(_by("max_by", value, by), result=shown)
+
+
 def _by(which: str, value: str, by: str) -> Fold:
     """max_by or min_by: of several values with the largest or smallest `by` the largest or smallest, null the least."""
-    choose = max if which == "max" else min
+    choose = max if which == "max_by" else min
 
     def shown(pairs: tuple[tuple[Any, Any], ...]) -> Any:
         known = [each for each in pairs if each[0] is not None]
@@ -130,6 +142,11 @@ def _v(row: Row) -> Any:
     return (row.value or {}).get("v")
 
 
+def _larger(one: dict[str, Any] | None, other: dict[str, Any] | None) -> dict[str, Any] | None:
+    known = [each for each in (one, other) if each is not None]
+    return max(known, key=lambda each: tuple(each.values()), default=None)
+
+
 def _reduced(state: int, row: Row) -> int:
     value = state * 2 + (1 if _v(row) is None else _v(row))
     return int(math.fmod(value, 1000))
@@ -138,6 +155,8 @@ def _reduced(state: int, row: Row) -> int:
 _SPECIAL: Mapping[str, Fold] = {
     REDUCE: Fold(0, _reduced, lambda one, other: one),
     REDUCE_SESSIONS: Fold(0, _reduced, lambda one, other: int(math.fmod(one * 3 + other, 1000))),
+    # Of rows that have a v.
+    LARGEST: Fold(None, lambda state, row: _larger(state, {"a": _v(row), "b": _v(row)}), _larger),
     FOLDED: Fold(6, lambda state, row: (state * 31 + (_v(row) or 0)) & 0xFFFFF, lambda one, other: one),
     TRAIL: Fold(
         {"trail": "", "n": 0},

@@ -180,6 +180,8 @@ class Graph:
         node = self.owner[name]
         if "topic" in node:
             return tuple(each.split()[0] for each in node["value"]["schema"].split(","))
+        if "*" in node.get("select", {}):
+            return tuple(dict.fromkeys((*self.columns(inputs(node)[0]), *node["select"])) - {"*": None}.keys())
         if "select" in node or "aggregate" in node:
             return tuple(node.get("select") or node["aggregate"])
         before = self.columns(inputs(node)[0])

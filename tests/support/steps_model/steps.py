@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dedupe_model import DedupeModel
 
-from steps_model.expressions import evaluate, holds
+from steps_model.expressions import evaluate, holds, selected
 from steps_model.folds import Fold, fold_of
 from steps_model.items import Change, Item, Row, Value, environment
 
@@ -65,11 +65,11 @@ class Stateless:
         if value is None or ("where" in self._spec and not holds(self._spec["where"], env)):
             return None
         select = self._spec.get("select")
-        return value if select is None else {name: evaluate(text, env) for name, text in select.items()}
+        return value if select is None else selected(select, env, value)
 
     def _other(self, row: Row) -> Row:
         if "select" in self._spec and row.value is not None:
-            return replace(row, value={name: evaluate(text, row.env) for name, text in self._spec["select"].items()})
+            return replace(row, value=selected(self._spec["select"], row.env, row.value))
         if "keyBy" in self._spec:
             return replace(row, key=evaluate(self._spec["keyBy"], row.env), window=None)
         if "headers" in self._spec:

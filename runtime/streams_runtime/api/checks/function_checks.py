@@ -10,6 +10,7 @@ from sqlglot import exp
 from streams_runtime.api.flow.known_columns import Type
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.schemas.ddl_schema import parse_schema
+from streams_runtime.api.sql.aggregate_parameters import OWN_AGGREGATES
 from streams_runtime.api.sql.scalars import (
     AGGREGATE_FUNCTIONS,
     BATCH_DEPENDENT_FUNCTIONS,
@@ -23,7 +24,7 @@ from streams_runtime.errors import Mistake
 FUNCTIONS = "spec.topology.functions"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFERENCE = re.compile(REFERENCE_PATTERN)
-_SQL = AGGREGATE_FUNCTIONS | BATCH_DEPENDENT_FUNCTIONS | GENERATOR_FUNCTIONS | WINDOW_FUNCTIONS
+_SQL = AGGREGATE_FUNCTIONS | OWN_AGGREGATES | BATCH_DEPENDENT_FUNCTIONS | GENERATOR_FUNCTIONS | WINDOW_FUNCTIONS
 
 
 def function_mistakes(functions: Mapping[str, FunctionSpec]) -> Iterator[Mistake]:

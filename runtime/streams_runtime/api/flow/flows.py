@@ -160,7 +160,10 @@ def _columns_after(step: StepSpec, before: Stream, streams: Mapping[str, Stream]
         return parse_schema(step.process.value)[0]
     if step.flat_map is not None:
         return _with_element(step.flat_map, before)
-    return before.columns if step.select is None else _selected_columns(step.select, before.visible)
+    if step.select is None:
+        return before.columns
+    selected = _selected_columns(step.selected, before.visible)
+    return _beside(before.columns, selected) if step.selects_every else selected
 
 
 def _merged(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
@@ -194,7 +197,14 @@ def _joined_columns(join: JoinSpec, stream: Stream, table: Stream) -> Columns | 
     if stream.columns is None:
         return None
     added = _selected_columns(join.select, seen_by_join(stream, join.other, table))
-    return Columns((*(each for each in stream.columns if added.get(each.name) is None), *added))
+    return _beside(stream.columns, added)
+
+
+def _beside(columns: Columns | None, added: Columns) -> Columns | None:
+    """The columns, those that are added or replaced last."""
+    if columns is None:
+        return None
+    return Columns((*(each for each in columns if added.get(each.name) is None), *added))
 
 
 def _with_element(flat_map: FlatMapSpec, before: Stream) -> Columns | None:

@@ -9,7 +9,14 @@ from sqlglot import exp
 
 from streams_runtime.api.flow.known_columns import Columns, Type, shown_type, type_named
 from streams_runtime.api.reading.mistakes import suggestion
-from streams_runtime.api.sql.aggregate_parameters import PARAMETERS, arguments_of, without_parameter
+from streams_runtime.api.sql.aggregate_parameters import (
+    LISTS,
+    OWN_AGGREGATES,
+    PARAMETERS,
+    TOP,
+    arguments_of,
+    without_parameter,
+)
 from streams_runtime.api.sql.filter_clause import without_filter
 from streams_runtime.api.sql.python_aggregates import EXAMPLE, PYTHON, is_python, parse_python
 from streams_runtime.api.sql.reduce_aggregates import EXAMPLE as REDUCE_EXAMPLE
@@ -40,8 +47,8 @@ COUNT_DISTINCT = "count_distinct"
 """What count(distinct …) is called, which SQL has no name for."""
 BY = ("max_by", "min_by")
 """Those of two expressions: the value, and what it is the largest or smallest by."""
-OF_SEVERAL = frozenset({*BY, COUNT_DISTINCT})
-"""Those whose parameter, if they have one, is a second expression."""
+OF_SEVERAL = frozenset({*BY, COUNT_DISTINCT, TOP})
+"""Those whose parameter, if they have one, is a second expression, behind which TOP has a number."""
 FUNCTIONS = (*_PLAIN, *BY, *PARAMETERS, PYTHON, REDUCE)
 ORDERED = frozenset({"first", "last", "collect_list", "collect_set", PYTHON, REDUCE})
 """Those whose result depends on the order of the records."""
@@ -112,7 +119,7 @@ class AggregateCall:
     The function of `count(distinct …)` is COUNT_DISTINCT. The parameter is None for functions that take none. Of python
     it is the class's name, and the argument all columns that the class is given, as one struct. Of reduce it is all
     that stands in its brackets, and the argument the columns that its lambda names, as one struct. Of max_by, min_by
-    and COUNT_DISTINCT it is the second expression. `condition` is that of a FILTER.
+    and COUNT_DISTINCT it is the second expression, of TOP this and the number. `condition` is that of a FILTER.
     """
 
     function: str
@@ -127,7 +134,7 @@ class AggregateCall:
         kind = self.argument_type(columns)
         if self.function == REDUCE:
             kind = reduction_of(self.parameter or "").initial_type()
-        if kind is not None and self.function in ("collect_list", "collect_set"):
+        if kind is not None and self.function in LISTS:
             return exp.DataType(this=exp.DType.ARRAY, expressions=[kind.copy()], nested=True)
         if kind is None or self.function in ("min", "max", "first", "last", *_SOME, *BY, REDUCE):
             return kind
@@ -140,7 +147,7 @@ class AggregateCall:
     @property
     def second(self) -> str | None:
         """The second expression, of functions that have one."""
-        return self.parameter if self.function in OF_SEVERAL else None
+        return second_of(self.function, self.parameter)
 
     def argument_type(self, columns: Columns) -> Type | None:
         """The type of the argument where it is known without Spark."""
@@ -164,6 +171,14 @@ def aggregate_problems(text: str, columns: Columns | None) -> list[Problem]:
     return [Problem(f"in {text!r}: {problem.found}", problem.remedy) for problem in problems]
 
 
+def second_of(function: str, parameter: str | None) -> str | None:
+    """The second expression of a call, of functions that have one."""
+    if parameter is not None and function == TOP:
+        # The number behind it has no comma.
+        return parameter.rpartition(",")[0]
+    return parameter if function in OF_SEVERAL else None
+
+
 def type_problem(function: str, argument: str, kind: str) -> Problem | None:
     """Why the function takes no argument of this type, which is written as Spark does; None: it does."""
     name = kind.lower().partition("(")[0].partition("<")[0]
@@ -176,7 +191,7 @@ def type_problem(function: str, argument: str, kind: str) -> Problem | None:
         return Problem(f"{found}, which is not counted by its values", "count one field of it, or to_json of it")
     if function == COUNT_DISTINCT and "map<" in kind.lower():
         return Problem(f"{found}, and no two maps are compared", "count array_sort(map_entries(x)), or one entry of it")
-    if function in ("collect_list", "collect_set") and name not in _KEPT_IN_LISTS:
+    if function in LISTS and function != TOP and name not in _KEPT_IN_LISTS:
         return Problem(f"{found}, which lists do not keep yet", "collect one field of it, or cast it to STRING")
     return None
 
@@ -204,9 +219,10 @@ def _parse_call(text: str) -> AggregateCall:
         return AggregateCall(REDUCE, parse_reduce(text).record, parameter_of(text))
     whole, (text, parameter) = text, without_parameter(text)
     tree = parse_expression(text)
-    _check_root(tree, whole)
     tokens = tokens_of(text)
     function = tokens[0][0].lower()
+    if not (isinstance(tree, exp.Anonymous) and function in OWN_AGGREGATES):
+        _check_root(tree, whole)
     if function not in FUNCTIONS or tokens[1][0] != "(" or tokens[-1][0] != ")":
         found = f"{function} is not there yet" if function in AGGREGATE_FUNCTIONS - {*FUNCTIONS} else f"found {whole!r}"
         raise SqlSyntaxError(Problem(found, _remedy(function)))
@@ -215,8 +231,8 @@ def _parse_call(text: str) -> AggregateCall:
     if len(tokens) > 3 and tokens[2][0].lower() in ("distinct", "all"):
         word = tokens[2][0].upper()
         raise SqlSyntaxError(Problem(f"{word} in {whole!r} is not there yet", _without(word, function)))
-    if function in BY:
-        return _by_another(text, function)
+    if function in (*BY, TOP):
+        return _by_another(text, function, parameter)
     # From token to token: comments at either end are not part of the argument.
     argument = text[tokens[2][1] : tokens[-2][2] + 1] if len(tokens) > 3 else ""
     if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
@@ -228,8 +244,11 @@ def _parse_call(text: str) -> AggregateCall:
     return AggregateCall(function, argument, parameter)
 
 
-def _by_another(text: str, function: str) -> AggregateCall:
-    """max_by or min_by, which is a call with nothing behind it. Raises SqlSyntaxError: it has not two expressions."""
+def _by_another(text: str, function: str, number: str | None) -> AggregateCall:
+    """max_by, min_by or TOP, a call with nothing behind it; `number` is what TOP had behind two expressions.
+
+    Raises SqlSyntaxError: it has not two expressions.
+    """
     tokens = tokens_of(text)
     commas, _ = arguments_of(tokens[1:])
     if len(commas) != 1:
@@ -238,7 +257,8 @@ def _by_another(text: str, function: str) -> AggregateCall:
     comma = next(number for number, (_, start, _) in enumerate(tokens) if start == commas[0])
     # From token to token: comments at either end are not part of an expression.
     value = text[tokens[2][1] : tokens[comma - 1][2] + 1]
-    return AggregateCall(function, value, text[tokens[comma + 1][1] : tokens[-2][2] + 1])
+    by = text[tokens[comma + 1][1] : tokens[-2][2] + 1]
+    return AggregateCall(function, value, by if number is None else f"{by}, {number}")
 
 
 def _distinct_values(text: str, distinct: exp.Distinct) -> AggregateCall:
@@ -269,7 +289,7 @@ def _check_root(tree: exp.Expr, text: str) -> None:
         found = f"what happens to nulls can't be chosen yet, found {text!r}"
         raise SqlSyntaxError(Problem(found, _REMEDY_FOR_NULLS))
     called = called_functions(text)
-    aggregates = [name for name in called if name in AGGREGATE_FUNCTIONS]
+    aggregates = [name for name in called if name in AGGREGATE_FUNCTIONS | OWN_AGGREGATES]
     if not aggregates:
         remedy = _remedy(called[0]) if isinstance(tree, exp.Anonymous) else _CHOICE
         raise SqlSyntaxError(Problem(f"{text!r} is not an aggregate", f"{remedy}; for one record's value use select"))

@@ -1,4 +1,4 @@
-"""Aggregates with a second argument that is no expression but a number: which percentile, how many values."""
+"""Aggregates with a last argument that is no expression but a number: which percentile, how many values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from sqlglot.errors import SqlglotError
 
 from streams_runtime.api.sql.sql_tree import Problem, SqlSyntaxError, Token, tokens_of
 
+TOP = "top"
+OWN_AGGREGATES = frozenset({TOP})
+"""Aggregates that Spark has no function for."""
+LISTS = ("collect_list", "collect_set", TOP)
+"""Those that give lists."""
 MOST_COLLECTED = 1000
 """So many values at most does a list keep: it lies whole in one value of the store and of its changelog."""
 MOST_DISTINCT = 10_000
@@ -18,15 +23,17 @@ MOST_DISTINCT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A second argument: what it says, how it is written, and a call that has it."""
+    """A last argument: what it says, how it is written, a call that has it, and how many expressions come before it."""
 
     meaning: str
     pattern: re.Pattern[str]
     example: str
+    expressions: int = 1
 
 
 _HOW_MANY = re.compile(rf"[1-9][0-9]{{0,2}}|{MOST_COLLECTED}")
-_SAYS_HOW_MANY = f"a number from 1 to {MOST_COLLECTED}: how many values it keeps, the last ones"
+_NUMBER = f"a number from 1 to {MOST_COLLECTED}: how many values it keeps"
+_SAYS_HOW_MANY = f"{_NUMBER}, the last ones"
 PARAMETERS: Mapping[str, Parameter] = {
     "approx_percentile": Parameter(
         "a number from 0 to 1 with at most six digits behind the point",
@@ -35,6 +42,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "collect_list": Parameter(_SAYS_HOW_MANY, _HOW_MANY, "collect_list(x, 10)"),
     "collect_set": Parameter(_SAYS_HOW_MANY, _HOW_MANY, "collect_set(x, 10)"),
+    TOP: Parameter(_NUMBER, _HOW_MANY, "top(x, y, 10)", expressions=2),
 }
 """By the names of the functions that need one."""
 
@@ -56,15 +64,23 @@ def without_parameter(text: str) -> tuple[str, str | None]:
     if end is None:
         return text, None
     remedy = f"write {parameter.example}"
-    if len(commas) != 1 or tokens[2][0] == ",":
-        raise SqlSyntaxError(Problem(f"{function} takes a column and {parameter.meaning}; found {text!r}", remedy))
+    if len(commas) != parameter.expressions or tokens[2][0] == ",":
+        takes = "a column" if parameter.expressions == 1 else "a value, what it goes by"
+        raise SqlSyntaxError(Problem(f"{function} takes {takes} and {parameter.meaning}; found {text!r}", remedy))
     # From token to token, without comments.
-    said = [(start, last) for _, start, last in tokens if commas[0] < start < end]
+    said = [(start, last) for _, start, last in tokens if commas[-1] < start < end]
     found = text[said[0][0] : said[-1][1] + 1] if said else ""
     if not parameter.pattern.fullmatch(found):
         what = f"found {found!r}" if found else "found nothing"
         raise SqlSyntaxError(Problem(f"{what} where {function} takes {parameter.meaning}", remedy))
-    return text[: commas[0]] + text[end:], found
+    return text[: commas[-1]] + text[end:], found
+
+
+def how_many(function: str, parameter: str | None) -> int | None:
+    """How many values a list keeps at most; None: the function makes none."""
+    if parameter is None or function not in LISTS:
+        return None
+    return int(parameter.rpartition(",")[2])
 
 
 def arguments_of(tokens: Sequence[Token]) -> tuple[list[int], int | None]:

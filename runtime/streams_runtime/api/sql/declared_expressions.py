@@ -61,7 +61,7 @@ def _of_source(source: SourceSpec, path: str) -> Iterator[SqlField]:
 def _of_step(step: StepSpec, path: str) -> Iterator[SqlField]:
     if step.where is not None:
         yield SqlField(under(path, "where"), "where", step.where)
-    for name, text in (step.select or {}).items():
+    for name, text in step.selected.items():
         yield SqlField(under(path, "select", name), "select", text)
     if step.flat_map is not None:
         yield SqlField(under(path, "flatMap", "explode"), "flatMap", step.flat_map.explode)

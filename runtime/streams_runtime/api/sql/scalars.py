@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from streams_runtime.api.flow.known_columns import Columns, shown_type
-from streams_runtime.api.sql.aggregate_parameters import without_parameter
+from streams_runtime.api.sql.aggregate_parameters import OWN_AGGREGATES, without_parameter
 from streams_runtime.api.sql.sql_tree import Problem, SqlSyntaxError, parse_expression, tokens_of
 
 _AGGREGATES = """
@@ -132,7 +132,9 @@ def unfamiliar_functions(text: str) -> tuple[str, ...]:
         tree = parse_expression(without_parameter(text)[0])
     except SqlSyntaxError:
         return ()
-    return tuple(dict.fromkeys(call.name for call in tree.find_all(exp.Anonymous)))
+    return tuple(
+        dict.fromkeys(call.name for call in tree.find_all(exp.Anonymous) if call.name.lower() not in OWN_AGGREGATES)
+    )
 
 
 def _shape_problems(tree: exp.Expr, text: str) -> Iterator[Problem]:
@@ -162,7 +164,7 @@ def _not_one_value(tree: exp.Expr, text: str) -> Problem:
 
 def _function_problems(tree: exp.Expr, text: str) -> Iterator[Problem]:
     called = called_functions(text)
-    aggregates = [name for name in called if name in AGGREGATE_FUNCTIONS]
+    aggregates = [name for name in called if name in AGGREGATE_FUNCTIONS | OWN_AGGREGATES]
     if not aggregates and tree.find(exp.AggFunc) and not any(name in WINDOW_FUNCTIONS for name in called):
         aggregates = ["an aggregate function"]
     for name in aggregates:

@@ -16,7 +16,7 @@ from streams_runtime.api.step_checks.grouped_table_checks import grouping_shape_
 from streams_runtime.api.step_checks.stream_join_checks import join_shape_mistakes
 from streams_runtime.api.step_checks.window_checks import window_mistakes
 from streams_runtime.api.steps.stream_steps_spec import PeekSpec
-from streams_runtime.api.steps.topology_spec import VERBS, FormatSpec, SourceSpec, StepSpec
+from streams_runtime.api.steps.topology_spec import EVERY, VERBS, FormatSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 
@@ -89,11 +89,22 @@ def _read_format(spec: FormatSpec, path: str) -> Iterator[Mistake]:
 
 
 def _column_names(step: StepSpec, path: str) -> Iterator[Mistake]:
-    for field, columns in (("select", step.select), ("aggregate", step.aggregate)):
+    yield from _star(step, under(path, "select"))
+    for field, columns in (("select", step.selected), ("aggregate", step.aggregate)):
         for problem in name_problems(tuple(columns or ())):
             yield Mistake(under(path, field), problem.found, problem.remedy)
     for problem in name_problems((step.flat_map.as_,)) if step.flat_map is not None else ():
         yield Mistake(under(path, "flatMap", "as"), problem.found, problem.remedy)
+
+
+def _star(step: StepSpec, field: str) -> Iterator[Mistake]:
+    if not step.selects_every:
+        return
+    if (step.select or {})[EVERY] != EVERY:
+        found = f"{(step.select or {})[EVERY]!r} for *, which stands for all columns that are there"
+        yield Mistake(under(field, EVERY), found, 'write "*": "*"')
+    elif not step.selected:
+        yield Mistake(field, "* alone leaves every column as it is", "name columns beside it, or leave select out")
 
 
 def _aggregate_names(step: StepSpec, path: str) -> Iterator[Mistake]:

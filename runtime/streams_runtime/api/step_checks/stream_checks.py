@@ -90,7 +90,7 @@ def _expressions(step: StepSpec, path: str, visible: Columns | None) -> Iterator
     for field, text in scalars:
         for problem in scalar_problems(text, visible) if text is not None else ():
             yield Mistake(under(path, field), problem.found, problem.remedy)
-    for name, text in (step.select or {}).items():
+    for name, text in step.selected.items():
         for problem in scalar_problems(text, visible):
             yield Mistake(under(path, "select", name), problem.found, problem.remedy)
     for name, text in (step.aggregate or {}).items():

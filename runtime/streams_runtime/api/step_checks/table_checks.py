@@ -30,7 +30,7 @@ def table_step_mistakes(
         if not per_update & roots_of(step.from_ or "", {each.name: each for each in steps}):
             return
     fields = [(under(path, "where"), step.where)] if step.where is not None else []
-    fields += [(under(path, "select", name), text) for name, text in (step.select or {}).items()]
+    fields += [(under(path, "select", name), text) for name, text in step.selected.items()]
     joined = {} if step.join is None else step.join.select
     fields += [(under(path, "join", "select", name), text) for name, text in joined.items()]
     if step.join is not None and step.join.key is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -149,6 +150,10 @@ class RepartitionSpec(Model):
     )
 
 
+EVERY = "*"
+"""Of a `select`, as name and as expression: all columns that are there."""
+
+
 class StepSpec(Model):
     """One step: where and/or select, or one of the other fields that say what becomes of records, such as keyBy."""
 
@@ -166,7 +171,8 @@ class StepSpec(Model):
     select: dict[str, str] | None = Field(
         default=None,
         min_length=1,
-        description="The new value: column name to Spark SQL expression. The key stays.",
+        description="The new value: column name to Spark SQL expression. The key stays. With '*': '*' among them"
+        " the columns that are there stay, but for those that are named.",
     )
     flat_map: FlatMapSpec | None = Field(
         default=None, description="Make several records of one: one of each element of an array. Of streams only."
@@ -234,8 +240,8 @@ class StepSpec(Model):
         description="For each key: column name to count(*), count(distinct x), or to count, sum, min, max, avg, first,"
         " last, any_value, variance, var_pop, var_samp, stddev, stddev_pop, stddev_samp or approx_count_distinct of a"
         " Spark SQL expression, or to count_if, bool_and or bool_or of a condition, or to max_by(x, y), min_by(x, y),"
-        " approx_percentile(x, 0.95), collect_list(x, 10) or collect_set(x, 10), each with FILTER (WHERE condition)"
-        " behind it where only some records count; or to a class in Python:"
+        " approx_percentile(x, 0.95), collect_list(x, 10), collect_set(x, 10) or top(x, y, 10), each with FILTER (WHERE"
+        " condition) behind it where only some records count; or to a class in Python:"
         " python('package.module:Class', x, y * 2 as z).",
     )
     join: JoinSpec | None = Field(
@@ -259,6 +265,16 @@ class StepSpec(Model):
         description="Name of the store of an aggregate, or of what a join of two tables with key gives. No default: a"
         " made-up name changes when steps are added.",
     )
+
+    @property
+    def selected(self) -> Mapping[str, str]:
+        """What `select` names, without the star."""
+        return {name: text for name, text in (self.select or {}).items() if name != EVERY}
+
+    @property
+    def selects_every(self) -> bool:
+        """Whether `select` has a star: the columns that are there stay, but for those that it names."""
+        return EVERY in (self.select or {})
 
     @property
     def verbs(self) -> tuple[str, ...]:

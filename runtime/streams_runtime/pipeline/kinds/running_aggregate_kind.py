@@ -12,6 +12,7 @@ from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.kinds.table_kinds import kept_as_table
 from streams_runtime.pipeline.known import Known
+from streams_runtime.pipeline.spark.frames import with_nulls_allowed
 from streams_runtime.pipeline.spark.observed import observed
 from streams_runtime.pipeline.steps.aggregate_columns import check_aggregates, sums_of_doubles
 from streams_runtime.pipeline.steps.partial_aggregates import partial_aggregates
@@ -52,7 +53,7 @@ class AggregateKind(LeavingKind[AggregateNode]):
         known, dropped, late = collecting.known, Observation(), Observation()
         usable = taken(node, rows, dropped)
         state = known.aggregates[node.name]
-        table = partial_aggregates(known.traits, state, node, usable, late).toArrow()
+        table = with_nulls_allowed(partial_aggregates(known.traits, state, node, usable, late)).toArrow()
         result.dropped += left_out(node, dropped)
         result.late[node.name] += observed(late, "late") if isinstance(node.windows, TimeWindows) else 0
         names = [column.name for column in state.columns]

@@ -21,6 +21,9 @@ def transformed(node: TransformNode, frame: DataFrame, table: bool) -> DataFrame
     if node.select is None:
         return frame
     columns: list[Column] = [F.col(name) for name in frame.columns if name in HIDDEN and name != RECORD]
+    if node.keeps_columns:
+        named = {name.lower() for name, _ in node.select}
+        columns += [F.col(f"`{name}`") for name in value_columns(frame) if name.lower() not in named]
     for name, expression in node.select:
         with refusing(f"{node.path}.select.{name}"):
             value = F.expr(expression)

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT
+from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT, second_of
+from streams_runtime.api.sql.aggregate_parameters import TOP, how_many
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.api.sql.reduce_aggregates import REDUCE, reduction_of
 from streams_runtime.batch.json_columns import FLOATS
@@ -25,10 +26,12 @@ from streams_runtime.state.aggregates.approx_percentile import Percentile
 from streams_runtime.state.aggregates.collected import Collected
 from streams_runtime.state.aggregates.distinct_values import DistinctValues
 from streams_runtime.state.aggregates.ordered_sums import Average, DoubleSum, Folding, Spread
-from streams_runtime.state.aggregates.reduce_state import Reducing
+from streams_runtime.state.aggregates.reduce_state import Reducing, nullable
 from streams_runtime.state.aggregates.subtracting import subtracting_kind
+from streams_runtime.state.aggregates.top_values import Top
 from streams_runtime.state.aggregates.user_classes.python_class import Custom
 from streams_runtime.state.aggregates.user_classes.user_class import user_class
+from streams_runtime.state.aggregates.value_order import REMEDY, alike, can_be_ordered, ordered, precedes, with_one_zero
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 
@@ -51,6 +54,8 @@ class Extreme(Kind):
     any_value is the least: a value that is there, and the same one wherever batches begin.
     """
 
+    remedy = REMEDY
+
     def __init__(self, function: str, called: str | None = None) -> None:
         """`function`: min or max; `called`: Spark's name of it, if it has another."""
         self._function = function
@@ -60,8 +65,17 @@ class Extreme(Kind):
     def expressions(self, argument: str | None) -> Sequence[str]:
         return (f"{self._called}({argument})",)
 
+    def types(self, given: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+        return [nullable(given[0])]
+
+    def keeps(self, kind: pa.DataType) -> bool:
+        return can_be_ordered(kind)
+
     def merge(self, old: Sequence[pa.ChunkedArray], new: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
-        found = self._choose(_ordered(old[0]), _ordered(new[0]), skip_nulls=True)
+        if pa.types.is_nested(old[0].type):
+            further = precedes(self._function, new[0], old[0])
+            return _chosen(pc.and_(new[0].is_valid(), pc.or_(old[0].is_null(), further)), new, old)
+        found = self._choose(*ordered(old[0], new[0]), skip_nulls=True)
         if self._function == "max" and old[0].type in FLOATS:
             # As in Spark, NaN is larger than all, and Arrow leaves it out.
             nan = pc.fill_null(pc.or_kleene(pc.is_nan(old[0]), pc.is_nan(new[0])), False)
@@ -69,7 +83,7 @@ class Extreme(Kind):
         return (found.cast(old[0].type),)
 
     def of_batch(self, given: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
-        return [_with_one_zero(given[0])]
+        return [with_one_zero(given[0])]
 
 
 class Nth(Kind):
@@ -118,6 +132,7 @@ class ExtremeBy(Kind):
 
     parts = ("by", "value")
     given = ("found",)
+    remedy = REMEDY
 
     def __init__(self, function: str, by: str) -> None:
         """`function`: min or max."""
@@ -132,15 +147,18 @@ class ExtremeBy(Kind):
         return (f"{self._function}(if(({condition}) and ({self._by}) is not null, {both}, null))",)
 
     def types(self, given: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
-        return [given[0].field(part).type for part in self.parts]
+        return [nullable(given[0].field(part).type) for part in self.parts]
+
+    def keeps(self, kind: pa.DataType) -> bool:
+        return can_be_ordered(kind)
 
     def of_batch(self, given: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
-        return [_with_one_zero(pc.struct_field(given[0], [number])) for number in range(len(self.parts))]
+        return [with_one_zero(pc.struct_field(given[0], [number])) for number in range(len(self.parts))]
 
     def merge(self, old: Sequence[pa.ChunkedArray], new: Sequence[pa.ChunkedArray]) -> Sequence[pa.ChunkedArray]:
         further = pc.or_(
-            _precedes(self._function, new[0], old[0]),
-            pc.and_(_alike(new[0], old[0]), _precedes(self._function, new[1], old[1])),
+            precedes(self._function, new[0], old[0]),
+            pc.and_(alike(new[0], old[0]), precedes(self._function, new[1], old[1])),
         )
         return _chosen(pc.and_(new[0].is_valid(), pc.or_(old[0].is_null(), further)), new, old)
 
@@ -179,9 +197,10 @@ _WITH_PARAMETER: Mapping[str, Callable[[str], Kind]] = {
     COUNT_DISTINCT: DistinctValues,
     "collect_list": lambda most: Collected(int(most), distinct=False),
     "collect_set": lambda most: Collected(int(most), distinct=True),
+    TOP: lambda both: Top(second_of(TOP, both) or "", how_many(TOP, both) or 0),
 }
 KINDS = tuple({**_PLAIN, **_WITH_PARAMETER})
-"""The names of all functions, as Spark SQL has them, and COUNT_DISTINCT."""
+"""The names of all functions, as Spark SQL has them, COUNT_DISTINCT and TOP."""
 
 
 def kind_of(declared: Aggregate, merges: bool = False, of_doubles: bool = False) -> Kind | None:
@@ -265,34 +284,3 @@ def _chosen(
 
 def _both(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.coalesce(pc.add_checked(old, new), old, new)
-
-
-def _with_one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Which of the two zeros is found would depend on where batches begin."""
-    return pc.add(column, pa.scalar(0, column.type)) if column.type in FLOATS else column
-
-
-def _precedes(function: str, one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Where the one is larger, by max, or smaller; as in Spark's order null is the least and NaN the largest."""
-    larger, than = (one, other) if function == "max" else (other, one)
-    found = pc.fill_null(pc.greater(_ordered(larger), _ordered(than)), False)
-    if larger.type in FLOATS:
-        found = pc.or_(found, pc.and_(_is_nan(larger), pc.and_(than.is_valid(), pc.invert(_is_nan(than)))))
-    return pc.or_(found, pc.and_(larger.is_valid(), than.is_null()))
-
-
-def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Where both are the same value, NaN being one."""
-    found = pc.fill_null(pc.equal(_ordered(one), _ordered(other)), False)
-    return pc.or_(found, pc.and_(_is_nan(one), _is_nan(other))) if one.type in FLOATS else found
-
-
-def _is_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.fill_null(pc.is_nan(column), False)
-
-
-def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Arrow does not compare times with a zone, nor booleans; the numbers beneath them have the same order."""
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.int64())
-    return column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column

@@ -37,6 +37,7 @@ from streams_runtime.state.aggregates.distinct_values import DistinctValues, ref
 from streams_runtime.state.aggregates.merge_order import MergeSteps
 from streams_runtime.state.aggregates.record_by_record import Named, RecordByRecord
 from streams_runtime.state.aggregates.reduce_state import Reducing
+from streams_runtime.state.aggregates.top_values import Top
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 
@@ -201,13 +202,14 @@ class AggregateState:
     def encode(self, state: pa.Table, named: Named = lambda _: "a key") -> list[bytes]:
         """State as stored: one JSON object a row. `named` gives what messages call a row's key.
 
-        Raises FailedProcessingException: a count(distinct …) has too many values; see distinct_values.refuse_too_much.
+        Raises FailedProcessingException: a count(distinct …) has too many values, or it or a top too long ones; see
+        distinct_values.refuse_too_much.
         """
         stored = [(each, each.kind.stored(each.of(state))) for each in self._aggregates]
         parts = {name: part for each, found in stored for name, part in zip(each.kept_names, found, strict=True)}
         rows = rows_as_json(self._nested(pl.from_arrow(pa.table(parts))))  # type: ignore[arg-type]
-        counts = [(each.declared, found[0]) for each, found in stored if isinstance(each.kind, DistinctValues)]
-        refuse_too_much(counts, rows, named)
+        bounded = [(each.declared, found[0]) for each, found in stored if isinstance(each.kind, DistinctValues | Top)]
+        refuse_too_much(bounded, rows, named)
         return rows
 
     def decode(self, values: Sequence[bytes | None]) -> pa.Table:

@@ -12,7 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.api.sql.aggregate_parameters import MOST_DISTINCT
+from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT
+from streams_runtime.api.sql.aggregate_parameters import MOST_DISTINCT, TOP
 from streams_runtime.batch.json_columns import FLOATS
 from streams_runtime.errors import FailedProcessingException
 from streams_runtime.state.aggregates.aggregate_kind import Columns
@@ -22,7 +23,7 @@ from streams_runtime.state.aggregates.record_by_record import Named, RecordByRec
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
 MOST_BYTES = 750_000
-"""So long may the values of all counts of a step be in one value of its store: with the other columns it stays below
+"""So long may the values of all counts and tops of a step be in one value of its store: with other columns it is below
 the 1,000,000 bytes that a producer's record has at most.
 """
 
@@ -145,36 +146,43 @@ class _Set:
 
 
 Counted = Sequence[tuple[Aggregate, pa.ChunkedArray]]
-"""The counts of a step, and what each of them keeps."""
+"""The counts of a step and its tops, and the first thing that each of them keeps."""
 
 
 def refuse_too_much(counted: Counted, stored: Sequence[bytes], named: Named) -> None:
-    """Check the counts of a step, before `stored` is written: what each row has of all columns.
+    """Check the counts of a step and its tops, before `stored` is written: what each row has of all columns.
 
-    What is kept only grows, so that the first record with which it is too much is the same one wherever batches begin.
+    What a count keeps only grows, so that the first record with which it is too much is the same one wherever batches
+    begin. What a top keeps may be less again with a later record of the batch.
 
     Raises FailedProcessingException: a row has too many values, or too long ones.
     """
     for declared, values in counted:
+        if declared.function != COUNT_DISTINCT:
+            continue
         too_many = pc.greater(pc.list_value_length(values), MOST_DISTINCT)
         row = pc.index(pc.fill_null(too_many, False), True).as_py()
         if row >= 0:
             raise _too_much(declared, named(row), f"more than {MOST_DISTINCT:,} different values")
     for row, value in enumerate(stored if counted else ()):
-        if len(value) > MOST_BYTES and (size := _size(counted, value)) > MOST_BYTES:
-            raise _too_much(counted[0][0], named(row), f"different values of {size:,} bytes, {MOST_BYTES:,} at most")
+        if len(value) > MOST_BYTES and (size := _size([each for each, _ in counted], value)) > MOST_BYTES:
+            longest = max((each for each, _ in counted), key=lambda each: _size([each], value))
+            what = "values" if longest.function == TOP else "different values"
+            raise _too_much(longest, named(row), f"{what} of {size:,} bytes, {MOST_BYTES:,} at most")
 
 
-def _size(counted: Counted, value: bytes) -> int:
+def _size(counted: Sequence[Aggregate], value: bytes) -> int:
     columns = orjson.loads(value)
-    return sum(len(orjson.dumps(columns[declared.column]["values"])) for declared, _ in counted)
+    return sum(len(orjson.dumps(part)) for each in counted for part in columns[each.column].values())
 
 
 def _too_much(declared: Aggregate, key: str, what: str) -> FailedProcessingException:
     return FailedProcessingException(
         f"{declared.path}: {declared.call} has {what} for {key}",
-        f"Estimate it by approx_count_distinct({declared.argument}), which takes any number of values, or divide them"
-        " by a finer key or shorter windows",
+        "Keep fewer values, or shorter ones, such as an id or a hash of each"
+        if declared.function == TOP
+        else f"Estimate it by approx_count_distinct({declared.argument}), which takes any number of values, or divide"
+        " them by a finer key or shorter windows",
     )
 
 

@@ -69,7 +69,7 @@ def _way(topology: Topology, name: str) -> Words:
         case TransformNode():
             select = None if node.select is None else sorted((column, _text(text)) for column, text in node.select)
             where = None if node.where is None else _text(node.where)
-            return (_way(topology, node.input), where, select)
+            return (_way(topology, node.input), where, select, node.keeps_columns)
         case TableJoinNode():
             select = sorted((column, _text(text)) for column, text in node.select)
             return (_way(topology, node.input), _way(topology, node.table), node.type, select)

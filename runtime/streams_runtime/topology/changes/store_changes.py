@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from streams_runtime.api.flow.known_columns import Type, shown_type
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT, OF_SEVERAL
+from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT, OF_SEVERAL, second_of
+from streams_runtime.api.sql.aggregate_parameters import TOP, how_many
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.api.sql.reduce_aggregates import REDUCE, reduction_of
 from streams_runtime.api.sql.sql_tree import parse_expression
@@ -181,6 +182,12 @@ def _columns(old: Topology, was: AggregateNode, new: Topology, now: AggregateNod
                 f"{name} was {before[name].call} and is {aggregate.call}",
                 "the values that are too many are dropped, those of each key with its next record",
             )
+        elif _lacks_some(before[name], aggregate):
+            yield _changed(
+                field,
+                f"{name} was {before[name].call} and is {aggregate.call}",
+                f"of the records before, the store {now.store} has no more than the old number",
+            )
         else:
             one, other = state_type(before[name], read), state_type(aggregate, reads)
             counts = aggregate.function in ("approx_count_distinct", COUNT_DISTINCT)
@@ -222,7 +229,9 @@ def _same(one: Aggregate, other: Aggregate) -> bool:
         return reduction_of(one.parameter or "").meaning == reduction_of(other.parameter or "").meaning
     if one.function == PYTHON and one.parameter != other.parameter:
         return False
-    if one.function in OF_SEVERAL and not _same_text(one.parameter, other.parameter):
+    if one.function in OF_SEVERAL and not _same_text(
+        *(second_of(each.function, each.parameter) for each in (one, other))
+    ):
         return False
     return parse_expression(one.argument) == parse_expression(other.argument)
 
@@ -236,9 +245,13 @@ def _same_text(one: str | None, other: str | None) -> bool:
 
 def _keeps_fewer(one: Aggregate, other: Aggregate) -> bool:
     """Whether the lists of the other are shorter. Another percentile is of the same sketch, and says nothing here."""
-    if one.parameter is None or other.parameter is None or one.function not in ("collect_list", "collect_set"):
-        return False
-    return int(other.parameter) < int(one.parameter)
+    before, after = (how_many(each.function, each.parameter) for each in (one, other))
+    return before is not None and after is not None and after < before
+
+
+def _lacks_some(one: Aggregate, other: Aggregate) -> bool:
+    """Whether the lists of the other are to have more values, of which some may have gone; the last ones come anew."""
+    return one.function == TOP and _keeps_fewer(other, one)
 
 
 def _same_type(one: Type, other: Type) -> bool:

@@ -148,8 +148,8 @@ def _step(step: StepSpec, path: str, rename: Mapping[str, str], tables: Collecti
         windows = None if step.window is None else _windows(step.window, path, step.suppress is not None)
         late = step.window.late.topic if step.window is not None and step.window.late is not None else None
         return AggregateNode(step.name, before, columns, step.store or "", path, windows, late)
-    select = tuple(step.select.items()) if step.select is not None else None
-    return TransformNode(step.name, before, step.where, select, path)
+    select = tuple(step.selected.items()) if step.select is not None else None
+    return TransformNode(step.name, before, step.where, select, path, step.selects_every)
 
 
 def _join(

@@ -19,8 +19,8 @@ class Aggregate:
     Spark SQL scalar expression, None for `count(*)`; `parameter` a number as text, for those functions that take one.
     Of python the parameter is the class's name, and the argument a struct of the columns that the class is given; of
     reduce it is what stands in its brackets, and the argument a struct of the columns that its lambda names; of max_by,
-    min_by and COUNT_DISTINCT it is the second expression. `path` is the field that it was declared in. `condition`:
-    which records count (FILTER); None: all.
+    min_by and COUNT_DISTINCT it is the second expression, of top this and the number. `path` is the field that it was
+    declared in. `condition`: which records count (FILTER); None: all.
     """
 
     column: str

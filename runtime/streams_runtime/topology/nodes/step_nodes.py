@@ -18,12 +18,15 @@ class TransformNode(StepNode):
     where: str | None
     select: tuple[tuple[str, str], ...] | None
     path: str
+    keeps_columns: bool = False
+    """Whether the columns that `select` does not name stay."""
 
     @property
     def summary(self) -> str:
         """The step in the user's own expressions."""
         where = [f"where {self.where}"] if self.where is not None else []
-        select = [f"select {columns_of(self.select)}"] if self.select is not None else []
+        every = "*, " if self.keeps_columns else ""
+        select = [f"select {every}{columns_of(self.select)}"] if self.select is not None else []
         return "; ".join(where + select)
 
     def makes_table(self, tables: Collection[str]) -> bool:
