@@ -92,16 +92,19 @@ demo: install
 test: install
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist loadscope
 
+# A pytest for each core, and each test file in one of them alone.
+SIDE_BY_SIDE := $(PYTHON) tests/support/side_by_side.py
+
 # Generated tests try a few examples here, and all of them in `make test`.
 test-unit: $(PROJECT_STAMP)
-	@STREAMSAPP_TEST_EXAMPLES=5 $(PYTHON) -m pytest -n auto --dist loadfile tests/unit
+	@STREAMSAPP_TEST_EXAMPLES=5 $(SIDE_BY_SIDE) tests/unit
 
 test-parts: $(PROJECT_STAMP)
-	@$(PYTHON) -m pytest -n auto --dist loadfile tests/parts
+	@$(SIDE_BY_SIDE) tests/parts
 
 # Before each commit: lint, all that needs neither broker nor Spark, and one batch of each.
 test-quick: lint
-	@$(PYTHON) -m pytest -n 2 --dist loadfile tests/unit tests/parts $(SMOKE)
+	@$(SIDE_BY_SIDE) tests/unit tests/parts $(SMOKE)
 
 SMOKE := tests/integration/test_pipeline_tables.py::test_a_where_of_a_table_deletes_rows_that_no_longer_fit_and_is_silent_about_others \
   tests/integration/test_transactions.py::test_a_predecessor_is_fenced_and_its_open_transaction_given_up
@@ -138,6 +141,7 @@ again: install
 
 soak: install
 	@STREAMSAPP_TEST_KILLS=200 $(PYTHON) -m pytest tests/integration/test_exactly_once_kills.py -k random
+	@STREAMSAPP_TEST_KILLS=1 $(PYTHON) -m pytest tests/integration/test_process_kills.py
 	@STREAMSAPP_TEST_RESOURCES=100000 $(PYTHON) -m pytest tests/unit/test_any_resource.py
 	@STREAMSAPP_TEST_SEED=$$RANDOM STREAMSAPP_TEST_STEPS=80 $(PYTHON) -m pytest tests/integration/test_random_lives.py
 	@$(PYTHON) tests/benchmarks/full.py --workloads soak --optional

@@ -28,6 +28,7 @@ pytest_plugins = [
     "lanes",
     "not_run",
     "oracle_fixtures",
+    "pieces",
     "pytester",
     "query_fixtures",
     "red_logs",

@@ -15,7 +15,7 @@ from streams_runtime.errors import IllegalStateException, ShutdownRequestedExcep
 from streams_runtime.inspection import ClientInspection
 from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle
 from streams_runtime.lifecycle.uncaught import UncaughtExceptionHandler, declared
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 from streams_runtime.query.server.access import OPEN, QueryGuard, check_guard
 from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store

@@ -9,7 +9,7 @@ from streams_runtime.client_context import ClientContext
 from streams_runtime.kafka.consumer.group_consumer import Membership
 from streams_runtime.lifecycle.client_lifecycle import ClientLifecycle, Works
 from streams_runtime.metrics.thread_recorder import ThreadRecorder
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 from streams_runtime.query.client.peer_figures import PeerFigures
 from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.state.task_folders import StateCleaner

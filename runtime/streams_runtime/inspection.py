@@ -20,7 +20,7 @@ from streams_runtime.lifecycle.remedies import error_row
 from streams_runtime.measuring import dropped_rows, measurements
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.pipeline.without_spark.findings import StoreFormats
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 from streams_runtime.processing.peek_log import rows_of
 from streams_runtime.query.client.sibling_names import every_name, is_sibling
 from streams_runtime.query.page.topology_document import topology_document

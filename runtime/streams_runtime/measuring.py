@@ -15,7 +15,7 @@ from streams_runtime.errors import StreamsException
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.metrics.process_memory import processes_of
 from streams_runtime.metrics.store_recorder import StoreRecorder
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 from streams_runtime.state.database.open_database import StoreClosed, block_cache_figures
 from streams_runtime.state.store import LocalStore
 

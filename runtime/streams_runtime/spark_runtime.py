@@ -23,8 +23,9 @@ from streams_runtime.pipeline.pushdown.foreseen import is_foreseen
 from streams_runtime.pipeline.without_spark.early_runner import EarlyRunner, is_done_early
 from streams_runtime.pipeline.without_spark.findings import Findings, StoreFormats
 from streams_runtime.pipeline.without_spark.findings_file import FindingsFile
-from streams_runtime.processing.batch_processor import BatchProcessor, Counters
-from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.processing.batch_processor import BatchProcessor
+from streams_runtime.processing.batch_work import Counters
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.topology.plan import Topology
 

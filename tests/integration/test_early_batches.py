@@ -23,8 +23,9 @@ from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.pipeline.runner import SubTopologyRunner
 from streams_runtime.pipeline.without_spark.early_runner import EarlyRunner, SparkNeeded, is_done_early
 from streams_runtime.pipeline.without_spark.findings_document import document_of, findings_of
-from streams_runtime.processing.batch_processor import BatchProcessor, Counters
-from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.processing.batch_processor import BatchProcessor
+from streams_runtime.processing.batch_work import Counters
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.testing.mock_producer import MockProducer
 from streams_runtime.testing.topology_runner import store

@@ -20,7 +20,7 @@ from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.pipeline.formats.protobuf.proto_wire import framed
-from streams_runtime.processing.unreadable_records import ErrorPolicy, dead_letters
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy, dead_letters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

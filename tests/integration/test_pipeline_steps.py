@@ -356,7 +356,11 @@ def test_arguments_of_types_that_a_function_does_not_take_are_refused_at_their_c
 
 
 def test_an_aggregate_of_a_type_that_can_not_be_kept_is_refused_at_its_column(spark: SparkSession) -> None:
-    aggregate = {"good": "sum(a)", "bad": "sum(cast(a as decimal(10,2)))", "worse": "max(array(a))"}
+    aggregate = {
+        "good": "sum(a)",
+        "bad": "sum(cast(a as decimal(10,2)))",
+        "worse": "max(array(cast(a as decimal(10,2))))",
+    }
     found = mistakes_of(
         spark, topology_of([source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}])
     )

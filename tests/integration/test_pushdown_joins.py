@@ -24,7 +24,7 @@ from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.runner import SubTopologyRunner
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

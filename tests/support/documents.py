@@ -125,8 +125,14 @@ def broken(link: Link, page: Document) -> str | None:
         return None
     if file.suffix != ".md":
         return None if _LINES_OF_A_FILE.fullmatch(parts.fragment) else f"{link.target}: only pages have headings"
-    there = page if file == page.file else Document.of(file)
-    return None if parts.fragment in there.anchors else f"{link.target}: no heading #{parts.fragment}"
+    anchors = page.anchors if file == page.file else _anchors_of(file)
+    return None if parts.fragment in anchors else f"{link.target}: no heading #{parts.fragment}"
+
+
+@functools.cache
+def _anchors_of(file: Path) -> frozenset[str]:
+    """Many links lead to the same page, which takes longer to read than all of them."""
+    return Document.of(file).anchors
 
 
 def _pages(folder: Path) -> Iterator[Path]:

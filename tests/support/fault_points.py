@@ -15,8 +15,8 @@ from typing import Any
 
 from streams_runtime.cli.process.instance import app
 from streams_runtime.kafka.producer.transactions import TransactionalProducer
-from streams_runtime.processing.batch_processor import Outcome
 from streams_runtime.processing.batch_queue import Batches
+from streams_runtime.processing.batch_work import Outcome
 from streams_runtime.processing.purge import Purge
 
 BEFORE_COMMIT = (

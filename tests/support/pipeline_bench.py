@@ -12,8 +12,9 @@ from pipeline_kit import Pipeline, Record, batch
 from shared_cases import batches, shared_batches
 from state_kit import memory_folder
 
-from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
-from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.processing.batch_processor import BatchProcessor
+from streams_runtime.processing.batch_work import Counters, Outcome
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.task import Task
 from streams_runtime.testing.mock_producer import MockProducer

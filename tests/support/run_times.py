@@ -5,11 +5,12 @@ Runs of many tests end with it; a short one does with STREAMSAPP_TEST_TIMES=1.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from process_times import ProcessTimes
 _VARIABLE = "STREAMSAPP_TEST_TIMES"
 _MANY = 200  # tests
 _SHOWN_TESTS, _SHOWN_FILES, _SHOWN_FIXTURES = 50, 20, 20
+PIECES = "times-*.json"
+"""What processes that share a run's tests leave in the folder of side_by_side.py."""
 BUDGET = Path(__file__).parents[1] / "budget.toml"
 
 # What a worker tells the controller, beside what a report has: seconds of processors, [name, seconds] of each fixture
@@ -59,6 +62,20 @@ class Times:
             cost.add(report.duration, processor, whole)
         for name, seconds in getattr(report, _FIXTURES, ()):
             self.fixtures[name].add(seconds)
+
+    def values(self) -> dict[str, dict[str, list[float]]]:
+        """All of it as JSON."""
+        tables = {"lanes": self.lanes, "tests": self.tests, "fixtures": self.fixtures}
+        return {
+            name: {key: [cost.wall, cost.processor, cost.count] for key, cost in table.items()}
+            for name, table in tables.items()
+        }
+
+    def include(self, values: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+        """Add what the `values` of another process's times have."""
+        for name, table in (("lanes", self.lanes), ("tests", self.tests), ("fixtures", self.fixtures)):
+            for key, (wall, processor, count) in values[name].items():
+                table[key].add(wall, processor, int(count))
 
     @property
     def count(self) -> int:
@@ -106,6 +123,12 @@ def _table(title: str, costs: Mapping[str, Cost], most: int | None = None) -> It
     yield f"{'seconds':>9} {'processor':>9} {'count':>6}  {title}"
     for name, cost in sorted(costs.items(), key=lambda each: -each[1].wall)[:most]:
         yield f"{cost.wall:9.1f} {cost.processor:9.1f} {cost.count:6d}  {name}"
+
+
+def told(times: Times) -> Iterator[str]:
+    """The tables of a run of many tests, or of one for which they were asked."""
+    if times.count >= _MANY or os.environ.get(_VARIABLE):
+        yield from lines_of(times, read_budget())
 
 
 def read_budget(file: Path = BUDGET) -> dict[str, float]:
@@ -160,12 +183,13 @@ class Teller:
         self.times.note(report)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the tables."""
-        if self.times.count < _MANY and not os.environ.get(_VARIABLE):
-            return
-        terminalreporter.section("where the time went")
-        for line in lines_of(self.times, read_budget()):
-            terminalreporter.write_line(line)
+        """Print the tables, or leave them to who started this process as one of several."""
+        if folder := terminalreporter.config.getoption("--pieces", None):
+            (Path(folder) / PIECES.replace("*", str(os.getpid()))).write_text(json.dumps(self.times.values()))
+        elif lines := list(told(self.times)):
+            terminalreporter.section("where the time went")
+            for line in lines:
+                terminalreporter.write_line(line)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from refused_applications import CLICKS, ORDERS, REFUSED, USERS, S, application, step, total
 
 from streams_runtime.api import parse_application, read_application
-from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.errors import InvalidApplicationException, Mistake
+
+
+@functools.cache
+def mistakes_of(case: str) -> Sequence[Mistake]:
+    return read_application(REFUSED[case][0]).mistakes
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_mistake_names_its_field_what_was_found_and_what_would_do(case: str) -> None:
-    document, field, found, remedy = REFUSED[case]
-    mistakes = [mistake for mistake in read_application(document).mistakes if mistake.path == field]
-    assert mistakes, read_application(document).mistakes
+    _, field, found, remedy = REFUSED[case]
+    mistakes = [mistake for mistake in mistakes_of(case) if mistake.path == field]
+    assert mistakes, mistakes_of(case)
     assert found in mistakes[0].found
     assert remedy in mistakes[0].remedy
 
 
 @pytest.mark.parametrize("case", sorted(set(REFUSED) - {"no-spec"}))
 def test_one_mistake_does_not_cause_others(case: str) -> None:
-    document = REFUSED[case][0]
-    assert len({mistake.path for mistake in read_application(document).mistakes}) == 1
+    assert len({mistake.path for mistake in mistakes_of(case)}) == 1
 
 
 @pytest.mark.parametrize(

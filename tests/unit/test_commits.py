@@ -23,9 +23,9 @@ from streams_runtime.kafka.producer.transaction_errors import StaleMemberExcepti
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
-from streams_runtime.processing.batch_processor import Counters, Held, Outcome
 from streams_runtime.processing.batch_queue import Batches
 from streams_runtime.processing.batch_size import BatchSize
+from streams_runtime.processing.batch_work import Counters, Held, Outcome
 from streams_runtime.processing.commits import ExactlyOnce
 from streams_runtime.state.store import Updates
 
@@ -63,7 +63,7 @@ class Stage:
             Counters(recorder=ThreadRecorder(clock=lambda: self.now)),
             self.spark,
             threading.Event(),
-            lambda: self.now,
+            clock=lambda: self.now,
         )
 
     def work(self) -> list[str]:
@@ -79,7 +79,7 @@ class Stage:
         raise failure
 
     def _apply(self, *arguments: Any) -> Outcome:
-        arguments[-1].send()
+        arguments[-2].send()
         return Outcome([Held(store, Updates([], [], []), 7) for store in self.stores], {ORDERS: 5})
 
 
@@ -190,7 +190,7 @@ def changed(stage: Stage, answer: Any) -> None:
     store.changelog = CHANGELOG
     updates = Updates([b"k"], [b"v"], [1])
     stage.processor.apply = lambda *arguments: (
-        arguments[-1].send() or Outcome([Held(store, updates, None)], {ORDERS: 5})
+        arguments[-2].send() or Outcome([Held(store, updates, None)], {ORDERS: 5})
     )
     admin: Any = stage.batches.admin
 

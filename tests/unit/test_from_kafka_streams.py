@@ -105,7 +105,7 @@ def test_fields_that_notes_name_exist() -> None:
     named = {
         each for row in setting_rows() for each in re.findall(r"`((?:processing|kafka|template|state)\.\w+)", row.note)
     }
-    assert {"processing.onUncaughtException", "template.securityContext"} <= named
+    assert {"processing.maxBatchRecords", "template.securityContext"} <= named
     assert [
         each for each in sorted(named) if f"`spec.{each}`" not in reference and f'"spec.{each}"' not in reference
     ] == []

@@ -10,7 +10,7 @@ from typing import Any, cast
 from pipeline_kit import source, topology_of
 
 from streams_runtime.errors import MissingSourceTopicException
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 from streams_runtime.restore.restore_listener import NullListener
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import GlobalThreadState

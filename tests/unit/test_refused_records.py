@@ -17,7 +17,7 @@ from streams_runtime.errors import BrokerNotAvailableException, ConfigException,
 from streams_runtime.kafka.producer.topic_limits import TopicLimits, handed_over_bytes, record_bytes
 from streams_runtime.processing.failures.refused_records import Sending, refusals
 from streams_runtime.processing.failures.sink_topics import SinkTopics
-from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 
 NOW = 1_700_000_000_000
 SENDING = Sending(1_000_000, "lz4")

@@ -7,36 +7,31 @@ committed, so that a crash before that leaves the stores as the changelogs have 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from typing import ParamSpec
 
 import pyarrow as pa
 
 from streams_runtime.batch.drop_reasons import DropReason
-from streams_runtime.batch.stage import Emission, StageInput, StageOutput, StoreBatch
+from streams_runtime.batch.stage import StageInput, StageOutput, StoreBatch
 from streams_runtime.errors import FailedProcessingException
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
-from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.sampled import NOTHING, spread_of
-from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.processing.batch_runner import BatchRunner
+from streams_runtime.processing.batch_work import BatchWork, Counters, Held, Outcome
 from streams_runtime.processing.failures.failed_records import is_of_a_record, letter_of
 from streams_runtime.processing.failures.isolation import Isolation, isolation_of
-from streams_runtime.processing.failures.sink_topics import Sifted, SinkTopics
+from streams_runtime.processing.failures.sink_topics import SinkTopics
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy, dead_letters
 from streams_runtime.processing.late_log import LateLog
 from streams_runtime.processing.node_names import NodeNames
-from streams_runtime.processing.peek_log import PeekLog, Totals, added_up
-from streams_runtime.processing.unreadable_records import ErrorPolicy, dead_letters
+from streams_runtime.processing.peek_log import PeekLog, added_up
 from streams_runtime.processors.contract import Applied, ApplyContext, system_time
-from streams_runtime.processors.merge_inputs import merged_inputs
 from streams_runtime.processors.registry import apply_of
 from streams_runtime.processors.user_processors.process_records import has_due
 from streams_runtime.state.global_store import GlobalStore
-from streams_runtime.state.open_store import AnyStore
-from streams_runtime.state.store import Updates
 from streams_runtime.tasks.task import Task
 from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
@@ -44,116 +39,6 @@ from streams_runtime.topology.plan import SubTopology
 
 _P = ParamSpec("_P")
 _FAIL = ErrorPolicy("fail")
-
-
-@dataclass(slots=True)
-class Counters:
-    """What a client has done since it started; each thread adds to its own."""
-
-    records_processed: int = 0
-    batches: int = 0
-    records_dropped: int = 0
-    late_records: int = 0
-    deserialization_errors: int = 0
-    processing_errors: int = 0
-    production_errors: int = 0
-    dead_letters: int = 0
-    peeks: Totals = field(default_factory=dict)
-    """Replaced as a whole, never changed: others read it meanwhile."""
-    recorder: ThreadRecorder = field(default_factory=ThreadRecorder)
-    """The rates and latencies beside them, and which steps have dropped the records."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Updates of one store partition that wait for the commit.
-
-    `offset` is the changelog offset that comes next afterwards; None: where the changelog ends once all is produced,
-    and before the commit.
-    """
-
-    store: AnyStore
-    updates: Updates
-    offset: int | None
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a batch leaves behind: held updates and the offsets to commit; `ends`: see `Held.offset`."""
-
-    held: list[Held] = field(default_factory=list)
-    offsets: dict[TopicPartition, int] = field(default_factory=dict)
-    records: int = 0
-    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A batch that is being applied: with what, for which tasks (by partition), and what has come of it so far.
-
-    `changes` are those of the batch, by the node that keeps the table; `waiting` what stages begin with, by the node
-    that they begin behind. `effects`: what is to be sent and counted once all of it has succeeded; None: at once.
-    """
-
-    runner: BatchRunner
-    names: NodeNames
-    recorder: ThreadRecorder
-    producer: BatchProducer
-    outcome: Outcome
-    context: ApplyContext
-    changes: dict[str, StoreBatch]
-    counters: Counters
-    sinks: SinkTopics | None
-    waiting: dict[str, StageInput] = field(default_factory=dict)
-    effects: list[Callable[[], None]] | None = None
-
-    def do(self, effect: Callable[_P, None], *given: _P.args, **named: _P.kwargs) -> None:
-        """What is seen outside of the batch."""
-        if self.effects is None:
-            effect(*given, **named)
-        else:
-            self.effects.append(partial(effect, *given, **named))
-
-    def finish(self) -> None:
-        """All of it has succeeded."""
-        for effect in self.effects or ():
-            effect()
-
-    def send(self, emission: Emission) -> None:
-        """Send records to their topic."""
-        self.do(self._send, emission)
-
-    def _send(self, emission: Emission) -> None:
-        if self.sinks is not None:
-            sifted = self.sinks.sift(emission)
-            if sifted.refused:
-                self._note_refused(emission.topic, sifted)
-                emission = sifted.emission
-        self._hand_over(emission)
-
-    def _note_refused(self, topic: str, sifted: Sifted) -> None:
-        """Records that a sink's topic does not take are counted, and their letters sent."""
-        self.counters.production_errors += sifted.refused
-        self.recorder.drop(self.names.sinks.get(topic, topic), DropReason.REFUSED, sifted.refused)
-        if sifted.letters is not None:
-            self.counters.dead_letters += len(sifted.letters)
-            self._hand_over(sifted.letters)
-
-    def _hand_over(self, emission: Emission) -> None:
-        records = (emission.keys, emission.values, emission.timestamps, emission.partition)
-        self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
-        topic, sink = emission.topic, self.names.sinks.get(emission.topic)
-        self.recorder.sent(topic, sink, emission.keys, emission.values, emission.timestamps)
-
-    def hold(self, store: AnyStore, updates: Updates) -> None:
-        """Send what a store will have to its changelog, and keep it until the commit."""
-        topic, partition = store.changelog.topic, store.changelog.partition
-        self.do(self.producer.send, topic, updates.keys, updates.values, updates.timestamps, partition)
-        self.outcome.held.append(Held(store, updates, None))
-
-    def wait(self, stage_input: StageInput) -> None:
-        """Keep what a stage begins with until it is that stage's time."""
-        self.waiting[stage_input.node.name] = merged_inputs(self.waiting, stage_input)
 
 
 class BatchProcessor:
@@ -214,9 +99,7 @@ class BatchProcessor:
             names = self._names[sub.id] = NodeNames.of(sub)
         effects: list[Callable[[], None]] | None = None if self._failed.kind == "fail" else []
         counters = self._counters
-        work = _Work(
-            runner, names, counters.recorder, producer, outcome, context, changes, counters, sinks, effects=effects
-        )
+        work = BatchWork(runner, names, producer, outcome, context, changes, counters, sinks, effects=effects)
         letters = dead_letters(self._policy, runner, batch, result)
         work.do(self._note_read, work, result)
         for letter in letters:
@@ -292,7 +175,7 @@ class BatchProcessor:
         self._counters.processing_errors += record.num_rows
         return Outcome(offsets={each.partition: each.end for each in batch.ranges}, records=record.num_rows)
 
-    def _take_stage(self, work: _Work, stage: StageOutput) -> None:
+    def _take_stage(self, work: BatchWork, stage: StageOutput) -> None:
         """One stage: its output, what its rows come to in the stores, and what other stages begin with."""
         for emission in stage.emissions:
             work.send(emission)
@@ -306,7 +189,7 @@ class BatchProcessor:
         work.do(self._peek, stage)
 
     def _take(
-        self, work: _Work, applied: Applied, name: str, context: ApplyContext, begun: StageInput | None = None
+        self, work: BatchWork, applied: Applied, name: str, context: ApplyContext, begun: StageInput | None = None
     ) -> None:
         """What one node makes of its rows; then the stage behind it, if there is anything for it to do."""
         for emission in applied.emissions:
@@ -330,7 +213,7 @@ class BatchProcessor:
         if applied.table_rows is not None and len(applied.table_rows):
             self._take_stage(work, work.runner.run_table(name, applied.table_rows))
 
-    def _note_read(self, work: _Work, result: StageOutput) -> None:
+    def _note_read(self, work: BatchWork, result: StageOutput) -> None:
         """What the sources have read."""
         for source, account in result.accounts.items():
             work.recorder.read(source, work.names.topics[source], account.records, account.times)
@@ -340,12 +223,12 @@ class BatchProcessor:
         self._counters.peeks = added_up(self._counters.peeks, stage.peeks)
         self._peek_log.take(stage.peeks)
 
-    def _drop(self, work: _Work, dropped: Mapping[tuple[str, str], int]) -> None:
+    def _drop(self, work: BatchWork, dropped: Mapping[tuple[str, str], int]) -> None:
         self._counters.records_dropped += sum(dropped.values())
         for (node, reason), records in dropped.items():
             work.recorder.drop(work.names.step(node), reason, records)
 
-    def _late(self, work: _Work, late: Mapping[str, int], reason: DropReason = DropReason.LATE) -> None:
+    def _late(self, work: BatchWork, late: Mapping[str, int], reason: DropReason = DropReason.LATE) -> None:
         self._counters.late_records += sum(late.values())
         for node, times in late.items():
             work.recorder.drop(work.names.step(node), reason, times)

@@ -22,7 +22,8 @@ from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, batch_of_nothing
 from streams_runtime.pipeline.spark.query_failures import translating
-from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
+from streams_runtime.processing.batch_processor import BatchProcessor
+from streams_runtime.processing.batch_work import Counters, Outcome
 from streams_runtime.processing.commits import Commits
 from streams_runtime.processing.failures.isolation import Isolation
 from streams_runtime.processing.failures.sink_topics import SinkTopics
@@ -311,8 +312,7 @@ class Batches:
     def _store(self, outcome: Outcome) -> None:
         """Write what is committed, and go on behind it, whatever fails: nobody sends it again.
 
-        A store whose changelog has no end (it was deleted) keeps the offset that it has: restored from there it comes
-        to the same.
+        A store whose changelog has no end (it was deleted) keeps its offset: restored from there it comes to the same.
         """
         failures, recorder, clock = [], self.counters.recorder, time.perf_counter
         try:

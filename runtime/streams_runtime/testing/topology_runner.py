@@ -14,10 +14,11 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, batch_of_nothing
 from streams_runtime.pipeline.compiled_topology import Compiled
 from streams_runtime.pipeline.spark.query_failures import translating
-from streams_runtime.processing.batch_processor import BatchProcessor, Counters, Outcome
+from streams_runtime.processing.batch_processor import BatchProcessor
+from streams_runtime.processing.batch_work import Counters, Outcome
 from streams_runtime.processing.failures.isolation import Isolation
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
-from streams_runtime.processing.unreadable_records import ErrorPolicy
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.assignment import inputs_of_task

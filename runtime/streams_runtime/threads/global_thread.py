@@ -15,7 +15,7 @@ from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.pipeline.spark.query_failures import translating
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.processing.intake import batch_of
 from streams_runtime.restore.global_topics import GlobalTopics

@@ -11,7 +11,7 @@ from streams_runtime.client_context import ClientContext
 from streams_runtime.errors import UnreleasedInstanceIdException
 from streams_runtime.kafka.consumer.group_consumer import GroupConsumer, Membership
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 from streams_runtime.states import StateMachine, ThreadState
 from streams_runtime.tasks.task_manager import TaskManager
 from streams_runtime.threads.participation import Participation

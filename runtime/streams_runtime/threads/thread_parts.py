@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from streams_runtime.client_context import ClientContext
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.kafka.consumer.group_consumer import Membership
-from streams_runtime.processing.batch_processor import Counters
+from streams_runtime.processing.batch_work import Counters
 from streams_runtime.processing.purge import Purge
 from streams_runtime.processing.stop_signal import StopSign
 from streams_runtime.processing.thread_producer import Output

@@ -42,9 +42,11 @@ def _to_stream(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
 def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
     """The aggregate by windows that a table's rows come from; None: they come from something else."""
     by_name = {step.name: step for step in steps}
-    step = by_name.get(name)
+    step = by_name.pop(name, None)
     while step is not None and step.aggregate is None and step.to_table is None:
-        step = by_name.get(step.from_ or "")
+        step = by_name.pop(
+            step.from_ or "", None
+        )  # each once: steps that name each other in a ring are refused elsewhere
     return step if step is not None and step.window is not None else None
 
 

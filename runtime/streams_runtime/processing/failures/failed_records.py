@@ -12,7 +12,7 @@ from streams_runtime.batch.encode import Headers
 from streams_runtime.batch.stage import Emission
 from streams_runtime.errors import FailedProcessingException
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
-from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _TRACE = 16_000  # characters of a stack trace that a header has; with Java's it may be larger than a record may be

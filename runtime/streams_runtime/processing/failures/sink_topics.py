@@ -14,7 +14,7 @@ from streams_runtime.errors import BrokerNotAvailableException, ConfigException,
 from streams_runtime.kafka.producer.batch_producer import BATCH_BYTES, MESSAGE_BYTES, producer_setting
 from streams_runtime.kafka.producer.topic_limits import TopicLimits
 from streams_runtime.processing.failures.refused_records import Refusal, Sending, refusals
-from streams_runtime.processing.unreadable_records import ErrorPolicy
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 
 _LOGGER = logging.getLogger("streams_runtime.tasks")
 _PREFIX = "__streams.errors."

@@ -134,7 +134,7 @@ class ProcessorContext:
         self._is_init = True
 
     def end_init(self) -> None:
-        """It has returned."""
+        """The user's init has returned."""
         self._is_init = False
 
     def begin(

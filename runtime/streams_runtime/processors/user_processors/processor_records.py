@@ -33,19 +33,19 @@ class ProcessorRecord:
     headers: Headers = ()
 
     def with_key(self, key: Any) -> ProcessorRecord:
-        """The same record under another key."""
+        """This record under another key; its value, time and headers stay."""
         return replace(self, key=key)
 
     def with_value(self, value: Mapping[str, Any] | None) -> ProcessorRecord:
-        """The same record with another value."""
+        """This record with another value; its key, time and headers stay."""
         return replace(self, value=value)
 
     def with_timestamp(self, timestamp: int) -> ProcessorRecord:
-        """The same record at another time, in ms."""
+        """This record at another time, in ms; all else stays."""
         return replace(self, timestamp=timestamp)
 
     def with_headers(self, headers: Headers) -> ProcessorRecord:
-        """The same record with other headers."""
+        """This record with other headers in place of its own."""
         return replace(self, headers=headers)
 
 
