@@ -101,10 +101,10 @@ class GeneratedTopology:
         """Whether every instance has all of the global tables."""
         for sub in self._topology.global_tables:
             store = sub.stores[0].name
-            wanted = {_base64(write_key(key)): row for key, (row, _) in self._model.rows(store).items()}
+            wanted = {_base64(write_key(key)): _full(row) for key, (row, _) in self._model.rows(store).items()}
             for each in instances:
                 lines = each.lines(store, "all?keyBytes=true")
-                if lines is None or not alike(wanted, {line["keyBytes"]: line["value"] for line in lines}):
+                if lines is None or not alike(wanted, {line["keyBytes"]: _full(line["value"]) for line in lines}):
                     return False
         return True
 
