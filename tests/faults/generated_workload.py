@@ -32,7 +32,7 @@ import yaml
 from generated_checks import Shown, at_least_once, interleaved, last_rows
 from instances import Instance
 from reader import LONGEST, Reader
-from steps_model.compare import alike
+from steps_model.compare import alike, without_nulls
 from steps_model.formats import read_key, write_key
 from steps_model.graph import Known
 from steps_model.items import Given, Row, Window
@@ -101,10 +101,12 @@ class GeneratedTopology:
         """Whether every instance has all of the global tables."""
         for sub in self._topology.global_tables:
             store = sub.stores[0].name
-            wanted = {_base64(write_key(key)): _full(row) for key, (row, _) in self._model.rows(store).items()}
+            wanted = {_base64(write_key(key)): without_nulls(row) for key, (row, _) in self._model.rows(store).items()}
             for each in instances:
                 lines = each.lines(store, "all?keyBytes=true")
-                if lines is None or not alike(wanted, {line["keyBytes"]: _full(line["value"]) for line in lines}):
+                if lines is None or not alike(
+                    wanted, {line["keyBytes"]: without_nulls(line["value"]) for line in lines}
+                ):
                     return False
         return True
 
@@ -293,7 +295,9 @@ class GeneratedTopology:
             row, may_go = wanted.get(key, (None, False))
             if may_go and key not in found:
                 continue
-            assert alike(_full(row), _full(found.get(key))), f"store {store} {key!r}: {found.get(key)} instead of {row}"
+            assert alike(without_nulls(row), without_nulls(found.get(key))), (
+                f"store {store} {key!r}: {found.get(key)} instead of {row}"
+            )
 
     def _stored(
         self, store: str, kind: str, instances: Sequence[Instance], wanted: Set[bytes | None]
@@ -324,7 +328,7 @@ class GeneratedTopology:
         assert not differ, f"changelog {topic}: {differ[:5]} in it or in the model only"
         if "toTable" in node:
             for key, row in wanted.items():
-                assert alike(_full(row), _full(_json(live[key]))), (
+                assert alike(without_nulls(row), without_nulls(_json(live[key]))), (
                     f"changelog {topic} {key!r}: {live[key]!r}, not {row}"
                 )
 
@@ -362,11 +366,6 @@ def _windowed(key: Any, window: Window | None, session: bool, stored: bool = Fal
 
 def _json(value: bytes | None) -> Any:
     return None if value is None else json.loads(value)
-
-
-def _full(value: Any) -> Any:
-    """A row without its nulls: what a table's source has not said is null."""
-    return {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else value
 
 
 def _base64(data: bytes | None) -> str:

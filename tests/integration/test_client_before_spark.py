@@ -120,7 +120,8 @@ def test_a_restart_answers_and_does_batches_without_spark(
         # What only Spark can judge waits for it, and all that comes behind it.
         send(bootstrap, f"{namespace}-orders", [("u0", b'\n{"amount": 10}')])
         orders(bootstrap, namespace)
-        eventually(lambda: sum(row["lag"] or 0 for row in made.describe()["lag"]) >= len(USERS), "they wait")  # type: ignore[attr-defined]
+        # The other partition's may have come in a fetch before, and so in a batch without Spark.
+        eventually(lambda: any((row["lag"] or 0) > 1 for row in made.describe()["lag"]), "they wait")  # type: ignore[attr-defined]
         assert not made.spark_ready
         start.let_on.set()
         until_done(made, [f"{namespace}-orders"])

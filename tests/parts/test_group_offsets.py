@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException, IllegalStateException
 from streams_runtime.kafka.admin import group_offsets
-from streams_runtime.kafka.admin.group_offsets import GroupOffsets
+from streams_runtime.kafka.admin.group_offsets import CommittedOffset, GroupOffsets
 from streams_runtime.kafka.types import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -70,6 +71,42 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
 
 def test_offsets_are_committed_with_the_ids_of_their_topics(moved: Callable[..., list[Any]]) -> None:
     assert moved() == [[("orders", 0, 7, "topic-id=id")]]
+
+
+class Committed(NamedTuple):
+    """As confluent-kafka answers: metadata of a Java client is read on to the first NUL in memory, text or not."""
+
+    topic: str
+    partition: int
+    offset: int
+    in_memory: bytes
+    error: None = None
+    leader_epoch: None = None
+
+    @property
+    def metadata(self) -> str:
+        return self.in_memory.decode()
+
+
+@pytest.mark.parametrize(
+    ("in_memory", "topic_id"),
+    [
+        (b"", None),
+        (b"topic-id=x1Qb", "x1Qb"),
+        (b"AQAAAYvPV2gA", None),
+        (b"AQAAAYvPV2gA~", None),
+        (b"AQAAAYvPV2gA\x8b\xff", None),
+        (b"\x8b", None),
+    ],
+)
+def test_an_offset_is_read_whatever_lies_in_memory_behind_its_metadata(
+    monkeypatch: pytest.MonkeyPatch, in_memory: bytes, topic_id: str | None
+) -> None:
+    consumer = SimpleNamespace(committed=lambda *_, **__: [Committed("orders", 0, 7, in_memory)], close=lambda: None)
+    monkeypatch.setattr(group_offsets, "Consumer", lambda *_, **__: consumer)
+    monkeypatch.setattr(group_offsets, "remind", lambda *_: None)
+    with closing(GroupOffsets({"bootstrap.servers": "kafka:9092"}, 5.0)) as offsets:
+        assert offsets.committed("app", [ORDERS]) == {ORDERS: CommittedOffset(7, topic_id)}
 
 
 @pytest.mark.parametrize("answer", [refused, partly])

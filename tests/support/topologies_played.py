@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shared_cases import batches
 from state_kit import memory_folder
 from steps_model import Given, Model, Written
-from steps_model.compare import alike
+from steps_model.compare import alike, without_nulls
 from steps_model.graph import Known
 from steps_model.windows import Windows
 
@@ -137,13 +137,8 @@ def _of_store(model: Model, name: str, rows: Mapping[Any, Any]) -> list[str]:
     return [
         f"store {name} {key}: expected {wanted.get(key)}, found {rows.get(key)}"
         for key in {**wanted, **rows}
-        if not alike(_full(wanted.get(key)), _full(rows.get(key)))
+        if not alike(without_nulls(wanted.get(key)), without_nulls(rows.get(key)))
     ]
-
-
-def _full(value: Any) -> Any:
-    """A row without its nulls: what a table's source has not said is null."""
-    return {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else value
 
 
 def _by_key(rows: Sequence[Written]) -> dict[Any, list[Written]]:

@@ -191,6 +191,17 @@ class _HasMembersError(Exception):
 
 
 def _taken(answer: Any) -> CommittedOffset:
-    # Others (kafka-consumer-groups, Kafka Streams) write nothing or something else of theirs.
-    metadata = answer.metadata or ""
+    metadata = _metadata(answer)
     return CommittedOffset(answer.offset, metadata.removeprefix(_TAG) if metadata.startswith(_TAG) else None)
+
+
+def _metadata(answer: Any) -> str:
+    """What was committed with the offset; of others (kafka-consumer-groups, Kafka Streams) nothing, or theirs.
+
+    What a Java client wrote has no NUL at its end, librdkafka copies it as it is, and confluent-kafka reads on to the
+    first NUL: it is no text then when bytes of somebody else's lie behind it (confluentinc/librdkafka #4649).
+    """
+    try:
+        return answer.metadata or ""
+    except UnicodeDecodeError:
+        return ""
