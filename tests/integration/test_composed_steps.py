@@ -61,6 +61,17 @@ OF_GROUPS: Sequence[tuple[str, Chain]] = (
 )
 """Tables of every kind whose rows leave groups, and what stands behind such groups."""
 
+OF_WAITING: Sequence[tuple[str, Chain]] = (
+    ("table", ("suppress", "toTable", "groupBy", "suppress few")),
+    ("table", ("outer join table", "suppress few", "toTable", "left foreign key", "suppress")),
+    ("table", ("where", "groupBy", "suppress few", "toTable", "suppress")),
+    ("table", ("left foreign key", "suppress few", "dedupe")),
+    ("stream", ("sum", "suppress", "left join stream")),
+    ("stream", ("keyBy number", "tumbling", "suppress few", "keyBy struct", "sum", "suppress")),
+    ("stream", ("session", "suppress", "keyBy number", "hopping", "suppress few")),
+)
+"""Changes that wait, of tables of every kind and before every kind of state, several times in an application."""
+
 
 @cache
 def chains() -> Sequence[Sequence[tuple[str, Chain]]]:
@@ -112,6 +123,14 @@ def test_groups_of_tables_of_every_kind_hold_what_their_rows_come_to(
 ) -> None:
     together = Made("string", policy)
     for begins, chain in OF_GROUPS:
+        add_chain(together, begins, chain)
+    assert wrong(spark, together.document, partitions) == []
+
+
+@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+def test_changes_wait_wherever_a_table_becomes_a_stream(spark: SparkSession, policy: str, partitions: int) -> None:
+    together = Made("string", policy)
+    for begins, chain in OF_WAITING:
         add_chain(together, begins, chain)
     assert wrong(spark, together.document, partitions) == []
 

@@ -112,6 +112,18 @@ def test_without_spark_only_what_spark_alone_knows_is_missed(invalid: Path) -> N
     assert "steps[1].aggregate.total" in result.stdout
 
 
+def test_without_spark_functions_that_nobody_has_are_named_and_ones_own_are_not(invalid: Path) -> None:
+    own = 'functions: {shortened: {python: "builtins:str", returns: STRING}}\n    steps:'
+    text = INVALID.replace("steps:", own).replace("amount > > 5", "uper(shortened(amount)) = Upper('a')")
+    invalid.write_text(text)
+    result = runner.invoke(app, ["validate", str(invalid), "--no-spark"])
+    (line,) = (each for each in result.stdout.splitlines() if "steps[0]" in each)
+    assert line == "spec.topology.steps[0].where: Spark has no function 'uper'; did you mean 'upper'?"
+    invalid.write_text(text.replace("shortened", "user"))
+    result = runner.invoke(app, ["validate", str(invalid), "--no-spark"])
+    assert "spec.topology.functions.user: Spark has a function user; give it another name" in result.stdout
+
+
 def test_without_java_the_other_mistakes_are_still_listed(invalid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_java() -> Path:
         raise EnvironmentException("no Java was found. Install one")

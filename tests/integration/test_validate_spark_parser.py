@@ -17,6 +17,7 @@ from streams_runtime.api.sql.scalars import (
     WINDOW_FUNCTIONS,
     scalar_problems,
 )
+from streams_runtime.api.sql.spark_functions import SPARK_FUNCTIONS
 from streams_runtime.errors import EnvironmentException, Mistake
 from streams_runtime.jvm.class_data import spark_class_data
 from streams_runtime.pipeline.spark.parsed_expressions import catalyst_package, check_sql
@@ -262,3 +263,9 @@ def test_without_the_runtimes_jars_nothing_is_fetched_for_the_parser(
     monkeypatch.setenv("STREAMSAPP_CACHE", str(tmp_path))
     assert refused("amount >", "amount") == {"amount >"}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_functions_that_are_known_without_spark_are_those_that_spark_has() -> None:
+    with catalyst_package() as catalyst:
+        names = str(catalyst.analysis.FunctionRegistry.builtin().listFunction().mkString(" ")).split()
+    assert sorted(SPARK_FUNCTIONS) == sorted(name for name in names if name.replace("_", "").isalnum())

@@ -14,6 +14,7 @@ from query_fakes import client_with
 
 from streams_runtime.batch.drop_reasons import MEANINGS, DropReason
 from streams_runtime.metrics.catalogue import CATALOGUE, COMMON_LABELS, SECTIONS
+from streams_runtime.metrics.definitions.store_definitions import BUFFERS
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.metrics.metric_definition import Level
 from streams_runtime.metrics.metric_tables import table_of
@@ -57,6 +58,7 @@ def measured(level: Level) -> Measurements:
     for each in stores.values():
         each.got(2, 0.1)
     properties = {f"store-{number}": dict.fromkeys((*OF_FAMILIES, *OF_DATABASES), 1) for number in range(STORES)}
+    properties["store-0"] |= dict.fromkeys(BUFFERS, 1)
     statistics = {
         name: dict.fromkeys((*TICKERS, *(f"{t}.{p}" for t in TIMES for p in ("count", "sum"))), 1) for name in stores
     }
@@ -127,9 +129,9 @@ def test_series_of_400_partitions_are_as_many_as_the_page_says() -> None:
     whole = sum(len(family.samples) for family in families)
     of_partitions = PARTITIONS * (TOPICS + 2 * STORES + 1)
     assert per_partition(families) == of_partitions
-    fixed, thread, store, node, topic, drop, sub, peek = figures("series")
+    fixed, thread, store, node, topic, drop, sub, peek, suppress = figures("series")
     others = fixed + thread * THREADS + store * STORES + node * (SOURCES + SINKS) + topic * (SOURCES + SINKS)
-    assert whole - of_partitions == others + drop * DROPS + sub * 2 + peek * 1
+    assert whole - of_partitions == others + drop * DROPS + sub * 2 + peek * 1 + suppress * 1
 
 
 def test_debug_has_no_series_of_single_partitions_more() -> None:

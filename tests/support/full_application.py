@@ -82,12 +82,15 @@ spec:
       - {name: mean, from: totals, where: n > 1, select: {value: total / n}}
       - {name: users, from: people, toTable: {store: users}}
       - {name: changes, from: users, toStream: {}}
+      - {name: calm, from: totals, toStream: {suppress: {within: 10s, buffer: {records: 1000, bytes: 1000000,
+         full: fail}}}}
       - {name: named, from: users, where: name is not null}
     sinks:
       - {from: mean, topic: means, key: {format: string}, value: {format: double}}
       - {from: mean, topic: means}
       - {from: named, topic: named}
       - {from: changes, topic: changes}
+      - {from: calm, topic: calm}
       - {from: spans, topic: spans}
       - {from: parted, topic: parted}
       - {from: once, topic: once}

@@ -60,6 +60,10 @@ def joined(table: str = "users", **fields: Any) -> dict[str, Any]:
     return step(join={"table": table, "select": select, **fields.pop("more", {})}, **fields)
 
 
+def held_back(suppress: Any, **fields: Any) -> dict[str, Any]:
+    return step(**{"from_": "users", "toStream": {"suppress": suppress}, **fields})
+
+
 def streams(stream: str = "payments", **fields: Any) -> dict[str, Any]:
     within, select = fields.pop("within", "1m"), fields.pop("select", {"paid": "payments.paid"})
     join = {"stream": stream, "select": select} | ({} if within is None else {"within": within})
@@ -398,6 +402,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         f"{S}.aggregate",
         "aggregate of the table 'users'",
         "toStream: {} before it, whose records are the table's changes, and aggregate that; or give it groupBy",
+    ),
+    "key-by-a-list": (
+        application(step(keyBy=["user", "amount"])),
+        f"{S}.keyBy",
+        "found a list of 2",
+        "give one expression: struct(user, amount), whose fields are the key",
+    ),
+    "key-by-a-list-of-one": (application(step(keyBy=["user"])), f"{S}.keyBy", "found a list of 1", "expression: user"),
+    "key-by-a-list-of-numbers": (application(step(keyBy=[1, 2])), f"{S}.keyBy", "found a list of 2", "give text"),
+    "group-by-a-list": (
+        application(total(from_="users", groupBy=["tier", "name"])),
+        f"{S}.groupBy",
+        "found a list of 2",
+        "give one expression: struct(tier, name)",
     ),
     "key-by-table": (
         application(step(from_="users", keyBy="name")),
@@ -1220,6 +1238,69 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         f"{S}.suppress",
         "without windows",
         "leave it out",
+    ),
+    "suppress-of-changes-without-a-time": (
+        application(held_back({})),
+        f"{S}.toStream.suppress.within",
+        "is missing",
+        "give it",
+    ),
+    "suppress-of-changes-within-no-time": (
+        application(held_back({"within": "0ms"})),
+        f"{S}.toStream.suppress.within",
+        "a time without a length",
+        "at least 1ms",
+    ),
+    "suppress-in-a-buffer-without-bounds": (
+        application(held_back({"within": "1m", "buffer": {"full": "fail"}})),
+        f"{S}.toStream.suppress.buffer",
+        "a buffer without bounds",
+        "give it records, bytes or both",
+    ),
+    "suppress-in-a-buffer-without-room": (
+        application(held_back({"within": "1m", "buffer": {"records": 0}})),
+        f"{S}.toStream.suppress.buffer.records",
+        "found 0",
+        "1",
+    ),
+    "suppress-in-a-full-buffer-that-blocks": (
+        application(held_back({"within": "1m", "buffer": {"bytes": 100, "full": "block"}})),
+        f"{S}.toStream.suppress.buffer.full",
+        "found 'block'",
+        "emitEarly",
+    ),
+    "suppress-of-changes-of-closed-windows": (
+        application(
+            held_back({"within": "1m"}, from_="n"),
+            total(name="n", window={"tumbling": {"size": "1m"}}, suppress="untilWindowCloses"),
+        ),
+        f"{S}.toStream.suppress",
+        "suppress of 'n', windows that have closed",
+        "leave the suppress of 'n' out",
+    ),
+    "suppress-of-the-records-of-a-stream": (
+        application(held_back({"within": "1m"}, from_="orders")),
+        f"{S}.toStream",
+        "toStream of 'orders', which is a stream",
+        "leave the step out",
+    ),
+    "suppress-with-a-store": (
+        application(held_back({"within": "1m"}, store="mine")),
+        f"{S}.store",
+        "the store of a suppress, which is called 's-suppress-store'",
+        "leave it out",
+    ),
+    "store-of-a-suppress": (
+        application(held_back({"within": "1m"}), total(name="n", store="s-suppress-store")),
+        f"{S.replace('0', '1')}.store",
+        "the store 's-suppress-store' is used twice",
+        "its own name",
+    ),
+    "name-of-a-part-of-a-suppress": (
+        application(held_back({"within": "1m"}), step(name="s-suppress", where="amount > 1")),
+        f"{S.replace('0', '1')}.name",
+        "'s-suppress' is what a part of the toStream 's' with suppress is called",
+        "choose another name",
     ),
     "misspelt-field": (application(step(wher="true")), f"{S}.wher", "no such field", "did you mean 'where'?"),
     "no-schema": (

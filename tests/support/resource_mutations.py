@@ -101,7 +101,15 @@ BASES: tuple[dict[str, Any], ...] = (
     ),
     _base(
         [{"name": "a", "topic": "a", "key": {"format": "string"}, "value": {"format": "avro", "schema": _AVRO}}],
-        [{"name": "t", "from": "a", "toTable": {"store": "t"}}, {"name": "c", "from": "t", "toStream": {}}],
+        [
+            {"name": "t", "from": "a", "toTable": {"store": "t"}},
+            {"name": "c", "from": "t", "toStream": {}},
+            {
+                "name": "k",
+                "from": "t",
+                "toStream": {"suppress": {"within": "10s", "buffer": {"records": 5, "bytes": 9}}},
+            },
+        ],
         [{"from": "c", "topic": "o"}],
         kafka={"bootstrapServers": "kafka:9092", "schemaRegistry": {"url": "http://registry:8081"}},
     ),

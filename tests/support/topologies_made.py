@@ -241,6 +241,10 @@ def _gives(what: str) -> Callable[[str], str]:
     return lambda _: what
 
 
+def _to_stream(before: str) -> str:
+    return WINDOWED if before == WINDOWS else STREAM
+
+
 def _stateless(**what: Any) -> Callable[[Made], None]:
     return lambda made: void(made.step(**what))
 
@@ -298,8 +302,12 @@ KINDS: Mapping[str, Kind] = {
     "session reduce": Kind((STREAM,), _gives(WINDOWS), _aggregate(REDUCED_SESSIONS, SESSION)),
     "session class": Kind((STREAM,), _gives(WINDOWS), _aggregate(BY_CLASS_SESSIONS, SESSION)),
     "groupBy": Kind((TABLE,), _same, _grouped),
-    "toStream": Kind(
-        (TABLE, WINDOWS), lambda before: WINDOWED if before == WINDOWS else STREAM, _stateless(toStream={})
+    "toStream": Kind((TABLE, WINDOWS), _to_stream, _stateless(toStream={})),
+    "suppress": Kind((TABLE, WINDOWS), _to_stream, _stateless(toStream={"suppress": {"within": "2s"}})),
+    "suppress few": Kind(
+        (TABLE, WINDOWS),
+        _to_stream,
+        _stateless(toStream={"suppress": {"within": "9s", "buffer": {"records": 2, "full": "emitEarly"}}}),
     ),
     "look up": Kind((TABLE,), _gives(STREAM), _looked_up),
     "foreign key": Kind((TABLE,), _same, _foreign("inner")),
@@ -318,6 +326,11 @@ _NOT_KEPT = ("where", "select", "select all", "join table", "left join table", "
 REFUSED: Mapping[Pair, str] = {
     **{((("flatMap", STREAM)), name): "no order by their offsets" for name in (*_IN_ORDER, *_IN_ORDER_OF_SESSIONS)},
     **{((name, TABLE), "look up"): "whose rows no store keeps" for name in _NOT_KEPT},
+    **{
+        ((closed, STREAM), name): "windows that have closed, each of which has one change only"
+        for closed in ("tumbling closed", "hopping closed", "session closed")
+        for name in ("suppress", "suppress few")
+    },
     (("foreign key to", TABLE), "foreign key to"): "'g' is STRING, and the key of 's0' is BIGINT",
 }
 """Pairs that fit and can't be all the same, with the words by which they are refused."""

@@ -18,6 +18,7 @@ from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.suppress_node import SuppressNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
 from streams_runtime.topology.table_parts import TableRoot
 
@@ -120,7 +121,7 @@ class TableRows:
         return None if self.starts is None or self.ends is None else (self.starts, self.ends)
 
 
-StageNode = JoinNode | StreamJoinNode | DedupeNode | ProcessNode | MergeNode | ToStreamNode
+StageNode = JoinNode | StreamJoinNode | DedupeNode | ProcessNode | MergeNode | ToStreamNode | SuppressNode
 """Nodes behind which a further stage of a batch begins: their records meet stores, or those of other stages."""
 
 

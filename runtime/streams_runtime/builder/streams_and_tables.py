@@ -12,10 +12,11 @@ from typing import Any
 from streams_runtime.builder.branches import BranchedKStream
 from streams_runtime.builder.builder_global_tables import GlobalKTable
 from streams_runtime.builder.flow import Flow
+from streams_runtime.builder.grouped_streams import KGroupedStream
 from streams_runtime.builder.grouped_tables import KGroupedTable
 from streams_runtime.builder.processed_streams import ProcessedFlow
-from streams_runtime.builder.recording import Recording, refused
-from streams_runtime.builder.window_arguments import Time, Windows
+from streams_runtime.builder.recording import refused
+from streams_runtime.builder.window_arguments import Time
 
 
 class KTable(Flow):
@@ -70,6 +71,28 @@ class KTable(Flow):
         Where a row was deleted the record has no value. Raises as every method of Flow does.
         """
         return KStream(self._recording, self._step("to_stream", name, {"toStream": {}}))
+
+    def suppress(
+        self,
+        within: Time,
+        *,
+        name: str,
+        records: int | None = None,
+        bytes: int | None = None,
+        full: str | None = None,
+    ) -> KStream:
+        """Take the last of each key's changes within a time as a stream (KTable#suppress with untilTimeLimit, and
+        toStream behind it).
+
+        A change waits until stream time is `within` past the first one of its key that waits. At most `records` keys
+        and `bytes` wait in a task; where that is full the oldest go on early (`full="emitEarly"`, as without it), or
+        the application stops (`"fail"`). The step keeps a store, which is called after `name`. Raises as every method
+        of Flow does.
+        """
+        bounds = {"records": records, "bytes": bytes, "full": full}
+        buffer = bounds if any(each is not None for each in bounds.values()) else None
+        fields = {"toStream": {"suppress": {"within": within, "buffer": buffer}}}
+        return KStream(self._recording, self._step("suppress", name, fields))
 
     def group_by(self, expression: str) -> KGroupedTable:
         """Group the rows by another key, to be aggregated (KTable#groupBy). Raises nothing.
@@ -193,7 +216,7 @@ class KStream(ProcessedFlow):
 
     def group_by_key(self) -> KGroupedStream:
         """Group the records by their key, to be aggregated (KStream#groupByKey). Raises nothing."""
-        return KGroupedStream(self._recording, self.name)
+        return KGroupedStream(self._recording, self.name, lambda name: KTable(self._recording, name))
 
     def group_by(self, expression: str, *, name: str) -> KGroupedStream:
         """Group the records by another key (KStream#groupBy): `select_key` with this name, then `group_by_key`.
@@ -281,65 +304,3 @@ class KStream(ProcessedFlow):
             "key": key,
         }
         return self._also(method, name, {"join": join})
-
-
-class KGroupedStream:
-    """Records grouped by key, to be aggregated (Kafka Streams' KGroupedStream)."""
-
-    def __init__(self, recording: Recording, input: str, window: Mapping[str, Any] | None = None) -> None:
-        self._recording = recording
-        self._input = input
-        self._window = window
-        self._suppress: str | None = None
-
-    def aggregate(
-        self, columns: Mapping[str, str] | None = None, /, *, store: str, name: str | None = None, **more: str
-    ) -> KTable:
-        """Aggregate each key's records into a table, kept in `store` (KGroupedStream#aggregate).
-
-        Each column is an aggregate of Spark SQL, such as `sum(amount)`, given as a mapping or by keyword. The step is
-        called as the store where `name` is absent.
-
-        Raises:
-            ConfigException: a value can't stand in a resource, such as a Column; write it as text.
-        """
-        return self._aggregated("aggregate", {**(columns or {}), **more}, store, name)
-
-    def count(self, column: str = "count", *, store: str, name: str | None = None) -> KTable:
-        """Count each key's records, in `column` of a table kept in `store` (KGroupedStream#count).
-
-        Errors are those of `aggregate`.
-        """
-        return self._aggregated("count", {column: "count(*)"}, store, name)
-
-    def windowed_by(
-        self, windows: Windows, *, retention: Time | None = None, late: str | None = None
-    ) -> WindowedKStream:
-        """Aggregate the records of each window by themselves (KGroupedStream#windowedBy).
-
-        `windows` comes from `tumbling`, `hopping`, `sliding` or `session`. `retention` is how long a window can be
-        queried, in stream time; None: the shortest that the windows need. `late` names the topic for records that come
-        too late; None: they are only counted. Raises nothing.
-        """
-        window = {windows.kind: windows.fields, "retention": retention, "late": late and {"topic": late}}
-        return WindowedKStream(self._recording, self._input, window)
-
-    def _aggregated(self, method: str, columns: Mapping[str, str], store: str, name: str | None) -> KTable:
-        given = name if name is not None else store
-        fields = {"name": given, "from": self._input, "window": self._window, "aggregate": columns, "store": store}
-        self._recording.add("steps", method, {**fields, "suppress": self._suppress})
-        return KTable(self._recording, given)
-
-
-class WindowedKStream(KGroupedStream):
-    """Records grouped by key and window, to be aggregated (TimeWindowedKStream and SessionWindowedKStream)."""
-
-    def suppress(self, until: str = "untilWindowCloses") -> WindowedKStream:
-        """Pass on only the last contents of each window, once it has closed (KTable#suppress, KIP-328).
-
-        It stands before the aggregate, not behind it as in Java: the step is one, and a table that some read with every
-        change and others closed would be two. Raises nothing.
-        """
-        suppressed = WindowedKStream(self._recording, self._input, self._window)
-        suppressed._suppress = until
-        return suppressed

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from streams_runtime.api import Reading, StreamsApplication
+from streams_runtime.api.checks.function_checks import taken_names
+from streams_runtime.api.sql.spark_functions import SPARK_FUNCTIONS, missing_functions
 from streams_runtime.cli.common.given_file import NOT_CHECKED, File, application_or_exit, print_mistakes, read_or_exit
 from streams_runtime.cli.output_format import Output, print_error, print_json
 from streams_runtime.cli.user_classes import class_mistakes
@@ -41,10 +44,19 @@ def validate(
             print_mistakes(reading.reported, output)
             print_error(error, output)
             raise typer.Exit(NOT_CHECKED) from error
+    else:
+        reading = reading.with_more(_function_mistakes(reading))
     application = application_or_exit(reading.with_more(class_mistakes(reading, file)), output)
     topology = build_topology(application)
     application_or_exit(reading.with_more(order_mistakes(topology)), output)
     _print_summary(application, topology, output)
+
+
+def _function_mistakes(reading: Reading) -> Iterator[Mistake]:
+    """What Spark's parser would say of functions' names, by the list of them that is here."""
+    yield from taken_names(reading.functions, SPARK_FUNCTIONS)
+    for field in reading.sql:
+        yield from missing_functions(field, reading.functions)
 
 
 def _client_property_mistakes(reading: Reading) -> tuple[Mistake, ...]:

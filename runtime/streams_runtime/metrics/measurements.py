@@ -14,8 +14,9 @@ from streams_runtime.metrics.thread_recorder import ThreadRecorder
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """`threads`: of the stream threads that there are, by name; `recorders`: of all, also of those that are gone and of
-    the global tables. `properties` and `statistics`: RocksDB's, by store, its open partitions added up. `stores`: what
-    measures reads, at DEBUG. `cache`: the block cache's bytes. `processes`: number and resident bytes by kind.
+    the global tables. `properties` and `statistics`: RocksDB's, by store, its open partitions added up, and beside its
+    properties what waits in a suppress. `stores`: what measures reads, at DEBUG. `cache`: the block cache's bytes.
+    `processes`: number and resident bytes by kind.
     """
 
     level: Level = Level.INFO

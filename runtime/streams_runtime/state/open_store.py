@@ -9,6 +9,7 @@ from typing import cast
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.store import KeyValueStore
+from streams_runtime.state.suppress_store import SuppressStore
 from streams_runtime.state.window_store import DedupeStore, JoinStore, SessionStore, WindowStore
 from streams_runtime.topology.store_specs import StoreSpec
 
@@ -36,6 +37,7 @@ def open_store(spec: StoreSpec, partition: int, folder: Path, measured: StoreRec
     changelog = TopicPartition(spec.changelog_topic, partition)
     windowing = spec.windowing
     if windowing is None:
-        return KeyValueStore(spec.name, changelog, folder, measured)
+        kept = SuppressStore if spec.kind == "suppress" else KeyValueStore
+        return kept(spec.name, changelog, folder, measured)
     kind, retention = _SEGMENTED[spec.kind], windowing.retention
     return kind(spec.name, changelog, folder, retention, windowing.segment_interval, measured)

@@ -29,6 +29,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format, SinkNode
 from streams_runtime.topology.nodes.step_nodes import MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_nodes import StreamNode
+from streams_runtime.topology.nodes.suppress_node import SuppressNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
 from streams_runtime.topology.plan import Topology
 
@@ -146,7 +147,7 @@ def _key_decoder(format: Format, aggregate: AggregateNode | None, codec: Callabl
 def _windows_of(topology: Topology, name: str) -> AggregateNode | None:
     """The aggregate whose windows or sessions are the keys of what a node gives."""
     node = topology.node(name)
-    if isinstance(node, TransformNode | StreamNode | ToStreamNode):
+    if isinstance(node, TransformNode | StreamNode | ToStreamNode | SuppressNode):
         return _windows_of(topology, node.input)
     if isinstance(node, MergeNode):
         return _windows_of(topology, node.inputs[0])  # all are of one kind

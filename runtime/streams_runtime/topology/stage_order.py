@@ -11,11 +11,12 @@ from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.suppress_node import SuppressNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_parts import TablePart, table_parts
 
-Begins = JoinNode | StreamJoinNode | DedupeNode | ForeignKeyJoinNode | ProcessNode
+Begins = JoinNode | StreamJoinNode | DedupeNode | SuppressNode | ForeignKeyJoinNode | ProcessNode
 """Nodes behind which a stage begins, beside the toStreams of table parts and merges of several stages."""
 
 

@@ -8,11 +8,14 @@ from typing import Literal
 from streams_runtime.api.reading.legal_names import changelog_topic
 from streams_runtime.errors import TopologyException
 
-StoreKind = Literal["key-value", "window", "session", "join", "unjoined", "dedupe", "subscription", "process"]
+StoreKind = Literal[
+    "key-value", "window", "session", "join", "unjoined", "dedupe", "subscription", "process", "suppress"
+]
 """`join` is the window store of a side of a join of streams, `unjoined` that of its records without a match.
 
 `dedupe` is the window store of the ids that a dedupe has seen, `subscription` that of the rows which name a row of
-another table, `process` what a task of a process step has come to.
+another table, `process` what a task of a process step has come to, `suppress` that of changes that wait before they
+are passed on.
 """
 
 _LEAST_SEGMENT_INTERVAL = 60_000
@@ -70,13 +73,14 @@ class StoreSpec:
     def is_queryable(self) -> bool:
         """Whether queries see it: what joins of two streams keep is theirs alone, as in Kafka Streams.
 
-        So is what a dedupe keeps, who subscribes to a row, and what a task of a process step has come to.
+        So is what a dedupe keeps, who subscribes to a row, what a task of a process step has come to, and the changes
+        that a suppress holds back.
         """
-        return self.kind not in ("join", "unjoined", "dedupe", "subscription", "process")
+        return self.kind not in ("join", "unjoined", "dedupe", "subscription", "process", "suppress")
 
     def __post_init__(self) -> None:
         sized = self.windowing is not None and self.windowing.size is not None
-        timeless = self.kind in ("key-value", "unjoined", "subscription", "process")
+        timeless = self.kind in ("key-value", "unjoined", "subscription", "process", "suppress")
         if (self.windowing is None) != timeless or sized != (self.kind == "window"):
             raise TopologyException(
                 f"store {self.name!r} of kind {self.kind} can't be kept by {self.windowing}: a window store needs size"

@@ -12,6 +12,7 @@ from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, TableSourceNode
 from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
+from streams_runtime.topology.nodes.window_kinds import Windows
 from streams_runtime.topology.plan import SubTopology
 
 TableRoot = TableSourceNode | ToTableNode | AggregateNode | ForeignKeyJoinNode
@@ -103,6 +104,15 @@ def part_of(sub: SubTopology, name: str, path: str) -> TablePart:
             raise TopologyException(f"{path}: {name!r} is no table that a store keeps by key; join such tables")
         wanted.add(node.name)
     return _part(sub, wanted, set())
+
+
+def windows_of(sub: SubTopology, name: str) -> Windows | None:
+    """The windows that the keys of a table's rows, or of its changes, are; None: they are records' keys."""
+    by_name = {node.name: node for node in sub.nodes}
+    node = by_name[name]
+    while not isinstance(node, TableRoot):
+        node = by_name[node.inputs[0]]  # both sides of a join have keys of one kind
+    return node.windows if isinstance(node, AggregateNode) else None
 
 
 def per_update_aggregates(sub: SubTopology) -> frozenset[str]:

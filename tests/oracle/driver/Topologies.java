@@ -72,13 +72,13 @@ final class Topologies {
     /**
      * From {"windows": {"size", "advance", "grace", "retention"[, "offset"]}, {"difference", "grace", "retention"} or {"gap",
      * "grace", "retention"}, "suppress": true}, in ms; without windows an aggregate by key, and without suppress every
-     * change is passed on. With "behind": true the steps of ToldWindows follow. With "trail": true the state is that of Folding.TRAIL, with "restarting": true that of
+     * change is passed on, or with "within" (ms) the last of each window's changes within that time. With "behind": true the steps of ToldWindows follow. With "trail": true the state is that of Folding.TRAIL, with "restarting": true that of
      * Folding.RESTARTING. With "elements": true the records are {"items": [number]}, and each number is aggregated. Or
      * {"stream": name}, see Streams. Or {"join": "inner" or "left"}: the records of `in` beside those of the table
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
      * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals. Or {"foreign": {…}},
      * see ForeignKeys. Or {"chains": name}, see ForeignChains. Or {"changes": name}, see Changes. Or {"stages": name},
-     * see Stages. Or {"processors": {…}}, see Processors.
+     * see Stages. Or {"processors": {…}}, see Processors. Or {"held": name}, see Suppressions.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -108,6 +108,10 @@ final class Topologies {
         }
         if (asked.has("changes")) {
             List<String> sinks = Changes.add(builder, asked.get("changes").asText());
+            return new Topologies(builder.build(), Kind.STATELESS, sinks);
+        }
+        if (asked.has("held")) {
+            List<String> sinks = Suppressions.add(builder, asked.get("held").asText());
             return new Topologies(builder.build(), Kind.STATELESS, sinks);
         }
         if (asked.has("stages")) {
@@ -164,6 +168,9 @@ final class Topologies {
         if (asked.has("suppress")) {
             counted = counted.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()));
         }
+        if (asked.has("within")) {
+            counted = counted.suppress(Suppressed.untilTimeLimit(ms(asked, "within"), BufferConfig.unbounded()));
+        }
         long size = windows.get(windows.has("difference") ? "difference" : "size").asLong();
         Serde<Windowed<String>> keys = WindowedSerdes.timeWindowedSerdeFrom(String.class, size);
         if (asked.has("behind")) {
@@ -210,6 +217,9 @@ final class Topologies {
                         .withRetention(ms(windows, "retention")));
         if (asked.has("suppress")) {
             counted = counted.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()));
+        }
+        if (asked.has("within")) {
+            counted = counted.suppress(Suppressed.untilTimeLimit(ms(asked, "within"), BufferConfig.unbounded()));
         }
         Serde<Windowed<String>> keys = WindowedSerdes.sessionWindowedSerdeFrom(String.class);
         if (asked.has("behind")) {

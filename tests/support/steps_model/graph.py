@@ -149,6 +149,10 @@ class Graph:
             for each in inputs(node):
                 yield from self._roots(each)
 
+    def in_sessions(self, name: str) -> bool:
+        """Whether the keys of a table's rows are sessions."""
+        return any("session" in self.nodes[root].get("window", {}) for root in self._roots(name))
+
     def knows_old_rows(self, step: Spec) -> bool:
         """Whether what a step over a table gets of a change has the row before it: not of an aggregate that is not
         asked for every change, nor of windows that have closed, as in Kafka Streams where nobody enables old values.
@@ -171,8 +175,9 @@ class Graph:
             if "groupBy" in node and self._several:  # what its rows come to in the end does not hang on their order
                 told = Known.LAST_VALUES
             return told if before is Known.ALL else Known.NOTHING
+        waits = "suppress" in node.get("toStream", {})  # which changes it passes on hangs on all that come
         if node["name"] in self.tables or node.keys() & {"toStream", "peek", "headers"} or node.keys() <= _OF_SELECT:
-            return before
+            return Known.NOTHING if waits and before is not Known.ALL else before
         return before if before is Known.ALL else Known.NOTHING
 
     def columns(self, name: str) -> tuple[str, ...]:

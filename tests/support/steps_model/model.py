@@ -13,7 +13,7 @@ from steps_model.graph import Graph, Spec, inputs
 from steps_model.groups import Grouped, regrouped
 from steps_model.items import Change, Given, Item, Row, Written
 from steps_model.joins import ByForeignKey, OfStreams, OfTables, WithTable
-from steps_model.steps import Aggregate, Dedupe, Kept, Stateless, Step
+from steps_model.steps import Aggregate, Dedupe, Kept, Stateless, Step, Suppress
 from steps_model.windows import Sessions, SlidingWindows, TimeWindows, Windows
 from streams_runtime.kafka.producer.partitioner import partition_for
 
@@ -186,6 +186,8 @@ class Model:
             "dedupe": lambda: Dedupe(node, ms(node["dedupe"]["within"])),
             "join": lambda: self._join(node, task),
         }
+        if "suppress" in node.get("toStream", {}):
+            return Suppress(node, ms(node["toStream"]["suppress"]["within"]), self.graph.in_sessions(node["from"]))
         kind = next((each for each in made if each in node), None)
         if kind is not None:
             return made[kind]()

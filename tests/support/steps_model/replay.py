@@ -76,6 +76,8 @@ class _ReplayGraph(Graph):
             return self.keeps_nothing(node["from"])
         if "aggregate" in node:
             return False
+        if "suppress" in node.get("toStream", {}):
+            return False
         if node["name"] in self.tables or node.keys() & {"toStream", "peek", "headers"} or node.keys() <= _OF_SELECT:
             return all(self.ends_alike(each) for each in inputs(node))
         return False

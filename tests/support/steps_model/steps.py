@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from dedupe_model import DedupeModel
+from suppress_model import SuppressModel
 
 from steps_model.expressions import evaluate, holds, selected
 from steps_model.folds import Fold, fold_of
+from steps_model.formats import write_key
 from steps_model.items import Change, Item, Row, Value, environment
 
 Output = tuple[str, Item]
@@ -105,6 +108,28 @@ class Dedupe:
 
     def row(self, key: Any) -> None:
         raise AssertionError("a dedupe is no table")
+
+
+class Suppress:
+    """Of the changes of one key, or one window, within a time the last one, as a record."""
+
+    def __init__(self, spec: Spec, within: int, sessions: bool) -> None:
+        """`sessions`: the changes are those of sessions, whose keys have their ends before their beginnings."""
+        self._name, self._sessions = spec["name"], sessions
+        bounds = spec["toStream"]["suppress"].get("buffer", {})
+        self._model = SuppressModel[Row](within, bounds.get("records"))
+
+    def take(self, item: Item, source: str) -> Iterator[Output]:
+        assert isinstance(item, Change)
+        times = item.window or ()
+        key = (write_key(item.key) or b"") + b"".join(
+            struct.pack(">q", time) for time in (times[::-1] if self._sessions else times[:1])
+        )
+        for _, row in self._model.process(key, item.time, item.as_row()):
+            yield self._name, replace(row, turn=item.turn)
+
+    def row(self, key: Any) -> None:
+        raise AssertionError("a stream of changes is no table")
 
 
 class Kept:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -48,6 +48,13 @@ def function_mistakes(functions: Mapping[str, FunctionSpec]) -> Iterator[Mistake
             yield Mistake(under(path, kind), f"found {spec.reference!r}", "write package.module:function")
         for problem in parse_schema(f"result {spec.returns}")[1]:
             yield Mistake(under(path, "returns"), problem.found, "give a type of Spark, such as STRING or BIGINT")
+
+
+def taken_names(own: Iterable[str], functions: Collection[str]) -> Iterator[Mistake]:
+    """Names of the user's functions that Spark's `functions`, in small letters, have too."""
+    for name in own:
+        if name.lower() in functions:
+            yield Mistake(under(FUNCTIONS, name), f"Spark has a function {name}", "give it another name")
 
 
 def function_types(functions: Mapping[str, FunctionSpec]) -> dict[str, Type]:

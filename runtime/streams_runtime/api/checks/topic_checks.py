@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streams_runtime.api.flow.step_graph import foreign_key_joins, outputs_of, through_a_topic
+from streams_runtime.api.flow.step_graph import foreign_key_joins, is_suppressed, outputs_of, through_a_topic
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.legal_names import (
     application_name_problem,
@@ -20,6 +20,8 @@ from streams_runtime.api.reading.legal_names import (
     repartition_topic,
     response_topic,
     subscription_store,
+    suppress_store,
+    suppressed_part,
     topic_problem,
 )
 from streams_runtime.api.reading.mistakes import suggestion
@@ -75,8 +77,8 @@ def _foreign_key_joins(parts: Parts) -> frozenset[str]:
 
 
 def _unnamed_stores(step: StepSpec | None, foreign: frozenset[str]) -> tuple[str, ...]:
-    """The stores that a step has without naming them: those of a join of streams, that of a dedupe,
-    and a process step's own.
+    """The stores that a step has without naming them: those of a join of streams, that of a dedupe, a process step's
+    own, that of a toStream with suppress.
 
     And that of a join by a foreign key, one of `foreign`, which has another one that it names.
     """
@@ -86,6 +88,8 @@ def _unnamed_stores(step: StepSpec | None, foreign: frozenset[str]) -> tuple[str
         return (dedupe_store(step.name),)
     if step is not None and step.process is not None:
         return (process_store(step.name),)
+    if step is not None and is_suppressed(step):
+        return (suppress_store(step.name),)
     if step is None or step.join is None or step.join.stream is None:
         return ()
     return join_stores(step.name, step.join.type == "inner")
@@ -206,13 +210,21 @@ def _generated_node_names(parts: Parts) -> Iterator[Mistake]:
     moved = through_a_topic(step.model for step in parts.steps if step.model)
     generated = {name: step for step in moved for name in repartition_parts(step)}
     by_foreign_key = {part: step for step in _foreign_key_joins(parts) for part in foreign_key_parts(step)}
+    waiting = {suppressed_part(each.name): each.name for each in _models(parts) if is_suppressed(each)}
     for node in parts.nodes:
+        for name in (each for each in outputs_of(node) if each in waiting):
+            found = f"{name!r} is what a part of the toStream {waiting[name]!r} with suppress is called"
+            yield Mistake(under(node.path, "name"), found, "choose another name")
         for name in (each for each in outputs_of(node) if each in by_foreign_key):
             found = f"{name!r} is what a part of the join {by_foreign_key[name]!r} by a foreign key is called"
             yield Mistake(under(node.path, "name"), found, "choose another name")
         for name in (each for each in outputs_of(node) if each in generated):
             found = f"{name!r} is what the repartitioning of the step {generated[name]!r} is called"
             yield Mistake(under(node.path, "name"), found, "choose another name")
+
+
+def _models(parts: Parts) -> Iterator[StepSpec]:
+    return (step.model for step in parts.steps if step.model)
 
 
 def _overrides(parts: Parts, internal: Mapping[str, tuple[str, str]]) -> Iterator[Mistake]:

@@ -110,6 +110,11 @@ def keeping_null_keys(steps: Iterable[StepSpec]) -> frozenset[str]:
     )
 
 
+def is_suppressed(step: StepSpec) -> bool:
+    """Whether the step is a toStream whose changes wait for later ones."""
+    return step.to_stream is not None and step.to_stream.suppress is not None
+
+
 def asks_a_global_table(step: StepSpec) -> bool:
     """Whether the step is a join with a global table, to which a record's own key means nothing."""
     return step.join is not None and step.join.key is not None

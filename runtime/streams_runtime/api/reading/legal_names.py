@@ -92,6 +92,16 @@ def process_store(step: str) -> str:
     return f"{step}-process-store"
 
 
+def suppress_store(step: str) -> str:
+    """The store of a toStream with suppress: the changes that wait."""
+    return f"{step}-suppress-store"
+
+
+def suppressed_part(step: str) -> str:
+    """What the part of a toStream with suppress is called that takes the table's changes, before any of them waits."""
+    return f"{step}-suppress"
+
+
 def registration_topic(application_id: str, step: str) -> str:
     """What a join by a foreign key writes subscriptions to."""
     return f"{application_id}-{step}-subscription-registration-topic"

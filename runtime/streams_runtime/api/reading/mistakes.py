@@ -89,12 +89,23 @@ def _mistake(details: ErrorDetails, model: type[Model]) -> Mistake:
     if kind == "refused":
         return Mistake(where, context["found"], context["remedy"])
     remedy = _EXPECTED.get(kind, details["msg"][:1].lower() + details["msg"][1:])
-    return Mistake(where, found, remedy.format(**context) + _example(details, model))
+    return Mistake(where, found, _key_for(details) or remedy.format(**context) + _example(details, model))
 
 
 def _is_rest(name: str) -> bool:
     """Whether a field's name is what stands behind a comma within brackets: it closes more than it opens."""
     return any(name.count(closes) > name.count(opens) for opens, closes in ("()", "[]"))
+
+
+def _key_for(details: ErrorDetails) -> str:
+    """The expression to write for a key that is given as a list of columns; empty for anything else."""
+    given = details["input"]
+    if details["loc"][-1] not in ("keyBy", "groupBy") or not isinstance(given, list):
+        return ""
+    if not given or not all(isinstance(each, str) for each in given):
+        return ""
+    key = given[0] if len(given) == 1 else f"struct({', '.join(given)}), whose fields are the key"
+    return f"give one expression: {key}"
 
 
 def _example(details: ErrorDetails, model: type[Model]) -> str:

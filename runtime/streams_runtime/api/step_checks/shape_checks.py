@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streams_runtime.api.checks.process_checks import process_shape_mistakes
+from streams_runtime.api.flow.step_graph import is_suppressed
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.reading.legal_names import dedupe_store, part_name_problem
+from streams_runtime.api.reading.legal_names import dedupe_store, part_name_problem, suppress_store
 from streams_runtime.api.reading.readable_parts import Part, Parts
 from streams_runtime.api.schemas.avro_checks import avro_read_mistakes, avro_written_mistakes
 from streams_runtime.api.schemas.ddl_schema import name_problems, parse_schema
@@ -14,6 +15,7 @@ from streams_runtime.api.schemas.proto_checks import proto_read_mistakes, proto_
 from streams_runtime.api.step_checks.dedupe_checks import dedupe_shape_mistakes
 from streams_runtime.api.step_checks.grouped_table_checks import grouping_shape_mistakes
 from streams_runtime.api.step_checks.stream_join_checks import join_shape_mistakes
+from streams_runtime.api.step_checks.table_stream_checks import suppress_shape_mistakes
 from streams_runtime.api.step_checks.window_checks import window_mistakes
 from streams_runtime.api.steps.stream_steps_spec import PeekSpec
 from streams_runtime.api.steps.topology_spec import EVERY, VERBS, FormatSpec, SourceSpec, StepSpec
@@ -138,13 +140,22 @@ def _step(part: Part[StepSpec], step: StepSpec) -> Iterator[Mistake]:
         yield from dedupe_shape_mistakes(step.dedupe, under(path, "dedupe"))
     if step.process is not None:
         yield from process_shape_mistakes(step.process, under(path, "process"))
-    if step.suppress is not None and step.window is None:
-        found = "windows that close, in a step without windows"
-        yield Mistake(under(path, "suppress"), found, "leave it out, or give the step a window")
+    yield from _suppress(step, path)
     if step.window is not None:
         yield from window_mistakes(step.window, under(path, "window"), step.aggregate is not None)
     yield from grouping_shape_mistakes(step, path)
     yield from _store(step, under(path, "store"))
+
+
+def _suppress(step: StepSpec, path: str) -> Iterator[Mistake]:
+    if step.suppress is not None and step.window is None:
+        found = "windows that close, in a step without windows"
+        remedy = (
+            "leave it out, or give the step a window; of other tables' changes it stands in toStream: {suppress: …}"
+        )
+        yield Mistake(under(path, "suppress"), found, remedy)
+    if step.to_stream is not None and step.to_stream.suppress is not None:
+        yield from suppress_shape_mistakes(step.to_stream.suppress, under(path, "toStream", "suppress"))
 
 
 def _store(step: StepSpec, path: str) -> Iterator[Mistake]:
@@ -167,6 +178,8 @@ def _no_store(step: StepSpec) -> str:
         return f"a name for the store of a dedupe, which is called {dedupe_store(step.name)!r}"
     if step.process is not None:
         return "a store beside those of a process step, which are declared in process.stores"
+    if is_suppressed(step):
+        return f"a name for the store of a suppress, which is called {suppress_store(step.name)!r}"
     return "a store for a step without state"
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
 from streams_runtime.api.flow.per_update_tables import made_of_their_own
-from streams_runtime.api.flow.step_graph import inputs_of_step
+from streams_runtime.api.flow.step_graph import inputs_of_step, is_suppressed
 from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.steps.table_steps_spec import SuppressSpec
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
+
+_LEAST = timedelta(milliseconds=1)
 
 
 def table_stream_mistakes(
@@ -19,7 +23,7 @@ def table_stream_mistakes(
     if step.to_table is not None:
         yield from _to_table(step, under(path, "toTable"), streams.get(step.from_ or "", UNKNOWN))
     if step.to_stream is not None:
-        yield from _to_stream(step, under(path, "toStream"), streams.get(step.from_ or "", UNKNOWN))
+        yield from _to_stream(step, under(path, "toStream"), streams.get(step.from_ or "", UNKNOWN), steps)
     if step.join is not None:
         yield from _joined(step, path, streams, steps)
     yield from _by_key(step, path, streams)
@@ -34,9 +38,24 @@ def _to_table(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
         yield Mistake(field, found, "put a keyBy step before it, or declare the source's key")
 
 
-def _to_stream(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
+def _to_stream(step: StepSpec, field: str, stream: Stream, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
     if stream is not UNKNOWN and not stream.table:
         yield Mistake(field, f"toStream of {step.from_!r}, which is a stream", "leave the step out")
+    windows = windows_behind(step.from_ or "", steps)
+    if is_suppressed(step) and windows is not None and windows.suppress is not None:
+        found = f"suppress of {step.from_!r}, windows that have closed, each of which has one change only"
+        remedy = f"leave it out, or leave the suppress of {windows.name!r} out"
+        yield Mistake(under(field, "suppress"), found, remedy)
+
+
+def suppress_shape_mistakes(suppress: SuppressSpec, path: str) -> Iterator[Mistake]:
+    """What can be said of the suppress at `path` by itself."""
+    if suppress.within < _LEAST:
+        found = "a time without a length, in which no change waits"
+        yield Mistake(under(path, "within"), found, "give at least 1ms, or leave suppress out")
+    if suppress.buffer is not None and suppress.buffer.records is None and suppress.buffer.bytes is None:
+        found = "a buffer without bounds, which is never full"
+        yield Mistake(under(path, "buffer"), found, "give it records, bytes or both, or leave it out")
 
 
 def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from streams_runtime.api.spec.spec_model import Model
+from streams_runtime.api.spec.spec_values import Duration
 
 
 class ToTableSpec(Model):
@@ -16,5 +19,46 @@ class ToTableSpec(Model):
     )
 
 
+class SuppressBufferSpec(Model):
+    """How much may wait in a buffer of a task, and what happens where it is full."""
+
+    records: int | None = Field(
+        default=None,
+        ge=1,
+        le=(1 << 53) - 1,
+        description="How many keys may have a change that waits. Absent: any number.",
+    )
+    bytes: int | None = Field(
+        default=None,
+        ge=1,
+        le=(1 << 53) - 1,
+        description="How many bytes these changes may have, with their keys and headers. Absent: any number.",
+    )
+    full: Literal["emitEarly", "fail"] = Field(
+        default="emitEarly",
+        description="emitEarly: the oldest changes go on before their time. fail: the application stops, and names the"
+        " step.",
+    )
+
+
+class SuppressSpec(Model):
+    """Holds each key's changes back for a while, and passes on the last of them."""
+
+    within: Duration = Field(
+        description="How long, in stream time, the first change of a key waits for more. Later ones replace it and make"
+        " the time no longer."
+    )
+    buffer: SuppressBufferSpec | None = Field(
+        default=None,
+        description="Bounds of what waits: records, bytes or both. Absent: none.",
+    )
+
+
 class ToStreamSpec(Model):
-    """Takes a table's changes as records; nothing is to be said about it: {}."""
+    """Takes a table's changes as records: all of them ({}), or with suppress the last of those that lie together."""
+
+    suppress: SuppressSpec | None = Field(
+        default=None,
+        description="Of the changes of one key within a time only the last becomes a record (Kafka Streams'"
+        " untilTimeLimit). Absent: each change does.",
+    )

@@ -226,7 +226,8 @@ class StepSpec(Model):
     to_stream: ToStreamSpec | None = Field(
         default=None,
         description="Make a stream of a table: each of its changes is a record, one without a value where a row was"
-        " deleted. Of windows each change too, or their last contents with suppress. Written {}.",
+        " deleted. Of windows each change too, or their last contents with suppress. Written {}, or with suppress: of"
+        " each key's changes within a time the last one.",
     )
     group_by: str | None = Field(
         default=None,

@@ -24,7 +24,21 @@ GET_TOTAL = _store("get", "counter", "reads", "The same in all.")
 GET_AVG = _store("get_latency_avg", "gauge", "ms", "Of one of these reads.", "get-latency-avg")
 GET_MAX = _store("get_latency_max", "gauge", "ms", "The longest of them.", "get-latency-max")
 READ_KEYS = _store("read_keys", "counter", "keys", "Keys that these reads have asked for.")
-STORES = (WRITTEN, PUT_RATE, PUT_TOTAL, PUT_AVG, PUT_MAX, GET_RATE, GET_TOTAL, GET_AVG, GET_MAX, READ_KEYS)
+
+
+def _buffer(unit: str, meaning: str, kafka: str) -> Metric:
+    theirs = f"stream-state-metrics: {kafka}-avg"
+    return Metric(f"kafka_streams_suppression_buffer_{unit}", "gauge", unit, meaning, _STORE, theirs)
+
+
+BUFFERS = {
+    name: _buffer(unit, meaning, name)
+    for name, unit, meaning in (
+        ("suppression-buffer-count", "keys", "Of which a change waits in a `toStream` with `suppress`."),
+        ("suppression-buffer-size", "bytes", "That these changes count for in `buffer.bytes`."),
+    )
+}
+"""By the names that a SuppressStore gives them; its partitions that a batch has come to are added up."""
 
 
 def _rocksdb(name: str, unit: str, meaning: str) -> Metric:
@@ -150,4 +164,17 @@ TIMED = {
         "compaction_time", "summary", "µs", "Compactions, and their time.", "compaction-time-avg"
     ),
 }
+STORES = (
+    WRITTEN,
+    PUT_RATE,
+    PUT_TOTAL,
+    PUT_AVG,
+    PUT_MAX,
+    GET_RATE,
+    GET_TOTAL,
+    GET_AVG,
+    GET_MAX,
+    READ_KEYS,
+    *BUFFERS.values(),
+)
 ROCKSDB = (*PROPERTIES.values(), *CACHE.values(), *COUNTS.values(), *TIMED.values())

@@ -22,6 +22,7 @@ from streams_runtime.pipeline.kinds.running_aggregate_kind import AggregateKind
 from streams_runtime.pipeline.kinds.sink_kinds import RepartitionSinkKind, SinkKind
 from streams_runtime.pipeline.kinds.source_kinds import RepartitionSourceKind, SourceKind, TableSourceKind
 from streams_runtime.pipeline.kinds.spark_kind import SparkKind
+from streams_runtime.pipeline.kinds.suppress_kind import SuppressKind
 from streams_runtime.pipeline.kinds.table_kinds import (
     ForeignKeyJoinKind,
     ResponseKind,
@@ -46,6 +47,7 @@ from streams_runtime.topology.nodes.source_and_sink_nodes import (
 from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.stream_nodes import BranchNode, FlatMapNode, HeadersNode, PeekNode, SplitNode
+from streams_runtime.topology.nodes.suppress_node import SuppressNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 
 _KINDS: dict[type[PlanNode], SparkKind[Any]] = {
@@ -71,6 +73,7 @@ _KINDS: dict[type[PlanNode], SparkKind[Any]] = {
     ResponseNode: ResponseKind(),
     ToTableNode: ToTableKind(),
     ToStreamNode: ToStreamKind(),
+    SuppressNode: SuppressKind(),
     RegroupNode: RegroupKind(),
     RepartitionSinkNode: RepartitionSinkKind(),
     SinkNode: SinkKind(),

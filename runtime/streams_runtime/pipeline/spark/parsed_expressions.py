@@ -15,10 +15,8 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from streams_runtime.api import SqlField
-from streams_runtime.api.checks.function_checks import FUNCTIONS
-from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.reading.mistakes import suggestion
-from streams_runtime.api.sql.scalars import unfamiliar_functions
+from streams_runtime.api.checks.function_checks import taken_names
+from streams_runtime.api.sql.spark_functions import missing_functions
 from streams_runtime.errors import EnvironmentException, Mistake
 from streams_runtime.jvm.class_data import spark_class_data
 from streams_runtime.jvm.jars import has_spark_jars
@@ -46,22 +44,11 @@ def check_sql(fields: Iterable[SqlField], own: Sequence[str] = ()) -> list[Mista
     with catalyst_package() as catalyst:
         parser = catalyst.parser.CatalystSqlParser()
         functions = str(catalyst.analysis.FunctionRegistry.builtin().listFunction().mkString(" ")).split()
-        taken = [name for name in own if name.lower() in functions]
-        found = [
-            Mistake(under(FUNCTIONS, name), f"Spark has a function {name}", "give it another name") for name in taken
-        ]
-        known = [*own, *functions]
-        return found + [mistake for field in wanted for mistake in _mistakes(parser, known, field)]
-
-
-def _mistakes(parser: Any, functions: Sequence[str], field: SqlField) -> Iterator[Mistake]:
-    refused = _refused(parser, field)
-    if refused is not None:
-        yield refused
-    elif field.kind != "schema":
-        for name in unfamiliar_functions(field.text):
-            if name.lower() not in {each.lower() for each in functions}:
-                yield Mistake(field.path, f"Spark has no function {name!r}", suggestion(name, functions))
+        found = list(taken_names(own, functions))
+        for field in wanted:
+            refused = _refused(parser, field)
+            found += [refused] if refused is not None else missing_functions(field, own, functions)
+        return found
 
 
 def _refused(parser: Any, field: SqlField) -> Mistake | None:

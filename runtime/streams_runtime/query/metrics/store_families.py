@@ -24,6 +24,8 @@ def add_stores(families: Families, measured: Measurements) -> None:
     families.add(defined.GET_AVG, [((store,), milliseconds(each.average)) for store, (each, *_) in read.items()])
     families.add(defined.GET_MAX, [((store,), milliseconds(each.highest)) for store, (each, *_) in read.items()])
     families.add(defined.READ_KEYS, [((store,), keys) for store, (_, keys, _) in read.items()])
+    for name, metric in defined.BUFFERS.items():
+        families.add(metric, [((store,), each.get(name)) for store, each in measured.properties.items()])
     for name, metric in defined.PROPERTIES.items():
         families.add(metric, [((store,), each[name]) for store, each in measured.properties.items()])
     for name, metric in defined.CACHE.items():

@@ -12,6 +12,7 @@ from streams_runtime.topology.partition_counts import deciding_topics, internal_
 from streams_runtime.topology.plan import Topology
 
 _ADDED, _EMPTY = "only the new topology has it", "it begins empty, without what was processed before"
+_LOST = {"suppress": "changes that wait in it are never passed on"}
 _SET_UP = (
     "nothing; with internalTopics.setup: manual the topic has to be made, by an init that allows for topics that are"
     " missing"
@@ -66,7 +67,8 @@ def _orphaned(old: Topology, names: Owned) -> Iterator[Change]:
             "orphaned",
             f"store {name}",
             "only the old topology has it",
-            "its contents can't be queried any more" + ("" if store.source_changelog else f", and {kept}"),
+            _LOST.get(store.kind, "its contents can't be queried any more")
+            + ("" if store.source_changelog else f", and {kept}"),
             "keep the store's name, or delete what is left of it once nobody needs it",
         )
     for topic in names.topics:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from sqlglot import exp
 
@@ -20,15 +21,16 @@ from streams_runtime.topology.changes.global_changes import global_change
 from streams_runtime.topology.changes.group_changes import group_changes
 from streams_runtime.topology.changes.process_changes import process_store_changes
 from streams_runtime.topology.changes.stream_join_changes import join_store_changes
+from streams_runtime.topology.changes.suppress_store_changes import suppress_store_changes
 from streams_runtime.topology.changes.to_table_changes import to_table_changes
 from streams_runtime.topology.column_types import columns_of, state_type
 from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
-from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode
 from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
+from streams_runtime.topology.nodes.suppress_node import SuppressNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingWindows, TimeWindows, Windows
 from streams_runtime.topology.plan import SubTopology, Topology
@@ -45,6 +47,7 @@ _OWNERS = (
     | ToTableNode
     | StreamJoinNode
     | DedupeNode
+    | SuppressNode
     | ResponseNode
     | ForeignKeyJoinNode
     | ProcessNode
@@ -71,18 +74,18 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
             f"the changelog of the store {name} was {before.changelog_topic} and is {after.changelog_topic}",
             "the store is restored from another topic, and what is in the old one stays behind",
         )
-    elif isinstance(was, AggregateNode) and isinstance(now, AggregateNode):
-        yield from _contents(old, was, new, now)
+    elif type(was) is type(now) and type(now) in _CONTENTS:
+        yield from _CONTENTS[type(now)](old, was, new, now)
     elif isinstance(was, StreamJoinNode) and isinstance(now, StreamJoinNode):
         yield from join_store_changes(old, was, new, now, after)
-    elif isinstance(was, DedupeNode) and isinstance(now, DedupeNode):
-        yield from dedupe_store_changes(old, was, new, now)
     elif isinstance(was, ProcessNode) or isinstance(now, ProcessNode):
         yield from process_store_changes(was, now, name, path)
-    elif isinstance(now, ResponseNode | ForeignKeyJoinNode):
-        yield from _of_foreign_key(old, was, new, now, under(path, "store"), name)
-    elif isinstance(was, ToTableNode) and isinstance(now, ToTableNode):
-        yield from to_table_changes(old, was, new, now)
+    elif type(was) is not type(now) and isinstance(now, ForeignKeyJoinNode):
+        yield _changed(
+            under(path, "store"),
+            f"the store {name} was that of {was.name} and is that of a join",
+            "what is in it has other columns",
+        )
     elif isinstance(was, ToTableNode | AggregateNode) and isinstance(now, ToTableNode | AggregateNode):
         yield _changed(
             path,
@@ -91,21 +94,6 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
         )
     if not after.global_:
         yield from _moved(old_sub, new_sub, after, path)
-
-
-def _of_foreign_key(
-    old: Topology, was: Node, new: Topology, now: ResponseNode | ForeignKeyJoinNode, path: str, name: str
-) -> Iterator[Change]:
-    if isinstance(was, ResponseNode) and isinstance(now, ResponseNode):
-        yield from subscription_changes(old, was, new, now)
-    elif isinstance(was, ForeignKeyJoinNode) and isinstance(now, ForeignKeyJoinNode):
-        yield from result_changes(old, was, new, now)
-    elif isinstance(now, ForeignKeyJoinNode):
-        yield _changed(
-            path,
-            f"the store {name} was that of {was.name} and is that of a join",
-            "what is in it has other columns",
-        )
 
 
 def _kind(node: AggregateNode | ToTableNode) -> str:
@@ -275,3 +263,14 @@ def _time(windows: TimeWindows | SlidingWindows) -> str:
 
 def _words(keys: frozenset[str]) -> str:
     return " and ".join(sorted(keys))
+
+
+_CONTENTS: dict[type, Callable[[Topology, Any, Topology, Any], Iterator[Change]]] = {
+    AggregateNode: _contents,
+    ToTableNode: to_table_changes,
+    DedupeNode: dedupe_store_changes,
+    SuppressNode: suppress_store_changes,
+    ResponseNode: subscription_changes,
+    ForeignKeyJoinNode: result_changes,
+}
+"""What is other in a store that nodes of one kind have in both topologies."""

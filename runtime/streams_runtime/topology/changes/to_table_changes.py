@@ -27,7 +27,7 @@ def to_table_changes(old: Topology, was: ToTableNode, new: Topology, now: ToTabl
             _RENAME,
         )
     had, has = columns_of(old)[was.name], columns_of(new)[now.name]
-    for column in () if had is None or has is None else _others(had, has):
+    for column in () if had is None or has is None else other_columns(had, has):
         yield Change(
             "changed",
             now.path,
@@ -38,7 +38,7 @@ def to_table_changes(old: Topology, was: ToTableNode, new: Topology, now: ToTabl
         )
 
 
-def _others(had: Columns, has: Columns) -> Iterator[Column]:
+def other_columns(had: Columns, has: Columns) -> Iterator[Column]:
     """The columns that are new, or of another type. One that is gone is not asked for."""
     for column in has:
         before = had.get(column.name)

@@ -18,7 +18,7 @@ from streams_runtime.errors import TopologyException
 from streams_runtime.topology.declared.foreign_key_step import foreign_key_nodes
 from streams_runtime.topology.declared.global_table_step import global_sources, global_tables
 from streams_runtime.topology.declared.stream_steps import branches_of, stream_node
-from streams_runtime.topology.declared.table_steps import table_node
+from streams_runtime.topology.declared.table_steps import table_nodes
 from streams_runtime.topology.node_order import needed_first
 from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
@@ -91,7 +91,7 @@ def _nodes(application: StreamsApplication) -> list[Node]:
             before = rename.get(step.from_ or "", step.from_ or "")
             nodes += _through_topic(step, application.application_id, before, step.name)
             continue
-        nodes.append(_step(step, under("spec.topology.steps", index), rename, tables))
+        nodes += _step(step, under("spec.topology.steps", index), rename, tables)
         nodes += branches_of(step)
         if step.name in moved:
             keeps_null_keys = step.name in with_null_keys
@@ -133,11 +133,16 @@ def _source(source: SourceSpec, path: str) -> Node:
     return SourceNode(source.name, source.topic, key, value, source.timestamp, path)
 
 
-def _step(step: StepSpec, path: str, rename: Mapping[str, str], tables: Collection[str]) -> Node:
+def _step(step: StepSpec, path: str, rename: Mapping[str, str], tables: Collection[str]) -> Sequence[Node]:
+    """The step's nodes, the one that is called as it last."""
+    before = rename.get(step.from_ or "", step.from_ or "")
+    return table_nodes(step, before, path) or (_one_node(step, before, path, rename, tables),)
+
+
+def _one_node(step: StepSpec, before: str, path: str, rename: Mapping[str, str], tables: Collection[str]) -> Node:
     if step.merge is not None:
         return MergeNode(step.name, tuple(rename.get(name, name) for name in step.merge), path)
-    before = rename.get(step.from_ or "", step.from_ or "")
-    if (node := stream_node(step, before, path) or table_node(step, before, path)) is not None:
+    if (node := stream_node(step, before, path)) is not None:
         return node
     if step.key_by is not None:
         return KeyByNode(step.name, before, step.key_by, path)

@@ -18,6 +18,7 @@ from streams_runtime.topology.nodes.source_and_sink_nodes import (
 from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.stream_nodes import StreamNode
+from streams_runtime.topology.nodes.suppress_node import SuppressNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 
 Node = (
@@ -39,6 +40,7 @@ Node = (
     | ForeignKeyJoinNode
     | ToTableNode
     | ToStreamNode
+    | SuppressNode
     | RegroupNode
     | RepartitionSinkNode
     | SinkNode
