@@ -14,7 +14,6 @@ from state_kit import memory_folder
 from steps_model import Given, Model, Written
 from steps_model.compare import alike, without_nulls
 from steps_model.graph import Known
-from steps_model.windows import Windows
 
 from streams_runtime.api.reading.load import accepted
 from streams_runtime.builder.resolve_python import read_with_python
@@ -130,10 +129,8 @@ def _of_store(model: Model, name: str, rows: Mapping[Any, Any]) -> list[str]:
         return []
     wanted = {key: value for key, (value, _) in model.rows(name).items()}
     if "window" in node:
-        # What has expired may be gone.
-        steps = [task[node["name"]] for task in model._tasks]
-        ended = min(step.last_end() for step in steps if isinstance(step, Windows))
-        wanted = {key: value for key, value in wanted.items() if key in rows or key[1][1] > ended + 1}
+        expired = model.expired(node["name"])  # which may be gone
+        wanted = {key: value for key, value in wanted.items() if key in rows or key not in expired}
     return [
         f"store {name} {key}: expected {wanted.get(key)}, found {rows.get(key)}"
         for key in {**wanted, **rows}

@@ -92,6 +92,11 @@ class Model:
             found |= step.rows() if isinstance(step, Windows) else step.rows  # type: ignore[attr-defined]
         return found
 
+    def expired(self, step: str) -> set[Any]:
+        """The keys and windows that have closed, by the time of the task that has them."""
+        tasks = [each for task in self._tasks if isinstance(each := task[step], Windows)]
+        return {where for task in tasks for where in task.rows() if where[1][1] <= task.last_end() + 1}
+
     def stream_time(self, step: str) -> int:
         """How far the windows of a step have come, in all of its tasks: the earliest. In ms."""
         return min(task[step].now for task in self._tasks)  # type: ignore[attr-defined]
