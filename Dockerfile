@@ -40,12 +40,12 @@ RUN --mount=type=bind,target=/context \
 
 FROM packages AS runtime-packages
 ARG WHEELHOUSE=
+# A wheel that is built here is unpacked in this build: compressing 400 MB of PySpark's jars would be for nothing.
 RUN --mount=type=bind,target=/context \
     python3 .ci/requirements_of.py runtime > runtime.txt \
  && /opt/build/bin/pip wheel --no-cache-dir --no-build-isolation --require-hashes -r runtime.txt -w wheels \
-    ${WHEELHOUSE:+--no-index --find-links=/context/$WHEELHOUSE} \
- && python3 -m venv --without-pip /opt/streams/venv \
- && /opt/build/bin/pip --python /opt/streams/venv/bin/python install --no-cache-dir --no-index --no-deps wheels/*.whl
+    --config-settings=--build-option=--compression=stored \
+    ${WHEELHOUSE:+--no-index --find-links=/context/$WHEELHOUSE}
 
 
 FROM packages AS project
@@ -81,11 +81,18 @@ FROM base AS runtime
 RUN mkdir -p /usr/share/man/man1 \
  && apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jre-headless libnss-unknown \
+ && apt-get clean \
  && rm -rf /var/lib/apt/lists/*
 # A user that a cluster chooses (OpenShift) has no name of its own, and Spark's JVM does not start without: libnss-unknown,
 # which enters itself into nsswitch.conf, gives it one.
 RUN getent passwd 1000650000
-COPY --from=runtime-packages /opt/streams /opt/streams
+# The packages are installed where they stay: copying a gigabyte takes longer. buildah knows a step by its words, and not
+# by what is mounted, so what was asked for has to come before it.
+COPY --from=runtime-packages /build/build.txt /build/runtime.txt /opt/streams/requirements/
+RUN --mount=type=bind,from=runtime-packages,target=/packages \
+    python3 -m venv --without-pip /opt/streams/venv \
+ && /packages/opt/build/bin/python -m pip --python /opt/streams/venv/bin/python install --no-cache-dir --no-index --no-deps \
+    /packages/build/wheels/*.whl
 ENV STREAMSAPP_CACHE=/opt/streams/cache
 ARG JARS=
 RUN --mount=type=bind,target=/context \

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import cast
@@ -9,6 +11,7 @@ from typing import cast
 import pytest
 
 OPTION = "--pieces"
+_MANY = 30  # modules
 
 
 class Pieces:
@@ -49,7 +52,12 @@ class Pieces:
                 (self._folder / f"piece-{number}").touch(exist_ok=False)
             except FileExistsError:
                 continue
+            known = len(sys.modules)
             items = list(session.genitems(each))
+            if len(sys.modules) > known + _MANY:
+                # What was imported stays: keep the garbage collector from looking through it all through the run.
+                gc.collect()
+                gc.freeze()
             session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
             yield items
 

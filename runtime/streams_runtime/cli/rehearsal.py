@@ -66,7 +66,7 @@ def rehearse(spark_options: Sequence[str], broker_options: Sequence[str]) -> Non
     """
     with tempfile.TemporaryDirectory(prefix="streamsapp-rehearsal-") as place:
         folder = Path(place)
-        with EmbeddedBroker(folder / "broker", jvm_options=broker_options) as broker:
+        with EmbeddedBroker(folder / "broker", jvm_options=[*broker_options, _SHORT_RUN]) as broker:
             _run(broker.bootstrap_servers, folder / "state", spark_options)
             if not end_jvm(_PATIENCE):
                 raise EnvironmentException(f"Spark's JVM has not ended within {_PATIENCE:.0f} s; try again")
