@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         MissingSourceTopicException,
         Mistake,
         NotSupportedException,
+        NotUpToBoundException,
         ProcessorStateException,
         ProducerException,
         ProducerFencedException,
@@ -139,6 +140,7 @@ __all__ = [
     "MissingSourceTopicException",
     "Mistake",
     "NotSupportedException",
+    "NotUpToBoundException",
     "OutputTopic",
     "ProcessorContext",
     "ProcessorRecord",
@@ -222,7 +224,7 @@ _NAMES = {
         "ProcessorStateException TaskCorruptedException ShutdownRequestedException TimeoutException "
         "IllegalStateException StoreTypeMismatch InvalidStateStoreException RetryableStateStoreException "
         "FatalStateStoreException StreamsNotStartedException StreamsRebalancingException "
-        "StateStoreMigratedException StateStoreNotAvailableException UnknownStateStoreException "
+        "StateStoreMigratedException NotUpToBoundException StateStoreNotAvailableException UnknownStateStoreException "
         "InvalidStateStorePartitionException"
     ),
     ".kafka.types": "TopicPartition",

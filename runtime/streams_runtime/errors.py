@@ -31,7 +31,8 @@
         ├── RetryableStateStoreException
         │   ├── StreamsNotStartedException      retry until RUNNING
         │   ├── StreamsRebalancingException     retry, same handle
-        │   └── StateStoreMigratedException     discard the handle, look the store up again
+        │   ├── StateStoreMigratedException     discard the handle, look the store up again
+        │   └── NotUpToBoundException           retry, same handle
         └── FatalStateStoreException
             ├── StateStoreNotAvailableException do not retry here
             ├── UnknownStateStoreException      fix the name
@@ -277,6 +278,10 @@ class StreamsRebalancingException(RetryableStateStoreException):
 
 class StateStoreMigratedException(RetryableStateStoreException):
     """The handle's store has left this instance (KIP-216). Discard the handle and look the store up again."""
+
+
+class NotUpToBoundException(RetryableStateStoreException):
+    """The store does not contain yet what the query asks for (FailureReason.NOT_UP_TO_BOUND, KIP-796). Retry."""
 
 
 class StateStoreNotAvailableException(FatalStateStoreException):

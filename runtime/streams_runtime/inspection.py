@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any, Protocol
 
-from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.client_context import ClientContext
 from streams_runtime.errors import StreamsRebalancingException
 from streams_runtime.kafka.admin.recent_answer import RecentAnswer
@@ -29,17 +27,13 @@ from streams_runtime.query.stores.local_partitions import view_of
 from streams_runtime.query.stores.views import AnyView, KnownInstance, Owner, StoreCodec
 from streams_runtime.restore.restore_progress import in_all
 from streams_runtime.settings import Peers, no_peers
-from streams_runtime.state.serdes import key_serde, value_serde
 from streams_runtime.states import ClientState, TaskState
+from streams_runtime.store_codecs import codec_of
 from streams_runtime.tasks.standby import StandbyTask
 from streams_runtime.tasks.task import Task
 from streams_runtime.tasks.task_accounts import active_row, standby_row
 from streams_runtime.threads.stream_thread import StreamThread
-from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
-from streams_runtime.topology.nodes.process_node import ProcessNode
-from streams_runtime.topology.nodes.source_and_sink_nodes import Format, TableSourceNode
-from streams_runtime.topology.nodes.table_nodes import ToTableNode
-from streams_runtime.topology.plan import TaskId, Topology
+from streams_runtime.topology.plan import TaskId
 
 
 class Inspected(Protocol):
@@ -118,6 +112,10 @@ class ClientInspection:
                 f"the partitions of store {store} are not known yet: the client is {self.state}. Retry"
             ) from None
 
+    def input_topics(self, store: str) -> Collection[str]:
+        """The topics whose records the store's tasks read; none of a global table."""
+        return () if self._is_global(store) else self._topology.store(store)[0].source_topics
+
     def views(self, store: str) -> Mapping[int, AnyView]:
         """The partitions here that are restored."""
         return {number: view for number, view in self.stale_views(store).items() if view.is_active}
@@ -130,7 +128,7 @@ class ClientInspection:
         for thread in self._client.threads:
             task = thread.tasks.tasks.get(wanted)
             if task is not None and store in task.stores and task.stores[store].is_open and _is_running(task):
-                return view_of(task.stores[store], partial(_is_running, task))
+                return _view(task, store)
         return None
 
     def stale_views(self, store: str) -> Mapping[int, AnyView]:
@@ -141,7 +139,7 @@ class ClientInspection:
             is_open = found is not None and found.is_open
             return {0: view_of(found, lambda: context.global_tables_are_complete)} if found and is_open else {}
         return {
-            task.id.partition: view_of(task.stores[store], partial(_is_running, task))
+            task.id.partition: _view(task, store)
             for task in (*self._tasks(), *self._standbys())
             if store in task.stores and task.stores[store].is_open
         }
@@ -317,28 +315,8 @@ class ClientInspection:
         return [task for thread in self._client.threads for task in thread.tasks.tasks.values()]
 
 
-def codec_of(topology: Topology, store: str, formats: Callable[[], StoreFormats]) -> StoreCodec:
-    """How the bytes of a store are read; `formats` know what Spark has found out, and are not needed for tables but
-    those of avro and protobuf.
-    """
-    spec = topology.store(store)[1]
-    node = topology.node(spec.node)
-    if isinstance(node, TableSourceNode) and node.value.name in REGISTERED:
-        return StoreCodec(key_serde(node.key), formats().stored_value(node.name))
-    if isinstance(node, TableSourceNode):
-        return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
-    if isinstance(node, ProcessNode):
-        declared = next(each for each in node.stores if each.name == store)
-        return StoreCodec(key_serde(Format(declared.key_format)), value_serde(Format("json")).decode)
-    size = None if spec.windowing is None else spec.windowing.size
-    known = formats()
-    if isinstance(node, ToTableNode | ForeignKeyJoinNode):
-        return StoreCodec(known.key_serde(node.name), known.stored_value(node.name))
-    return StoreCodec(
-        known.key_serde(spec.node),
-        known.aggregate(spec.node).finish_value,
-        None if size is None else timedelta(milliseconds=size),
-    )
+def _view(task: Task, store: str) -> AnyView:
+    return view_of(task.stores[store], partial(_is_running, task), lambda: task.stored)
 
 
 def _is_running(task: Task) -> bool:

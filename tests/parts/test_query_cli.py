@@ -10,6 +10,7 @@ from query_fakes import KEYS, FakeView, Pair
 from typer.testing import CliRunner, Result
 
 from streams_runtime.cli.query.query_command import app
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.states import ClientState
 
 
@@ -26,6 +27,18 @@ def printed(result: Result) -> list[object]:
 def test_get_finds_the_owner_and_prints_one_object(pair: Pair, output: str) -> None:
     result = query("counts", "get", "UA", "--output", output, url=pair.first.url)
     assert printed(result) == [{"key": "UA", "value": {"n": 4}}]
+
+
+def test_an_answer_contains_the_records_that_are_named_or_there_is_none(pair: Pair) -> None:
+    for view in (*pair.first.local.values(), *pair.second.local.values()):
+        view.position = {TopicPartition("flights", view.partition): 58}
+    named = [word for number in range(3) for word in ("--position", f"flights-{number}:57")]
+    assert printed(query("counts", "count", *named, url=pair.first.url)) == [{"count": len(KEYS)}]
+    later = query("counts", "count", "--position", "flights-0:58", "--timeout", "0", url=pair.first.url)
+    assert (later.exit_code, later.stdout) == (75, "")
+    assert "flights-0 before offset 58" in later.stderr
+    wrong = query("counts", "count", "--position", "flights", url=pair.first.url)
+    assert (wrong.exit_code, wrong.stderr.startswith("error: --position: 'flights'")) == (1, True)
 
 
 def test_a_key_that_is_not_there_is_null_and_no_error(pair: Pair) -> None:

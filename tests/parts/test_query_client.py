@@ -13,6 +13,7 @@ from query_fakes import KEYS, FakeView, Pair, entries_of
 from streams_runtime.errors import (
     ConfigException,
     InvalidStateStorePartitionException,
+    NotUpToBoundException,
     StateStoreMigratedException,
     StateStoreNotAvailableException,
     StreamsException,
@@ -20,6 +21,7 @@ from streams_runtime.errors import (
     StreamsRebalancingException,
     UnknownStateStoreException,
 )
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.client.query_client import StreamsQueryClient
 from streams_runtime.query.stores.key_value_handle import KeyValue
 from streams_runtime.query.stores.views import Owner
@@ -74,6 +76,31 @@ def test_any_instance_gives_the_answer_of_the_whole_application(pair: Pair, entr
     time = Time()
     assert ask(getattr(pair, entry).url, method, time) == ANSWERS[method]
     assert time.pauses == []
+
+
+def positions(pair: Pair, next_offset: int) -> None:
+    for instance in (pair.first, pair.second):
+        for view in instance.local.values():
+            view.position = {TopicPartition("flights", view.partition): next_offset}
+
+
+@pytest.mark.parametrize("method", ASKED)
+def test_a_query_waits_for_what_its_answer_has_to_contain(pair: Pair, method: str) -> None:
+    positions(pair, 57)
+    bound = {TopicPartition("flights", number): 57 for number in range(3)}
+    time = Time(lambda: None, lambda: positions(pair, 58))
+    with StreamsQueryClient(
+        pair.first.url, deadline=4.0, clock=time.now, sleep=time.sleep, jitter=lambda: 0.0
+    ) as client:
+        bounded = client.with_position_bound(bound)
+        assert ASKED[method](bounded) == ANSWERS[method]
+        assert len(time.pauses) == 2
+        assert sum(time.pauses) < 1, "the next batch is there soon"
+        positions(pair, 57)
+        assert ASKED[method](client) == ANSWERS[method], "the client itself has no bound"
+        assert ASKED[method](bounded.with_position_bound({})) == ANSWERS[method]
+        with pytest.raises(NotUpToBoundException):
+            ASKED[method](bounded)
 
 
 def test_a_key_that_nobody_has_is_none(pair: Pair) -> None:

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from streams_runtime.errors import BrokerNotAvailableException, UnknownStateStoreException
 from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.metrics.instance_metrics import create_registry
 from streams_runtime.query.server.http_app import create_app
 from streams_runtime.query.server.liveness import Stuck
@@ -105,6 +106,20 @@ def test_a_key_is_answered_while_another_partition_is_being_restored() -> None:
     assert ask(client, "/stores/counts/keys/UA").status_code == 200
     assert problem(ask(client, "/stores/counts/keys/DL"))["title"] == "StreamsRebalancingException"
     assert problem(ask(client, "/stores/counts/all"))["title"] == "StreamsRebalancingException"
+
+
+def test_an_answer_contains_the_records_that_the_query_names() -> None:
+    client = client_with(0, 1, 2)
+    for view in client.local.values():
+        view.position = {TopicPartition("flights", view.partition): 58}
+    position = "&".join(f"position=flights-{number}:57" for number in range(3))
+    assert ask(client, f"/stores/counts/keys/UA?{position}").json() == {"key": "UA", "value": {"n": 4}}
+    assert len(lines(ask(client, f"/stores/counts/all?{position}"))) == len(KEYS)
+    assert ask(client, f"/stores/counts/count?{position}").json() == {"count": len(KEYS)}
+    later = problem(ask(client, f"/stores/counts/all?{position}&position=flights-1:58"))
+    assert (later["title"], later["status"], later["remedy"]) == ("NotUpToBoundException", 503, "retry")
+    wrong = problem(ask(client, "/stores/counts/all?position=flights-1"))
+    assert (wrong["title"], wrong["status"]) == ("InvalidQueryException", 400)
 
 
 @pytest.mark.parametrize("key", AWKWARD)
@@ -479,9 +494,9 @@ def test_records_come_in_reverse_and_by_prefix() -> None:
     [
         (
             "/stores/counts/range?form=A",
-            "form: no such parameter here, only: from, keyBytes, limit, partition, reverse",
+            "form: no such parameter here, only: from, keyBytes, limit, partition, position, reverse",
         ),
-        ("/stores/counts/count?from=A", "from: no such parameter here, only: partition, stale"),
+        ("/stores/counts/count?from=A", "from: no such parameter here, only: partition, position, stale"),
         ("/stores/counts/owners?stale=true", "stale: no such parameter here, only: none"),
         ("/stores/counts/range?from=A&from=B", "from: given 2 times"),
         ("/stores/counts/range?partition=one", "query.partition.0: "),

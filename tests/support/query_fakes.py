@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.query.server.query_server import QueryServer
@@ -27,6 +28,7 @@ class FakeView:
         self.entries = dict(entries)
         self.is_open = True
         self.is_active = True
+        self.position: dict[TopicPartition, int] = {}
         self.lost = False
         self.scans: list[FakeScan] = []
 
@@ -91,6 +93,7 @@ class FakeClient:
     url: str = "http://here:1"
     key_format: str = "string"
     restoring: set[int] = field(default_factory=set)
+    inputs: set[str] = field(default_factory=lambda: {"flights", "carriers"})
     known_owners: dict[int, Owner] = field(default_factory=dict)
     owners_error: Exception | None = None
     stuck: tuple[Stuck, ...] = ()
@@ -110,6 +113,9 @@ class FakeClient:
 
     def partition_count(self, _: str) -> int:
         return self.partitions
+
+    def input_topics(self, _: str) -> set[str]:
+        return self.inputs
 
     def views(self, _: str) -> dict[int, FakeView]:
         return dict(self.local)

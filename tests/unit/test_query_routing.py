@@ -19,6 +19,7 @@ STEPS = {
     "StreamsNotStartedException": Next.RETRY,
     "StreamsRebalancingException": Next.RETRY,
     "StateStoreMigratedException": Next.REDISCOVER,
+    "NotUpToBoundException": Next.RETRY,
     "StateStoreNotAvailableException": Next.GIVE_UP,
     "UnknownStateStoreException": Next.GIVE_UP,
     "InvalidStateStorePartitionException": Next.REDISCOVER,

@@ -10,6 +10,7 @@ from streams_runtime.errors import (
     FatalStateStoreException,
     InvalidStateStoreException,
     InvalidStateStorePartitionException,
+    NotUpToBoundException,
     RetryableStateStoreException,
     StateStoreMigratedException,
     StateStoreNotAvailableException,
@@ -71,11 +72,13 @@ def test_stale_contents_are_read_while_rebalancing_too_and_nothing_else_changes(
 @pytest.mark.parametrize(
     ("category", "members"),
     [
-        (RetryableStateStoreException, {NOT_STARTED, REBALANCING, MIGRATED}),
+        (RetryableStateStoreException, {NOT_STARTED, REBALANCING, MIGRATED, NotUpToBoundException}),
         (FatalStateStoreException, {NOT_AVAILABLE, UnknownStateStoreException, ELSEWHERE}),
     ],
 )
-def test_the_six_exceptions_have_the_two_categories(category: type[Exception], members: set[type[Exception]]) -> None:
+def test_the_exceptions_of_queries_have_the_two_categories(
+    category: type[Exception], members: set[type[Exception]]
+) -> None:
     assert set(category.__subclasses__()) == members
 
 

@@ -160,8 +160,8 @@ class TaskManager:
 
     def note_stored(self, offsets: Mapping[TopicPartition, int]) -> None:
         """The stores have all records of inputs that are before these offsets."""
-        if self._snapshots is not None:
-            for task in self._tasks.values():
+        for task in self._tasks.values():
+            if not task.inputs.isdisjoint(offsets):
                 task.stored = {each: offsets.get(each, known) for each, known in task.stored.items()}
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:

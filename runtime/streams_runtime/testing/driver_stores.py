@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from streams_runtime.inspection import codec_of
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.query.stores.local_partitions import view_of
 from streams_runtime.query.stores.views import AnyView, Owner, StoreCodec
 from streams_runtime.states import ClientState
+from streams_runtime.store_codecs import codec_of
 from streams_runtime.testing.topology_runner import TopologyRunner
 
 
@@ -40,6 +40,11 @@ class DriverStores:
         if self._topology.store(store)[1].global_:
             return 1
         return len(self._machine.tasks[self._topology.store(store)[0].id])
+
+    def input_topics(self, store: str) -> Collection[str]:
+        """None: all that was piped in is in the stores, and nobody has to wait for it."""
+        del store
+        return ()
 
     def views(self, store: str) -> Mapping[int, AnyView]:
         """All partitions."""

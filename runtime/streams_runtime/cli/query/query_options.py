@@ -20,6 +20,7 @@ from streams_runtime.query.client.query_client import (
     StreamsQueryClient,
 )
 from streams_runtime.query.stores.iterators import KeyValue
+from streams_runtime.query.stores.position_bound import parse_bound
 from streams_runtime.query.wire.json_values import to_json
 from streams_runtime.query.wire.problems import (
     QueryForbiddenException,
@@ -79,6 +80,13 @@ class QueryOptions:
             "--relay", help="Reach every instance through the one at --url, as kubectl port-forward asks for."
         ),
     ] = False
+    position: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A record of an input that the answer has to contain, such as orders-2:57 (topic, partition, offset)."
+            " May be given for several partitions."
+        ),
+    ] = None
 
     @contextmanager
     def client(self) -> Iterator[StreamsQueryClient]:
@@ -86,7 +94,7 @@ class QueryOptions:
         credentials = QueryCredentials(token_file=self.token_file, ca_file=self.ca_file)
         try:
             with StreamsQueryClient(self.url, self.timeout, credentials=credentials, relay=self.relay) as client:
-                yield client
+                yield client.with_position_bound(parse_bound("--position", self.position or ()))
         except (StreamsException, ValueError) as error:
             sys.stdout.flush()
             typer.echo(error_text(error, self.output), err=True)

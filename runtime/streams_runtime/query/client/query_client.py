@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from streams_runtime.query.client.client_http import QueryCredentials, Requests
 from streams_runtime.query.client.client_records import Records
 from streams_runtime.query.client.query_dispatcher import QueryDispatcher, RemoteQuery
 from streams_runtime.query.stores.iterators import KeyValue
+from streams_runtime.query.stores.position_bound import PositionBound
 from streams_runtime.query.wire.json_values import to_plain
 
 __all__ = ["DEADLINE_SECONDS", "QueryCredentials", "Records", "StreamsQueryClient"]
@@ -60,6 +62,18 @@ class StreamsQueryClient:
         """
         self._requests = Requests(url, credentials, clock, relay)
         self._dispatcher = QueryDispatcher(url, self._requests, deadline, clock, sleep, jitter)
+
+    def with_position_bound(self, bound: PositionBound) -> StreamsQueryClient:
+        """A client of the same connections whose answers contain what these records brought about (PositionBound).
+
+        `bound` has of partitions of the store's inputs the offset of a record each, as a producer's callback gives it:
+        who has sent a record reads what it did. A query waits until a store contains it, `deadline` seconds at most,
+        and raises NotUpToBoundException then. What only reads another topic behind that one is not waited for:
+        InvalidQueryException names the topics that a store is made of. It can't be had with `stale`.
+        """
+        made = copy.copy(self)
+        made._dispatcher = self._dispatcher.bounded(bound)
+        return made
 
     def get(self, store: str, key: object, *, stale: bool = False) -> object:
         """Return a key's value in a key-value store, or None where it has no such key (ReadOnlyKeyValueStore#get).

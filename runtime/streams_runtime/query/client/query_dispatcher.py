@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from streams_runtime.query.client.routing import (
     pause,
 )
 from streams_runtime.query.stores.iterators import KeyValue
+from streams_runtime.query.stores.position_bound import PositionBound, bound_texts
 from streams_runtime.query.wire.problems import InstanceNotReachableException
 from streams_runtime.query.wire.relay import store_path
 
@@ -72,10 +74,18 @@ class QueryDispatcher:
         self._jitter = jitter
         self._directories: dict[str, Directory] = {}
         self._redirected: set[str] = set()  # stores whose directory is worth a request
+        self._position: Parameters = {}
+
+    def bounded(self, bound: PositionBound) -> QueryDispatcher:
+        """One that shares all with this one, and whose answers contain `bound`."""
+        made = copy.copy(self)
+        made._position = {"position": bound_texts(bound)} if bound else {}
+        return made
 
     def one(self, query: RemoteQuery, key: str) -> KeyValue:
         """One record, from the instance that has its key."""
         store, path = query.store, store_path(query.store, query.endpoint, key)
+        parameters = {**query.parameters, **self._position}
 
         def follow(entry: str, until: float) -> KeyValue:
             url = self._owner_of(store, key, entry, until)
@@ -83,7 +93,7 @@ class QueryDispatcher:
             while True:
                 visited.add(url)
                 try:
-                    return record_of(self._requests.json(url, path, query.parameters, until, "value"))
+                    return record_of(self._requests.json(url, path, parameters, until, "value"))
                 except RequestFailed as failed:
                     self._directories.pop(store, None)
                     owner = failed.failure.owner
@@ -91,7 +101,7 @@ class QueryDispatcher:
                         if query.stale and copies_may_have_it(failed.failure.error):
                             with contextlib.suppress(RequestFailed):
                                 self._read_directory(entry, store, until)  # names other instances
-                            return self._from_a_copy(path, query.parameters, until, visited, failed)
+                            return self._from_a_copy(path, parameters, until, visited, failed)
                         raise
                     self._urls.setdefault(owner)
                     self._redirected.add(store)
@@ -110,7 +120,10 @@ class QueryDispatcher:
 
     def many(self, query: RemoteQuery) -> Records:
         """Records of several instances, merged."""
-        path, parameters = store_path(query.store, query.endpoint), {**query.parameters, "keyBytes": "true"}
+        path, parameters = (
+            store_path(query.store, query.endpoint),
+            {**query.parameters, **self._position, "keyBytes": "true"},
+        )
 
         def open_all(url: str, until: float) -> Records:
             with contextlib.ExitStack() as opened:
@@ -125,16 +138,12 @@ class QueryDispatcher:
 
     def total(self, query: RemoteQuery) -> int:
         """The counts of several instances, added."""
-        path = store_path(query.store, query.endpoint)
+        path, parameters = store_path(query.store, query.endpoint), {**query.parameters, **self._position}
 
         def add(url: str, until: float) -> int:
             owners = self._owners(url, query, until)
             return sum(
-                int(
-                    self._requests.json(owner, path, {"partition": numbers, **query.parameters}, until, "count")[
-                        "count"
-                    ]
-                )
+                int(self._requests.json(owner, path, {"partition": numbers, **parameters}, until, "count")["count"])
                 for owner, numbers in owners.items()
             )
 

@@ -12,6 +12,7 @@ from fastapi import Response
 from streams_runtime.query.server.http_answers import naming_the_owner
 from streams_runtime.query.server.url_parameters import LineParameters, StoreParameters
 from streams_runtime.query.stores.composite import CompositeSegments, CompositeStore
+from streams_runtime.query.stores.position_bound import parse_bound
 from streams_runtime.query.stores.store_target import StoreTarget, target_of
 from streams_runtime.query.stores.views import Entry, Queryable, StoreCodec, StoreType
 from streams_runtime.query.wire.record_lines import RecordLines, RecordResponse, Walk
@@ -74,6 +75,7 @@ class StoreReaders(Generic[C]):
     walks: CapacityLimiter
 
     def of(self, store: str, parameters: StoreParameters) -> StoreReader[C]:
-        """The reader of one request. Raises as `target_of` does."""
-        target = target_of(self.queryable, store, self.type, parameters.partition, parameters.stale)
+        """The reader of one request. Raises as `target_of` and `parse_bound` do."""
+        bound = parse_bound("position", parameters.position)
+        target = target_of(self.queryable, store, self.type, parameters.partition, parameters.stale, bound)
         return StoreReader(target, self.open, self.walks)

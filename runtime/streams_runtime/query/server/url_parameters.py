@@ -19,7 +19,7 @@ from streams_runtime.query.wire.problems import InvalidQueryException
 from streams_runtime.query.wire.windowed_keys import Window, first_ms, last_ms
 from streams_runtime.state.window_keys import LATEST
 
-_REPEATABLE = frozenset({"partition"})
+_REPEATABLE = frozenset({"partition", "position"})
 
 _INCLUSIVE = "inclusive; absent: open; as text in the store's key format"
 _TIME = "RFC 3339 with an offset (2026-01-31T08:00:00Z), or milliseconds since 1970"
@@ -32,6 +32,11 @@ class StoreParameters(BaseModel):
     """Which partitions of a store to read, as every query of a store can say."""
 
     partition: list[int] | None = Field(None, description="Exactly these; absent: every one that is here.")
+    position: list[str] = Field(
+        default_factory=list,
+        description="A record of an input that the answer has to contain, such as orders-2:57 (topic, partition,"
+        " offset), with those before it. May be given for several partitions.",
+    )
     stale: bool = Field(False, description="Also read copies that may lag behind: standby and restoring stores.")
 
 

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar, cast
 
 from streams_runtime.errors import InvalidStateStorePartitionException
 from streams_runtime.query.stores.merged_entries import MergedEntries
+from streams_runtime.query.stores.position_bound import check_position
 from streams_runtime.query.stores.store_target import StoreTarget
 from streams_runtime.query.stores.verdicts import Found, Situation, check, named, settled, verdict
 from streams_runtime.query.stores.views import EntryIterator, PartitionView, ViewClosed
@@ -53,7 +54,7 @@ class LocalPartitions(Generic[V]):
     shorter answer. Partitions that arrive later are read too. Usable from several threads.
 
     Every method, the constructor included, raises what `verdicts.check` says for the client's state and for
-    the partitions that the method needs.
+    the partitions that the method needs, and NotUpToBoundException where these do not contain the target's bound.
     """
 
     def __init__(self, target: StoreTarget) -> None:
@@ -80,6 +81,8 @@ class LocalPartitions(Generic[V]):
                 f" {named(named_ones)} alone; ask a handle that has the key's partition"
             )
         found = {partition: held.get(partition) or live[partition] for partition in sorted(needed)}
+        for view in found.values():
+            check_position(target.store, view, target.bound)
         self._held = {**self._held, **found}
         return tuple(found.values())
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streams_runtime.query.stores.composite import CompositeSegments, CompositeStore
 from streams_runtime.query.stores.iterators import KeyValue, KeyValueIterator, WindowStoreIterator
 from streams_runtime.query.stores.merged_entries import MergedEntries
+from streams_runtime.query.stores.position_bound import PositionBound
 from streams_runtime.query.stores.session_handle import ReadOnlySessionStore
 from streams_runtime.query.stores.store_target import target_of
 from streams_runtime.query.stores.views import Queryable, StoreCodec, StoreType
@@ -34,13 +35,15 @@ class StoreQueryParameters:
 
     `type` is a StoreType or its value. `partition` narrows the handle to one partition; None: every local one. A
     `stale` handle also reads standbys and stores that are being restored, and reads while the client is REBALANCING:
-    its answers may lie behind what is committed.
+    its answers may lie behind what is committed. `position`: by partition of the store's inputs the offset of a record
+    that answers have to contain, with those before it (PositionBound, KIP-796).
     """
 
     name: str
     type: str = StoreType.KEY_VALUE
     partition: int | None = None
     stale: bool = False
+    position: PositionBound = field(default_factory=dict)
 
 
 class ReadOnlyKeyValueStore:
@@ -50,7 +53,7 @@ class ReadOnlyKeyValueStore:
     positive ones. Usable from several threads.
 
     Every method may raise these:
-        StreamsRebalancingException: retry with this handle.
+        StreamsRebalancingException, NotUpToBoundException: retry with this handle.
         StateStoreMigratedException: look the store up again.
         StateStoreNotAvailableException: the client is ending or has ended; ask another instance.
         InvalidStateStorePartitionException: ask the instance that has the partition.
@@ -120,9 +123,11 @@ def open_store(queryable: Queryable, parameters: StoreQueryParameters) -> ReadOn
         UnknownStateStoreException: the topology has no such store; fix the name.
         InvalidStateStorePartitionException: the partition, or every one, is elsewhere; ask that instance.
         StoreTypeMismatch: the store is of another type; ask for that one.
+        NotUpToBoundException: a partition does not contain `position` yet; retry.
+        InvalidQueryException: `position` has a topic that the store is not made of, or is beside `stale`.
     """
     only = None if parameters.partition is None else (parameters.partition,)
-    target = target_of(queryable, parameters.name, parameters.type, only, parameters.stale)
+    target = target_of(queryable, parameters.name, parameters.type, only, parameters.stale, parameters.position)
     if parameters.type == StoreType.WINDOW:
         return ReadOnlyWindowStore(CompositeSegments(target), target.codec)
     if parameters.type == StoreType.SESSION:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.stores.views import AnyView, Entry, ViewClosed
 from streams_runtime.state.database.open_database import StoreClosed
 from streams_runtime.state.store import KeyValueStore, LocalStore
@@ -17,12 +18,19 @@ def _always() -> bool:
     return True
 
 
-class _View(Generic[S]):
-    """One open partition of a store. `is_active` is called each time: whether the task is active may change."""
+def _unknown() -> Mapping[TopicPartition, int]:
+    return {}
 
-    def __init__(self, store: S, is_active: Callable[[], bool] = _always) -> None:
+
+class _View(Generic[S]):
+    """One open partition of a store. `is_active` and `position` are called each time: a task's may change."""
+
+    def __init__(
+        self, store: S, is_active: Callable[[], bool], position: Callable[[], Mapping[TopicPartition, int]]
+    ) -> None:
         self._store = store
         self._is_active = is_active
+        self._position = position
 
     @property
     def partition(self) -> int:
@@ -38,6 +46,11 @@ class _View(Generic[S]):
     def is_active(self) -> bool:
         """Whether its task has the partition and has restored it."""
         return self._is_active()
+
+    @property
+    def position(self) -> Mapping[TopicPartition, int]:
+        """Of each input of its task the offset that comes next."""
+        return self._position()
 
     def get(self, key: bytes) -> bytes | None:
         """The value's bytes, or None."""
@@ -86,12 +99,16 @@ class LocalSegments(_View[SegmentedStore]):
         return LocalEntries(self._store.fetch(from_key, to_key, earliest, latest, reverse=reverse), self._where())
 
 
-def view_of(store: LocalStore, is_active: Callable[[], bool] = _always) -> AnyView:
+def view_of(
+    store: LocalStore,
+    is_active: Callable[[], bool] = _always,
+    position: Callable[[], Mapping[TopicPartition, int]] = _unknown,
+) -> AnyView:
     """The view of a store of any kind."""
     if isinstance(store, SegmentedStore):
-        return LocalSegments(store, is_active)
+        return LocalSegments(store, is_active, position)
     assert isinstance(store, KeyValueStore)
-    return LocalView(store, is_active)
+    return LocalView(store, is_active, position)
 
 
 class LocalEntries:

@@ -29,7 +29,7 @@ class ReadOnlySessionStore:
     start; the `backward_` methods give the same records in reverse. Usable from several threads.
 
     Every method may raise these:
-        StreamsRebalancingException: retry with this handle.
+        StreamsRebalancingException, NotUpToBoundException: retry with this handle.
         StateStoreMigratedException: look the store up again.
         StateStoreNotAvailableException: the client is ending or has ended; ask another instance.
         InvalidStateStorePartitionException: ask the instance that has the partition.

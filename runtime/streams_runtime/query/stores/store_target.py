@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from streams_runtime.errors import StoreTypeMismatch, UnknownStateStoreException
 from streams_runtime.kafka.producer.partitioner import partition_for
+from streams_runtime.query.stores.position_bound import NO_BOUND, PositionBound, check_bound
 from streams_runtime.query.stores.verdicts import Found, Situation, check
 from streams_runtime.query.stores.views import AnyView, Owner, Queryable, StoreCodec
 from streams_runtime.query.wire.problems import InvalidQueryException
@@ -19,7 +20,7 @@ class StoreTarget:
 
     `partitions` None: every one that is here. `stale`: standbys and stores that are being restored are read too, also
     while the client is REBALANCING. `key_partition` is the partition of the one key that the query is about, if it is
-    about one.
+    about one. `bound`: what the partitions that are read have to contain.
     """
 
     queryable: Queryable
@@ -27,6 +28,7 @@ class StoreTarget:
     partitions: frozenset[int] | None = None
     stale: bool = False
     key_partition: int | None = None
+    bound: PositionBound = field(default_factory=dict)
 
     @property
     def codec(self) -> StoreCodec:
@@ -63,7 +65,12 @@ class StoreTarget:
 
 
 def target_of(
-    queryable: Queryable, store: str, type: str, partitions: Collection[int] | None = None, stale: bool = False
+    queryable: Queryable,
+    store: str,
+    type: str,
+    partitions: Collection[int] | None = None,
+    stale: bool = False,
+    bound: PositionBound = NO_BOUND,
 ) -> StoreTarget:
     """The target of a query of a store of this `type`, a StoreType or its value.
 
@@ -75,6 +82,7 @@ def target_of(
         StateStoreNotAvailableException: the client is closing, closed or in ERROR; do not retry here.
         UnknownStateStoreException: the topology has no such store; fix the name.
         StoreTypeMismatch: the store is of another type; query it as that one.
+        InvalidQueryException, StreamsRebalancingException: as `check_bound` says.
     """
     state = queryable.state
     if state is not ClientState.REBALANCING:
@@ -83,7 +91,8 @@ def target_of(
     store_type = queryable.store_type(store)
     if store_type != type:
         raise StoreTypeMismatch(f"store {store!r} has type {str(store_type)!r}, not {str(type)!r}; ask for the former")
-    return StoreTarget(queryable, store, None if partitions is None else frozenset(partitions), stale)
+    check_bound(queryable, store, bound, stale)
+    return StoreTarget(queryable, store, None if partitions is None else frozenset(partitions), stale, bound=bound)
 
 
 def owners_of(queryable: Queryable, store: str) -> Mapping[int, Owner]:

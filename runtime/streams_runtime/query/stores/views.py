@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from streams_runtime.errors import StreamsException
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.query.server.liveness import Stuck
 from streams_runtime.states import ClientState
@@ -58,6 +59,10 @@ class PartitionView(Protocol):
     @property
     def is_active(self) -> bool:
         """Whether its task has the partition and has restored it; others are stale: standbys, and those restoring."""
+
+    @property
+    def position(self) -> Mapping[TopicPartition, int]:
+        """Of each input of its task the offset that comes next: it contains all before. Empty: that is not known."""
 
 
 class StoreView(PartitionView, Protocol):
@@ -164,6 +169,9 @@ class Queryable(Protocol):
 
     def partition_count(self, store: str) -> int:
         """How many partitions the store has over all instances."""
+
+    def input_topics(self, store: str) -> Collection[str]:
+        """The topics whose records the store's tasks read; none of a global table, whose position nobody knows."""
 
     def views(self, store: str) -> Mapping[int, AnyView]:
         """The local partitions that are active and restored; the mapping is the caller's to keep."""

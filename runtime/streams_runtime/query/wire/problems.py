@@ -10,6 +10,7 @@ from streams_runtime.errors import (
     BrokerNotAvailableException,
     InvalidStateStorePartitionException,
     NotSupportedException,
+    NotUpToBoundException,
     StateStoreMigratedException,
     StateStoreNotAvailableException,
     StoreTypeMismatch,
@@ -71,6 +72,7 @@ KINDS: Final[Mapping[type[StreamsException], Kind]] = {
     StreamsNotStartedException: Kind(503, "retryable", "retry", _RETRY_AFTER),
     StreamsRebalancingException: Kind(503, "retryable", "retry", _RETRY_AFTER),
     StateStoreMigratedException: Kind(409, "retryable", "rediscover"),
+    NotUpToBoundException: Kind(503, "retryable", "retry"),  # the next batch is there in less than a second
     StateStoreNotAvailableException: Kind(410, "fatal", "do-not-retry"),
     UnknownStateStoreException: Kind(404, "fatal", "fix-the-name"),
     InvalidStateStorePartitionException: Kind(421, "fatal", "go-to"),

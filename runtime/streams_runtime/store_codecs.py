@@ -1,0 +1,40 @@
+"""How the bytes of a topology's stores are read, kind by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from streams_runtime.api.steps.format_names import REGISTERED
+from streams_runtime.pipeline.without_spark.findings import StoreFormats
+from streams_runtime.query.stores.views import StoreCodec
+from streams_runtime.state.serdes import key_serde, value_serde
+from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode
+from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import Format, TableSourceNode
+from streams_runtime.topology.nodes.table_nodes import ToTableNode
+from streams_runtime.topology.plan import Topology
+
+
+def codec_of(topology: Topology, store: str, formats: Callable[[], StoreFormats]) -> StoreCodec:
+    """How the bytes of a store are read; `formats` know what Spark has found out, and are not needed for tables but
+    those of avro and protobuf.
+    """
+    spec = topology.store(store)[1]
+    node = topology.node(spec.node)
+    if isinstance(node, TableSourceNode) and node.value.name in REGISTERED:
+        return StoreCodec(key_serde(node.key), formats().stored_value(node.name))
+    if isinstance(node, TableSourceNode):
+        return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
+    if isinstance(node, ProcessNode):
+        declared = next(each for each in node.stores if each.name == store)
+        return StoreCodec(key_serde(Format(declared.key_format)), value_serde(Format("json")).decode)
+    size = None if spec.windowing is None else spec.windowing.size
+    known = formats()
+    if isinstance(node, ToTableNode | ForeignKeyJoinNode):
+        return StoreCodec(known.key_serde(node.name), known.stored_value(node.name))
+    return StoreCodec(
+        known.key_serde(spec.node),
+        known.aggregate(spec.node).finish_value,
+        None if size is None else timedelta(milliseconds=size),
+    )
