@@ -34,6 +34,7 @@ from streams_runtime.snapshots.snapshot_settings import snapshot_settings
 from streams_runtime.spark_runtime import SparkRuntime
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory
+from streams_runtime.state.store_options import store_options
 from streams_runtime.states import GlobalThreadState
 from streams_runtime.tasks.positions import Beginnings
 from streams_runtime.tasks.standbys import StandbyTasks
@@ -117,6 +118,7 @@ class ClientContext:
             application.application_id,
             settings.instance,
             measured=StoreRecorders(self.level),
+            options=store_options(application.spec.state.rocksdb),
         )
         self.poll_seconds = processing.poll_duration.total_seconds()
         self.limits = self._intake_limits()

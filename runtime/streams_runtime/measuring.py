@@ -16,7 +16,7 @@ from streams_runtime.metrics.measurements import Measurements
 from streams_runtime.metrics.process_memory import processes_of
 from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.processing.batch_work import Counters
-from streams_runtime.state.database.open_database import StoreClosed, block_cache_figures
+from streams_runtime.state.database.open_database import StoreClosed
 from streams_runtime.state.store import LocalStore
 
 
@@ -46,7 +46,7 @@ def measurements(
         _properties(stores),
         _statistics(stores, recorders),
         recorders,
-        block_cache_figures(),
+        context.directory.options.memory_figures(),
         processes_of(os.getpid()),
     )
 

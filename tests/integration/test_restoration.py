@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from streams_runtime.restore.bulk.bulk_loader import BulkLoader
 from streams_runtime.restore.changelog_reader import StoreChangelogReader
 from streams_runtime.restore.restore_log import TRACE
 from streams_runtime.restore.restorer import StateRestorer
+from streams_runtime.state.database.rocksdb_options import RocksDBOptions, RocksDBSettings
 from streams_runtime.state.store import KeyValueStore, Updates
 from streams_runtime.topology.plan import TaskId
 
@@ -390,6 +392,23 @@ def test_bulk_loading_gives_the_same_contents_and_leaves_nothing_behind(
         ("end", len(changes), 0),
     ]
     assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["s"]
+
+
+def test_files_of_a_bulk_load_are_written_with_the_options_of_their_store(
+    broker: Any, namespace: str, restoration: Any
+) -> None:
+    send(broker.bootstrap_servers, namespace, [(f"k{i}", b"v" * 100) for i in range(150_000)], 0)
+    it = restoration(bulk=True)
+    it.store.close()
+    options = RocksDBOptions(RocksDBSettings(memory=32 * 1024 * 1024, compression="zstd", bloom_filter_bits=20))
+    it.store = KeyValueStore("s", it.store.changelog, it.store.folder, options=options)
+    it.restorer = StateRestorer(TaskId(0, 0), it.store)
+    it.run()
+    assert len(it.contents()) == 150_000
+    (file,) = it.store.folder.glob("*.sst")
+    assert b"ZSTD" in file.read_bytes()
+    text = it.store._database._db.property_value("rocksdb.aggregated-table-properties")
+    assert 2 * 150_000 < int(re.search(r"filter block size=(\d+)", text)[1]) < 3 * 150_000, "20 bits a key"
 
 
 def test_a_partition_that_is_taken_away_in_the_midst_of_a_bulk_load_can_come_back_and_disturbs_no_other(

@@ -74,7 +74,7 @@ def test_every_checks_mistakes_come_together_in_the_order_of_the_file(invalid: P
     assert [mistake["path"] for mistake in mistakes] == [
         'spec.kafka.config["group.id"]',
         'spec.kafka.config["linger.mss"]',
-        "spec.state.rocksdb",
+        "spec.state.rocksdb.max_open_files",
         "spec.topology.steps[0].where",
         "spec.topology.steps[1].aggregate.total",
     ]
@@ -162,7 +162,7 @@ def test_a_topology_is_shown_in_three_forms() -> None:
 def test_an_invalid_file_has_mistakes_and_no_drawing(invalid: Path) -> None:
     result = runner.invoke(app, ["topology", str(invalid)])
     assert result.exit_code == 1
-    assert "RocksDB options (max_open_files) are not there yet" in result.stdout
+    assert "spec.state.rocksdb.max_open_files: no such field" in result.stdout
     assert "Sub-topology" not in result.stdout
 
 

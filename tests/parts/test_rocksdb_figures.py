@@ -12,8 +12,9 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.definitions.store_definitions import COUNTS, PROPERTIES, TIMED
 from streams_runtime.metrics.metric_definition import Level
 from streams_runtime.metrics.store_recorder import StoreRecorder, StoreRecorders
-from streams_runtime.state.database.open_database import StoreClosed, block_cache_figures
+from streams_runtime.state.database.open_database import StoreClosed
 from streams_runtime.state.database.rocksdb_figures import OF_DATABASES, OF_FAMILIES, TICKERS, TIMES
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store import KeyValueStore, LocalStore, Updates
 from streams_runtime.state.window_keys import window_key
@@ -105,6 +106,6 @@ def test_the_stores_of_a_task_are_measured_as_the_level_says(level: Level, folde
 
 
 def test_the_block_cache_is_the_one_of_all_stores() -> None:
-    found = block_cache_figures()
+    found = DEFAULT_OPTIONS.memory_figures()
     assert found["block-cache-capacity"] == 50 * 1024 * 1024
     assert 0 <= found["block-cache-pinned-usage"] <= found["block-cache-usage"] <= found["block-cache-capacity"]

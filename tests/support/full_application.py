@@ -37,7 +37,9 @@ spec:
     onProductionError: {deadLetter: {topic: refused}}
   code: {configMap: orders-code-1}
   state: {storage: {size: 10Gi, storageClassName: fast}, cleanupDelay: 1h, snapshots: {url: "s3://bucket/orders",
-    interval: 1m30s, keep: 3, secretRef: {name: orders-snapshots}}}
+    interval: 1m30s, keep: 3, secretRef: {name: orders-snapshots}},
+    rocksdb: {memory: 256Mi, writeBufferSize: 8Mi, blockSize: 16Ki, bloomFilterBits: 12, compression: zstd,
+      compaction: universal, maxBackgroundJobs: 4}}
   queries:
     access: {token: {secretRef: {name: orders-queries, key: password}}}
     tls: {secretRef: {name: orders-tls}}

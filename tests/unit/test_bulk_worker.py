@@ -57,7 +57,8 @@ def loaded(
     def load(keys: Sequence[bytes]) -> Events:
         monkeypatch.setattr(bulk_worker, "LatestConsumer", lambda *_: PlayedConsumer(keys))
         end = 2 * len(keys)
-        bulk_worker.load({}, [{"topic": LOG.topic, "partition": 0, "start": 0, "end": end, "folder": str(tmp_path)}])
+        job = {"topic": LOG.topic, "partition": 0, "start": 0, "end": end, "folder": str(tmp_path), "rocksdb": {}}
+        bulk_worker.load({}, [job])
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     return load

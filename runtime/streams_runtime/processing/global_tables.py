@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.pipeline.batch_input import BatchInput
@@ -26,8 +27,9 @@ def open_global_store(sub: SubTopology, directory: StateDirectory) -> GlobalStor
     """
     (spec,) = sub.stores
     folder = directory.global_store_folder(spec.name)
-    measured = directory.measured.of(spec.name)
-    return open_sound(folder, directory, lambda: GlobalStore(spec.name, spec.changelog_topic, folder, measured))
+    measured, options = directory.measured.of(spec.name), directory.options
+    opening = partial(GlobalStore, spec.name, spec.changelog_topic, folder, measured, options)
+    return open_sound(folder, directory, opening)
 
 
 @dataclass(frozen=True, slots=True)

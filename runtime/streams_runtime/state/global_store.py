@@ -8,6 +8,7 @@ from pathlib import Path
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.rocksdb_adapter import RocksDB
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.store import KeyValueStore, Updates
 
 _PREFIX = b"partition-"  # of a partition's offset; its number follows in 4 bytes
@@ -51,12 +52,19 @@ class GlobalStore(KeyValueStore):
     takes_files = False
     _database: _Database
 
-    def __init__(self, name: str, topic: str, folder: Path, measured: StoreRecorder | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        topic: str,
+        folder: Path,
+        measured: StoreRecorder | None = None,
+        options: RocksDBOptions = DEFAULT_OPTIONS,
+    ) -> None:
         """Raises ProcessorStateException: the folder can't be used."""
-        super().__init__(name, TopicPartition(topic, 0), folder, measured)
+        super().__init__(name, TopicPartition(topic, 0), folder, measured, options)
 
     def _open(self) -> None:
-        self._database = _Database(self.folder, measured=self._measured)
+        self._database = _Database(self.folder, measured=self._measured, options=self.options)
 
     def offsets(self) -> dict[int, int]:
         """The offset that comes next of each partition that is known: all records before it are in the store."""

@@ -8,6 +8,7 @@ from typing import cast
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.store_recorder import StoreRecorder
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.state.suppress_store import SuppressStore
 from streams_runtime.state.window_store import DedupeStore, JoinStore, SessionStore, WindowStore
@@ -28,7 +29,13 @@ def key_value_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore:
     return cast(KeyValueStore, stores[name])
 
 
-def open_store(spec: StoreSpec, partition: int, folder: Path, measured: StoreRecorder | None = None) -> AnyStore:
+def open_store(
+    spec: StoreSpec,
+    partition: int,
+    folder: Path,
+    measured: StoreRecorder | None = None,
+    options: RocksDBOptions = DEFAULT_OPTIONS,
+) -> AnyStore:
     """Open, or make, one partition of the store in `folder`; `measured`: what measures its reads.
 
     Raises:
@@ -38,6 +45,6 @@ def open_store(spec: StoreSpec, partition: int, folder: Path, measured: StoreRec
     windowing = spec.windowing
     if windowing is None:
         kept = SuppressStore if spec.kind == "suppress" else KeyValueStore
-        return kept(spec.name, changelog, folder, measured)
+        return kept(spec.name, changelog, folder, measured, options)
     kind, retention = _SEGMENTED[spec.kind], windowing.retention
-    return kind(spec.name, changelog, folder, retention, windowing.segment_interval, measured)
+    return kind(spec.name, changelog, folder, retention, windowing.segment_interval, measured, options)

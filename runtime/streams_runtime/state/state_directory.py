@@ -17,6 +17,7 @@ from types import TracebackType
 from streams_runtime.errors import LockException, ProcessorStateException
 from streams_runtime.metrics.store_recorder import StoreRecorders
 from streams_runtime.state.database.damaged_files import DAMAGED
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.task_folders import TaskFolders
 from streams_runtime.topology.plan import TaskId
 
@@ -43,6 +44,7 @@ class StateDirectory:
         owner: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         measured: StoreRecorders | None = None,
+        options: RocksDBOptions = DEFAULT_OPTIONS,
     ) -> None:
         """`owner` names the process for the lock's file; `measured` measures the stores that are opened here."""
         self._root = base / application_id
@@ -53,6 +55,8 @@ class StateDirectory:
         """Which tasks' folders are in use; whoever opens a task's stores says so there."""
         self.measured = StoreRecorders() if measured is None else measured
         """What measures the stores that are opened here."""
+        self.options = options
+        """The options, and the memory, of the stores that are opened here."""
         self.quarantined = 0
         """How many damaged stores were set aside since this object was made."""
 

@@ -20,6 +20,7 @@ from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.damaged_files import DAMAGED
 from streams_runtime.state.database.open_database import Database
 from streams_runtime.state.database.rocksdb_adapter import RocksDB
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.state_directory import DELETED
 
 _TIMESTAMP_BYTES = 8
@@ -78,12 +79,19 @@ class LocalStore(ABC):
     _database: Database
 
     def __init__(
-        self, name: str, changelog: TopicPartition, folder: Path, measured: StoreRecorder | None = None
+        self,
+        name: str,
+        changelog: TopicPartition,
+        folder: Path,
+        measured: StoreRecorder | None = None,
+        options: RocksDBOptions = DEFAULT_OPTIONS,
     ) -> None:
         """Open the store in `folder`, or make it; `measured`: what measures its reads."""
         self.name = name
         self.changelog = changelog
         self.folder = folder
+        self.options = options
+        """The options of its database, which files for `ingest` are written with too."""
         self._measured = measured
         self._open()
 
@@ -217,7 +225,7 @@ class KeyValueStore(LocalStore):
     _database: RocksDB
 
     def _open(self) -> None:
-        self._database = RocksDB(self.folder, measured=self._measured)
+        self._database = RocksDB(self.folder, measured=self._measured, options=self.options)
 
     def get(self, key: bytes) -> bytes | None:
         stored = self._database.get([key])[0]

@@ -14,6 +14,7 @@ from streams_runtime.errors import NotSupportedException, ProcessorStateExceptio
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.open_database import Pair
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.database.segments import NO_TIME, Change, SegmentedDatabase
 from streams_runtime.state.store import LocalStore, Updates, unstamp
 from streams_runtime.state.window_keys import LATEST, SESSION_KEYS, WINDOW_KEYS, KeySchema, largest_with_suffix
@@ -45,13 +46,14 @@ class SegmentedStore(LocalStore):
         retention: int,
         segment_interval: int,
         measured: StoreRecorder | None = None,
+        options: RocksDBOptions = DEFAULT_OPTIONS,
     ) -> None:
         """Times in ms. What another kind of store wrote, or one with other segments, is thrown away and restored."""
         self.retention = retention
         self.segment_interval = segment_interval
         self.expired_records = 0
         """How many records were dropped because they had expired before they were written, since the opening."""
-        super().__init__(name, changelog, folder, measured)
+        super().__init__(name, changelog, folder, measured, options)
 
     @property
     def stream_time(self) -> int:
@@ -160,7 +162,7 @@ class SegmentedStore(LocalStore):
 
     def _open(self) -> None:
         layout = self._layout
-        self._database = SegmentedDatabase(self.folder, layout, self._measured)
+        self._database = SegmentedDatabase(self.folder, layout, self._measured, self.options)
         found = self._database.layout()
         if found != layout:
             _LOGGER.warning(

@@ -31,7 +31,8 @@ def open_stores(sub: SubTopology, task: TaskId, directory: StateDirectory) -> di
     with ExitStack() as undo:
         for spec in sub.stores:
             folder = directory.store_folder(task, spec.name)
-            opening = partial(open_store, spec, task.partition, folder, directory.measured.of(spec.name))
+            measured = directory.measured.of(spec.name)
+            opening = partial(open_store, spec, task.partition, folder, measured, directory.options)
             stores[spec.name] = store = open_sound(folder, directory, opening)
             undo.callback(store.close)
         undo.pop_all()

@@ -26,6 +26,7 @@ from streams_runtime.processing.batch_work import Counters
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.query.stores.store_target import check_name
 from streams_runtime.spark_runtime import error_policy, failed_policy
+from streams_runtime.state.store_options import store_options
 from streams_runtime.states import ClientState
 from streams_runtime.testing.driver_records import START
 from streams_runtime.testing.driver_stores import DriverStores
@@ -86,7 +87,8 @@ class TopologyTestDriver:
             folder = undo.enter_context(TemporaryDirectory(prefix="topology-test-driver-"))
             self._compiled = _analysed(session, self.topology, origins, self.schemas)
             self._compiled.compiler.register_schemas()
-            self._machine = TopologyRunner(self.topology, self._compiled, policies, self._counts, Path(folder))
+            options = store_options(self.application.spec.state.rocksdb)
+            self._machine = TopologyRunner(self.topology, self._compiled, policies, self._counts, Path(folder), options)
             undo.callback(self._machine.close)
             self._stores = DriverStores(self._machine, self._compiled.compiler)
             self._closing = undo.pop_all()

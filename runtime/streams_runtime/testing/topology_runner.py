@@ -19,6 +19,7 @@ from streams_runtime.processing.batch_work import Counters, Outcome
 from streams_runtime.processing.failures.isolation import Isolation
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.global_store import GlobalStore
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.assignment import inputs_of_task
@@ -37,7 +38,13 @@ class TopologyRunner:
     """Every task of an application, open and running. Used by one thread."""
 
     def __init__(
-        self, topology: Topology, compiled: Compiled, policies: Policies, counts: Mapping[str, int], folder: Path
+        self,
+        topology: Topology,
+        compiled: Compiled,
+        policies: Policies,
+        counts: Mapping[str, int],
+        folder: Path,
+        options: RocksDBOptions = DEFAULT_OPTIONS,
     ) -> None:
         """`policies`: what becomes of records that can't be read, and of those over which a step fails. `counts` are
         the partitions of all topics that are read, by the application or by a test.
@@ -51,7 +58,7 @@ class TopologyRunner:
         self.logs = Logs(counts)
         ids = tasks(topology, counts)
         with ExitStack() as undo:
-            directory = undo.enter_context(StateDirectory(folder, topology.application_id, _OWNER))
+            directory = undo.enter_context(StateDirectory(folder, topology.application_id, _OWNER, options=options))
             self.global_stores: dict[str, GlobalStore] = {}
             self._global_updates: dict[str, GlobalUpdate] = {}
             for sub in topology.global_tables:

@@ -11,6 +11,7 @@ from streams_operator.plan.objects.pod_manifest import RESERVED
 from streams_operator.plan.objects.volumes import ACCOUNT_VOLUME, RESERVED_VOLUMES, folder_in_the_way
 from streams_runtime.api import StreamsApplication
 from streams_runtime.api.checks.spark_checks import is_kubernetes
+from streams_runtime.api.checks.state_checks import memory_mistakes
 from streams_runtime.api.checks.volume_checks import mount_place
 from streams_runtime.errors import Mistake
 
@@ -26,6 +27,9 @@ def cluster_mistakes(application: StreamsApplication, defaults: Defaults) -> Ite
         found = f"found {application.spec.spark.master!r}, and the operator may not let pods make pods"
         remedy = "install the chart with rbac.executorsAsPods: true, or write local[*]"
         yield Mistake("spec.spark.master", found, remedy)
+    if application.spec.template.resources is None and defaults.resources is not None:
+        where = "the chart's default; spec.template.resources is absent"
+        yield from memory_mistakes(application.spec.state.rocksdb, defaults.resources.limits, where)
     yield from _template(application)
     yield from _snapshots(application)
 

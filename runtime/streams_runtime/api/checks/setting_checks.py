@@ -42,7 +42,7 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
             _topic_properties(parts.internal_topics, list(internal)),
         ]
     if parts.state:
-        checks.append(state_mistakes(parts.state))
+        checks.append(state_mistakes(parts.state, parts.template))
     if parts.queries:
         checks.append(query_mistakes(parts.queries))
     if parts.spark:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from streams_runtime.api.spec.kafka_spec import ProcessingSpec
-from streams_runtime.api.spec.pod_spec import StateSpec
 from streams_runtime.api.steps.topology_spec import SourceSpec
 from streams_runtime.errors import Mistake
 
@@ -32,10 +31,3 @@ def global_table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec
     if tables and processing.on_deserialization_error.action == "deadLetter":
         found = f"deadLetter is not there yet for global tables ({', '.join(tables)}), which every instance reads"
         yield Mistake("spec.processing.onDeserializationError", found, "use fail or continue")
-
-
-def state_limits(state: StateSpec) -> Iterator[Mistake]:
-    """What `spec.state` asks for that is not there yet."""
-    if state.rocksdb:
-        found = f"RocksDB options ({', '.join(state.rocksdb)}) are not there yet"
-        yield Mistake("spec.state.rocksdb", found, "leave it out; the runtime sets RocksDB's options")

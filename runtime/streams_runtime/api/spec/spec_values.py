@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -20,6 +22,15 @@ LONGEST_DURATION = timedelta(days=36_500)
 """What windows add to a record's time, size, grace and retention together, stays in the range of times so."""
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E|[eE][0-9]+)?$"
 _QUANTITY = re.compile(QUANTITY_PATTERN)
+_PARTS = re.compile(r"^([0-9.]+)(?:[eE]([+-]?)([0-9]+)|([A-Za-z]*))$")
+_LONGEST_EXPONENT = 3  # digits
+_SUFFIXES: Final = {
+    "": Decimal(1),
+    "m": Decimal(1) / 1000,
+    "k": Decimal(1000),
+    **{letter: Decimal(1000) ** power for power, letter in enumerate("MGTPE", 2)},
+    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
+}
 COUNT_OR_PERCENT_PATTERN = r"^([0-9]|[1-9][0-9]|100)%$"
 _COUNT_OR_PERCENT = re.compile(COUNT_OR_PERCENT_PATTERN)
 OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
@@ -106,9 +117,30 @@ def format_offset_reset(reset: OffsetReset) -> str:
 def _quantity(value: Any) -> str:
     if isinstance(value, str) and _QUANTITY.match(value):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
         return str(value)
     raise refusal(f"found {value!r}, which is not a quantity", "write it as Kubernetes does, such as 10Gi or 500m")
+
+
+def quantity_value(quantity: str) -> Decimal:
+    """What a checked quantity stands for, in bytes where it is a size; what is beyond any size is only very large."""
+    number, sign, exponent, suffix = _PARTS.findall(quantity)[0]
+    if not exponent:
+        return Decimal(number) * _SUFFIXES[suffix]
+    digits = exponent.lstrip("0") or "0"
+    power = int(digits) if len(digits) <= _LONGEST_EXPONENT else 10**_LONGEST_EXPONENT
+    return Decimal(number).scaleb(-power if sign == "-" else power)
+
+
+def between_sizes(least: str, most: str) -> Callable[[str], str]:
+    """A validator that refuses quantities outside of a range, which includes its ends."""
+
+    def checked(value: str) -> str:
+        if not quantity_value(least) <= quantity_value(value) <= quantity_value(most):
+            raise refusal(f"found {value}", f"give {least} to {most}")
+        return value
+
+    return checked
 
 
 def _count_or_percent(value: Any) -> int | str:

@@ -81,9 +81,9 @@ def _cache(name: str, meaning: str) -> Metric:
 CACHE = {
     name: _cache(name, meaning)
     for name, meaning in (
-        ("block-cache-capacity", "Of the one block cache that all stores of the process share."),
-        ("block-cache-usage", "That lie in it."),
-        ("block-cache-pinned-usage", "That are in use, and can't be given up."),
+        ("block-cache-capacity", "Of the one block cache that all stores share: `state.rocksdb.memory`, or 50 MiB."),
+        ("block-cache-usage", "That lie in it; with `state.rocksdb.memory` memtables, indexes and filters too."),
+        ("block-cache-pinned-usage", "That are in use, and can't be given up; with that, memtables too."),
     )
 }
 

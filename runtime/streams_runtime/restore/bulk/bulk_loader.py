@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -153,6 +153,7 @@ class BulkLoader:
                     "start": job.position,
                     "end": job.end,
                     "folder": str(job.folder),
+                    "rocksdb": asdict(job.restorer.store.options.settings),
                 }
                 for job in jobs
             ],

@@ -27,6 +27,7 @@ from streams_runtime.kafka.consumer.message_columns import Latest, in_pieces, me
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.malloc_settings import keep_what_is_freed
 from streams_runtime.state.database.rocksdb_adapter import write_sst
+from streams_runtime.state.database.rocksdb_options import RocksDBOptions, RocksDBSettings
 from streams_runtime.state.store import stamped
 
 _POLL_SECONDS = 0.05
@@ -43,11 +44,14 @@ _PR_SET_PDEATHSIG = 1
 class _Partition:
     """One partition being loaded: the last record of each key since the last file."""
 
-    def __init__(self, partition: TopicPartition, position: int, end: int, folder: Path) -> None:
+    def __init__(
+        self, partition: TopicPartition, position: int, end: int, folder: Path, options: RocksDBOptions
+    ) -> None:
         self.partition = partition
         self.position = position
         self.end = end
         self._folder = folder
+        self._options = options
         self._files = 0
         self._records = 0
         self._parts: list[Latest] = []
@@ -73,7 +77,7 @@ class _Partition:
         if self._parts:
             self.merge()
             path = self._folder / f"{self._files:06}.sst"
-            write_sst(path, _stored(self._parts.pop()))
+            write_sst(path, _stored(self._parts.pop()), self._options)
             files.append(str(path))
         records, self._records = self._records, 0
         self._files += len(files)
@@ -106,7 +110,8 @@ def load(properties: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> No
     partitions = {}
     for job in jobs:
         partition = TopicPartition(job["topic"], job["partition"])
-        partitions[partition] = _Partition(partition, job["start"], job["end"], Path(job["folder"]))
+        options = RocksDBOptions(RocksDBSettings(**job["rocksdb"]))
+        partitions[partition] = _Partition(partition, job["start"], job["end"], Path(job["folder"]), options)
     consumer = LatestConsumer(properties, f"bulk-restore-{os.getpid()}")
     consumer.add({each: (it.position, it.end) for each, it in partitions.items()})
     news_at = time.monotonic() + _NEWS_SECONDS

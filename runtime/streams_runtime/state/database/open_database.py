@@ -11,16 +11,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar, cast
 
-from rocksdict import BlockBasedOptions, Cache, Checkpoint, DbClosedError, Options, Rdict, WriteBatch
+from rocksdict import Checkpoint, DbClosedError, Rdict, WriteBatch
 
 from streams_runtime.errors import ProcessorStateException, TaskCorruptedException
 from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.damaged_files import DAMAGED, is_damage
 from streams_runtime.state.database.rocksdb_figures import properties_of, statistics_of
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 
 _LOGGER = logging.getLogger("streams_runtime.state")
 Pair = tuple[bytes, bytes]
@@ -30,12 +32,6 @@ _CHANGELOG = b"changelog"
 _TOPIC_ID = b"changelog-topic-id"
 _OFFSET_BYTES = 8
 SCAN_CHUNK = 512  # pairs read under one lock; an open scan holds no RocksDB iterator between chunks
-_WRITE_BUFFER_BYTES = 16 * 1024 * 1024  # Kafka Streams' own default for a store
-# A family that is seldom written, as the offsets' is, keeps every log since its last flush; without a limit 256 MiB.
-_LOG_BYTES = 64 * 1024 * 1024
-_BLOCK_CACHE_BYTES = 50 * 1024 * 1024
-# Shared by all stores of the process, so that memory does not grow with the number of partitions.
-_block_cache = Cache(_BLOCK_CACHE_BYTES)
 T = TypeVar("T")
 
 
@@ -49,10 +45,16 @@ class Database:
     What its families hold is for a subclass to say.
     """
 
-    def __init__(self, folder: Path, families: Iterable[str] = (), measured: StoreRecorder | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        families: Iterable[str] = (),
+        measured: StoreRecorder | None = None,
+        options: RocksDBOptions = DEFAULT_OPTIONS,
+    ) -> None:
         """Open, or make, the database in `folder` with these families beside the data's own and the offsets'.
 
-        With `measured` RocksDB keeps statistics, and reads are timed.
+        With `measured` RocksDB keeps statistics, and reads are timed. `options` need not be those of the last time.
 
         Raises:
             ProcessorStateException: the folder can't be used (space, rights, damage, in use).
@@ -63,19 +65,21 @@ class Database:
         self._readers = 0
         self._closed = False
         self._measured = measured
-        self._options = database_options()
+        self._shared = options
+        self._options = options.options()
         if measured is not None:
             self._options.enable_statistics()
         try:
             self._db = Rdict(
                 str(folder),
                 options=self._options,
-                column_families={name: database_options() for name in (DATA, OFFSETS, *families)},
+                column_families={name: options.options() for name in (DATA, OFFSETS, *families)},
             )
             self._offsets = self._db.get_column_family(OFFSETS)
             self._offsets_handle = self._db.get_column_family_handle(OFFSETS)
         except Exception as error:  # rocksdict raises plain Exception
             raise failed(folder, "opened", error) from error
+        options.opened(self)
 
     @property
     def closed(self) -> bool:
@@ -121,6 +125,25 @@ class Database:
 
         self._read(flush)
 
+    def memtable_bytes(self) -> int:
+        """Bytes that a flush would begin to give back; 0 while one is on its way, and when the database is closed."""
+
+        def read() -> int:
+            families = (self._offsets, *self._data_families())
+            if any(family.property_int_value("rocksdb.num-immutable-mem-table") for family in families):
+                return 0
+            return sum(family.property_int_value("rocksdb.cur-size-active-mem-table") or 0 for family in families)
+
+        try:
+            return self._read(read)
+        except (StoreClosed, ProcessorStateException):
+            return 0
+
+    def spill(self) -> None:
+        """`flush_soon` on behalf of another database: what goes wrong is for whoever uses this one."""
+        with suppress(StoreClosed, ProcessorStateException):
+            self.flush_soon()
+
     def checkpoint(self, folder: Path) -> tuple[int | None, str | None] | None:
         """Hard links of all files in `folder`, which must not be there; returns the offset and the topic id in them.
 
@@ -159,6 +182,7 @@ class Database:
                 return
             self._closed = True
             self._idle.wait_for(lambda: not self._readers)
+        self._shared.closing(self)
         if self._measured is not None:
             self._measured.closed(statistics_of(self._options.get_statistics()))
         del self._offsets_handle
@@ -266,6 +290,7 @@ class Database:
             raise StoreClosed from error
         except Exception as error:
             raise failed(self._folder, "written", error) from error
+        self._shared.written()
 
 
 def _in_memory(family: Rdict) -> bool:
@@ -286,28 +311,6 @@ def _check_end(family: Rdict, position: bytes | None, reverse: bool) -> None:
         walk.status()
     finally:
         del walk
-
-
-def block_cache_figures() -> dict[str, int]:
-    """Bytes of the cache that all stores of the process share: its capacity, what is in it, what is in use."""
-    usage, pinned = _block_cache.get_usage(), _block_cache.get_pinned_usage()
-    return {"block-cache-capacity": _BLOCK_CACHE_BYTES, "block-cache-usage": usage, "block-cache-pinned-usage": pinned}
-
-
-def database_options() -> Options:
-    """Options of a database and of each of its families."""
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.create_missing_column_families(True)
-    options.set_write_buffer_size(_WRITE_BUFFER_BYTES)
-    options.set_max_total_wal_size(_LOG_BYTES)
-    options.set_keep_log_file_num(1)
-    options.set_max_open_files(256)
-    table = BlockBasedOptions()
-    table.set_block_cache(_block_cache)
-    table.set_bloom_filter(10, False)
-    options.set_block_based_table_factory(table)
-    return options
 
 
 def failed(path: Path, verb: str, error: Exception) -> ProcessorStateException:

@@ -10,7 +10,8 @@ from typing import cast
 
 from rocksdict import IngestExternalFileOptions, ReadOptions, SstFileWriter, WriteBatch
 
-from streams_runtime.state.database.open_database import Database, Pair, StoreClosed, database_options, failed
+from streams_runtime.state.database.open_database import Database, Pair, StoreClosed, failed
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 
 __all__ = ["Pair", "RocksDB", "StoreClosed", "write_sst"]
 # Keys from which on a walk over them may be worth its start, and pairs read of it at once.
@@ -124,14 +125,17 @@ def _walking() -> ReadOptions:
     return options
 
 
-def write_sst(path: Path, pairs: Iterable[tuple[bytes, bytes | None]]) -> None:
-    """Write `pairs`, sorted by key without repetition, as an SST file; None is a deletion.
+def write_sst(
+    path: Path, pairs: Iterable[tuple[bytes, bytes | None]], options: RocksDBOptions = DEFAULT_OPTIONS
+) -> None:
+    """Write `pairs`, sorted by key without repetition, as an SST file for a database with these options; None is a
+    deletion.
 
     Raises:
         ProcessorStateException: the file can't be written.
     """
     try:
-        writer = SstFileWriter(options=database_options())
+        writer = SstFileWriter(options=options.options())
         writer.open(str(path))
         for key, value in pairs:
             if value is None:

@@ -17,7 +17,8 @@ from rocksdict import ColumnFamily, Rdict, WriteBatch
 
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.metrics.store_recorder import StoreRecorder
-from streams_runtime.state.database.open_database import DATA, OFFSETS, Database, Pair, database_options, failed
+from streams_runtime.state.database.open_database import DATA, OFFSETS, Database, Pair, failed
+from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 
 NO_TIME = -1
 """The stream time of a store that has seen no record, as in Kafka Streams."""
@@ -38,7 +39,13 @@ class _Segment:
 class SegmentedDatabase(Database):
     """Pairs in segments that are numbered by time; beside the changelog offset it keeps the stream time."""
 
-    def __init__(self, folder: Path, layout: str, measured: StoreRecorder | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        layout: str,
+        measured: StoreRecorder | None = None,
+        options: RocksDBOptions = DEFAULT_OPTIONS,
+    ) -> None:
         """Open, or make, the database in `folder`; `layout` says what its owner writes there, and in which segments.
 
         Raises:
@@ -47,7 +54,7 @@ class SegmentedDatabase(Database):
         # Replaced as a whole, never changed: other threads read it.
         self._segments: Mapping[int, _Segment] = {}
         names = _existing(folder)
-        super().__init__(folder, names, measured)
+        super().__init__(folder, names, measured, options)
         try:
             for name in names:
                 self._adopt(int(name.removeprefix(_PREFIX)), self._db.get_column_family(name))
@@ -154,7 +161,7 @@ class SegmentedDatabase(Database):
 
     def _made(self, number: int) -> _Segment:
         if number not in self._segments:
-            self._adopt(number, self._db.create_column_family(_name(number), database_options()))
+            self._adopt(number, self._db.create_column_family(_name(number), self._shared.options()))
         return self._segments[number]
 
     def _adopt(self, number: int, family: Rdict) -> None:
