@@ -38,7 +38,7 @@ from streams_runtime.state.store_options import store_options
 from streams_runtime.states import GlobalThreadState
 from streams_runtime.tasks.positions import Beginnings
 from streams_runtime.tasks.standbys import StandbyTasks
-from streams_runtime.topics.external_topics import offset_resets, sink_topics, source_topics
+from streams_runtime.topics.external_topics import offset_resets, own_topics, sink_topics, source_topics
 from streams_runtime.topics.setup_policy import InitParameters, automatic, explicit, manual
 from streams_runtime.topics.topic_manager import InternalTopicManager
 from streams_runtime.topics.topic_watch import TopicWatch
@@ -220,6 +220,7 @@ class ClientContext:
             [topic for topic in written if topic not in letters],
             [*letters, *internal_topic_names(self.topology)],
             self.client_properties,
+            own=own_topics(self.topology),
         )
 
     def make_standbys(self, runs: Callable[[], bool]) -> None:

@@ -190,9 +190,11 @@ class ProducerException(StreamsException):
 
     It is not committed, and the next start reads it again. `refusing_topic`: the topic whose brokers refused records
     for what they are (too large, a time that it does not take, no key), if that was it.
+    `for_want_of_topic`: a topic is not there.
     """
 
     refusing_topic: str | None = None
+    for_want_of_topic: bool = False
 
 
 class TaskMigratedException(StreamsException):

@@ -290,6 +290,22 @@ REFUSED: dict[str, tuple[Document, str]] = {
             " makes of y, yes, on, n, no and off; quote the name"
         ),
     ),
+    "a sink without a topic": (
+        {"topology": {"sources": [SOURCE], "sinks": [{"from": "orders"}]}},
+        "spec.topology.sinks[0]: Invalid value: a sink has either topic or topicBy; give one of the two",
+    ),
+    "a sink with two topics": (
+        {"topology": {"sources": [SOURCE], "sinks": [{"from": "orders", "topic": "out", "topicBy": "user"}]}},
+        "spec.topology.sinks[0]: Invalid value: a sink has either topic or topicBy; give one of the two",
+    ),
+    "topics of no expression": (
+        {"topology": {"sources": [SOURCE], "sinks": [{"from": "orders", "topic": "out", "topics": ["a"]}]}},
+        "spec.topology.sinks[0].topics: Invalid value: topics without topicBy; give topicBy, or topic",
+    ),
+    "no topics for an expression": (
+        {"topology": {"sources": [SOURCE], "sinks": [{"from": "orders", "topicBy": "user", "topics": []}]}},
+        "spec.topology.sinks[0].topics: Invalid value",
+    ),
     "a topology in Python that was not built": (
         {"topology": {"python": "shop:build"}},
         (

@@ -40,6 +40,7 @@ STREAMS: dict[str, tuple[list[dict[str, Any]], dict[str, str]]] = {
     "filter": ([{"name": "x", "from": "in", "where": "a > 0"}], {"out": "x"}),
     "map the values": ([{"name": "x", "from": "in", "select": DOUBLED}], {"out": "x"}),
     "select the key": ([{"name": "x", "from": "in", "keyBy": "s"}], {"out": "x"}),
+    "a topic by record": ([], {}),
     "repartition": ([{"name": "x", "from": "in", "repartition": {}}], {"out": "x"}),
     "repartition by another key": (
         [
@@ -83,6 +84,11 @@ STREAMS: dict[str, tuple[list[dict[str, Any]], dict[str, str]]] = {
         {"out": "x", "rest": "y"},
     ),
 }
+BY_RECORD = {
+    "from": "in",
+    "topicBy": "if(coalesce(a % 2 = 1, false) or coalesce(s = 'odd', false), 'odd', 'out')",
+    "topics": ["out", "odd"],
+}
 SEVERAL_TOPICS = ("merge", "all of them")
 SEVERAL_STAGES = ("repartition", "repartition by another key")
 """Between which records are spread by their keys: their order is that of each key."""
@@ -113,7 +119,7 @@ def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
     for name, (steps, written) in STREAMS.items():
         topics = ("in", "other") if name in SEVERAL_TOPICS else ("in",)
         sources = [source(schema=SCHEMA, name=topic, topic=topic) for topic in topics]
-        sinks = [{"from": from_, "topic": topic} for topic, from_ in written.items()]
+        sinks = [{"from": from_, "topic": topic} for topic, from_ in written.items()] or [BY_RECORD]
         made[name] = Pipeline(spark, topology_of(sources, steps, sinks))
     return made
 
@@ -130,7 +136,7 @@ def ours(pipeline: Pipeline, cases: Sequence[Case]) -> list[Sinks]:
         )
         for given, cuts in cases
     ]
-    if len(pipeline.topology.subtopologies) > 1:
+    if len(pipeline.topology.subtopologies) > 1 or "topicBy" in repr(pipeline.topology.nodes[-1].summary):
         return machine_runs.sinks_each(pipeline, rows)
     with ExitStack() as stack:
         return Bench(pipeline, open_tasks(stack, pipeline.topology, len(cases))).sinks_each(rows, BY_TIME)

@@ -95,6 +95,8 @@ spec:
       - {from: calm, topic: calm}
       - {from: spans, topic: spans}
       - {from: parted, topic: parted}
+      - {from: marked, topicBy: "concat('marked-', user)", topics: [marked-a, marked-b], key: {format: json}}
+      - {from: marked, topicBy: "concat('marked-', user)"}
       - {from: once, topic: once}
       - {from: seen, topic: small}
       - {from: enriched, topic: enriched}

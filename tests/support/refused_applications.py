@@ -108,6 +108,93 @@ def avro_sink(schema: str) -> dict[str, Any]:
 
 # (document, field, part of what was found, part of the remedy)
 REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "sink-without-topic": (
+        application(sinks=[{"from": "orders"}]),
+        SINK,
+        "a sink without a topic",
+        "give topic, or topicBy",
+    ),
+    "sink-topic-and-topic-by": (
+        application(sinks=[{"from": "orders", "topic": "out", "topicBy": "user"}]),
+        f"{SINK}.topicBy",
+        "topicBy beside topic",
+        "give one of the two",
+    ),
+    "sink-topics-without-topic-by": (
+        application(sinks=[{"from": "orders", "topic": "out", "topics": ["a"]}]),
+        f"{SINK}.topics",
+        "topics without topicBy",
+        "give topicBy",
+    ),
+    "sink-no-topics": (
+        application(sinks=[{"from": "orders", "topicBy": "user", "topics": []}]),
+        f"{SINK}.topics",
+        "an empty list",
+        "list the topics",
+    ),
+    "sink-topics-twice": (
+        application(sinks=[{"from": "orders", "topicBy": "user", "topics": ["a", "a"]}]),
+        f"{SINK}.topics[1]",
+        "the topic 'a' is listed twice",
+        "leave one of them out",
+    ),
+    "sink-topics-no-name": (
+        application(sinks=[{"from": "orders", "topicBy": "user", "topics": ["a b"]}]),
+        f"{SINK}.topics[0]",
+        "found 'a b', which is no name for a topic",
+        "use letters",
+    ),
+    "sink-topics-read": (
+        application(sinks=[{"from": "orders", "topicBy": "user", "topics": ["a", "orders"]}]),
+        f"{SINK}.topics[1]",
+        "the topic 'orders' is read by",
+        "write to another topic",
+    ),
+    "sink-topics-brokers-own": (
+        application(sinks=[{"from": "orders", "topicBy": "user", "topics": ["__consumer_offsets"]}]),
+        f"{SINK}.topics[0]",
+        "belongs to the brokers",
+        "write to another topic",
+    ),
+    "sink-topic-by-unknown-column": (
+        application(sinks=[{"from": "orders", "topicBy": "concat('o-', usr)"}]),
+        f"{SINK}.topicBy",
+        "'usr'",
+        "'user'",
+    ),
+    "sink-topic-by-syntax": (
+        application(sinks=[{"from": "orders", "topicBy": "concat('o-', user"}]),
+        f"{SINK}.topicBy",
+        "does not close the '('",
+        "write",
+    ),
+    "sink-topic-by-number": (
+        application(sinks=[{"from": "orders", "topicBy": "amount"}]),
+        f"{SINK}.topicBy",
+        "which is no name of a topic",
+        "cast(",
+    ),
+    "sink-topic-by-aggregate": (
+        application(sinks=[{"from": "orders", "topicBy": "max(user)"}]),
+        f"{SINK}.topicBy",
+        "max",
+        "",
+    ),
+    "sink-topic-by-avro": (
+        application(
+            sinks=[{"from": "orders", "topicBy": "user", "value": {"format": "avro"}}],
+            kafka={"bootstrapServers": "kafka:9092", "schemaRegistry": {"url": "http://registry:8081"}},
+        ),
+        f"{SINK}.value.format",
+        "avro is not there yet beside topicBy",
+        "use json",
+    ),
+    "sink-topic-by-of-a-table-and-processing-errors": (
+        application(sinks=[{"from": "users", "topicBy": "tier"}], processing={"onProcessingError": "continue"}),
+        "spec.processing.onProcessingError",
+        "continue is not there yet beside a sink with topicBy of the table 'users'",
+        "toStream",
+    ),
     "where-syntax": (
         application(step(where="amount >")),
         f"{S}.where",

@@ -12,6 +12,7 @@ import yaml
 from streams_runtime.api import parse_application
 from streams_runtime.api.steps.topology_spec import TopologySpec
 from streams_runtime.builder import StreamsBuilder, hopping, json, session, sliding, tumbling
+from streams_runtime.builder.difference import differences
 from streams_runtime.errors import ConfigException, InvalidApplicationException
 
 ORDER = "user STRING, amount DOUBLE, tags ARRAY<STRING>"
@@ -35,6 +36,36 @@ SOURCES = f"""
 sources:
   - {{name: orders, topic: orders, key: {{format: string}}, value: {{format: json, schema: "{ORDER}"}}}}
 """
+
+
+def test_a_sink_may_name_each_records_topic() -> None:
+    builder = StreamsBuilder()
+    bought = orders(builder)
+    bought.to(topic_by="concat('of-', user)", topics=("of-a", "of-b"), key="string")
+    bought.to(topic_by="user")
+    expected = declared(
+        SOURCES
+        + """
+sinks:
+  - {from: orders, topicBy: "concat('of-', user)", topics: [of-a, of-b], key: {format: string}}
+  - {from: orders, topicBy: user}
+"""
+    )
+    built = builder.build()
+    assert built == expected
+    other = declared(f"{SOURCES}\nsinks: [{{from: orders, topicBy: user, topics: [a]}}]")
+    assert differences(other, built) == [
+        "its sink \"orders → concat('of-', user)\" does not stand here",
+        "its sink 'orders → user' differs in topics",
+    ]
+
+
+@pytest.mark.parametrize("where", [{}, {"topic": "a", "topic_by": "user"}])
+def test_a_sink_with_no_topic_or_with_two_is_refused_at_its_call(where: Any) -> None:
+    builder = StreamsBuilder()
+    orders(builder).to(**where)
+    with pytest.raises(InvalidApplicationException, match=r"test_builder\.py:\d+ to\("):
+        builder.build()
 
 
 def test_steps_without_state_are_those_of_a_file() -> None:

@@ -52,11 +52,22 @@ def test_a_join_with_a_table_between_filters_is_foreseen(sinks: Any) -> None:
         ([SOURCE, TABLE], [WHERE, JOIN, BEHIND | {"where": "tier + 1 > 0"}], JOINED),
         ([SOURCE, TABLE], [WHERE, JOIN | {"join": {"table": "users", "select": {"tier": "upper(s)"}}}, BEHIND], JOINED),
         ([SOURCE, TABLE], [WHERE, JOIN, BEHIND], [*JOINED, {"from": "w", "topic": "before"}]),
+        ([SOURCE, TABLE], [WHERE, JOIN, BEHIND], [{"from": "b", "topicBy": "concat('of-', tier)"}]),
         ([SOURCE, TABLE], [WHERE, JOIN, BEHIND, JOIN | {"name": "k", "from": "b"}], [{"from": "k", "topic": "out"}]),
         ([SOURCE, TABLE], [WHERE, JOIN, BEHIND, {"name": "u", "from": "users", "where": "tier > 0"}], JOINED),
         ([SOURCE, TABLE], [WHERE, JOIN, BEHIND, TOTALS | {"from": "b", "aggregate": {"n": "count(*)"}}], JOINED),
     ],
-    ids=["time", "time of the table", "step", "select", "sink", "two joins", "step of the table", "aggregate"],
+    ids=[
+        "time",
+        "time of the table",
+        "step",
+        "select",
+        "sink",
+        "a topic by record",
+        "two joins",
+        "step of the table",
+        "aggregate",
+    ],
 )
 def test_a_join_that_needs_spark_for_rows_is_not(sources: Any, steps: Any, sinks: Any) -> None:
     assert not is_foreseen(topology_of(sources, steps, sinks))
@@ -76,8 +87,12 @@ def test_a_join_that_needs_spark_for_rows_is_not(sources: Any, steps: Any, sinks
         ([SOURCE], [{"name": "k", "from": "in", "keyBy": "s"}, TOTALS | {"from": "k"}], OUT),
         ([SOURCE], [TOTALS, WHERE | {"from": "t", "where": "n > 1"}], [{"from": "w", "topic": "out"}]),
         ([SOURCE], [WHERE], [{"from": "w", "topic": "out"}]),
+        ([SOURCE], [TOTALS], [{"from": "t", "topicBy": "concat('of-', _key)"}]),
     ],
-    ids=["time", "format", "function", "sum", "order", "argument", "window", "late", "key", "behind", "no aggregate"],
+    ids=[
+        *("time", "format", "function", "sum", "order", "argument", "window", "late", "key", "behind", "no aggregate"),
+        "a topic by record",
+    ],
 )
 def test_what_needs_spark_for_rows_is_not(sources: Any, steps: Any, sinks: Any) -> None:
     assert not is_foreseen(topology_of(sources, steps, sinks))

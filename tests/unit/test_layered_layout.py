@@ -156,8 +156,8 @@ def test_a_topology_is_drawn_whole_and_nothing_lies_over_anything_else(name: str
         for node in sub.nodes:
             own = {each.name for each in sub.nodes}
             assert {(f"step {source}", f"step {node.name}") for source in node.inputs if source in own} <= drawn
-            if node.written_topic is not None:
-                assert (f"step {node.name}", f"topic {node.written_topic}") in drawn
+            for written in node.written_topics:
+                assert (f"step {node.name}", f"topic {written}") in drawn
             if node.read_topic is not None:
                 assert (f"topic {node.read_topic}", f"step {node.name}") in drawn
 

@@ -22,6 +22,8 @@ steps:
 sinks:
   - {from: totals, topic: out}
   - {from: by-user, topic: copies}
+  - {from: by-user, topicBy: user}
+  - {from: by-user, topicBy: user, topics: [some, others]}
 """
 
 
@@ -49,7 +51,13 @@ def test_sources_and_sinks_are_known_by_their_topics() -> None:
         "users": "users-in",
         "by-user-repartition-source": "app-by-user-repartition",
     }
-    assert sinks == {"app-by-user-repartition": "by-user-repartition", "out": "sink-out", "copies": "sink-copies"}
+    assert sinks == {
+        "app-by-user-repartition": "by-user-repartition",
+        "out": "sink-out",
+        "copies": "sink-copies",
+        "some": "sink-of-by-user-2",
+        "others": "sink-of-by-user-2",
+    }
 
 
 def test_only_a_store_behind_which_nothing_comes_is_an_end() -> None:

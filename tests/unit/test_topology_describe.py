@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from streams_runtime.api import parse_application
+from streams_runtime.topics.external_topics import sink_topics
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
 from streams_runtime.topology.plan import Topology
@@ -150,3 +153,22 @@ def test_a_dedupe_says_by_what_and_how_close_and_has_a_store() -> None:
     node = as_json(build_topology(parse_application(document)))["subtopologies"][0]["nodes"][1]
     assert (node["type"], node["stores"]) == ("dedupe", ["once-dedupe-store"])
     assert node["does"] == "dedupe within 5000 ms by value"
+
+
+def test_a_sink_by_record_shows_its_expression_and_the_topics_that_it_lists() -> None:
+    listed = "      - {from: paid, topicBy: \"concat('of-', user)\", topics: [of-a, of-b]}"
+    application = parse_application(f"{APPLICATION}{listed}\n      - {{from: paid, topicBy: user}}\n")
+    shown = build_topology(application)
+    text = as_text(shown)
+    assert "    Sink: sink-of-paid (topicBy: concat('of-', user), topics: [of-a, of-b])\n      <-- paid" in text
+    assert "    Sink: sink-of-paid-2 (topicBy: user)\n      <-- paid" in text
+    nodes = {node["name"]: node for node in as_json(shown)["subtopologies"][0]["nodes"]}
+    assert (nodes["sink-of-paid"]["topics"], nodes["sink-of-paid-2"]["topics"]) == (["of-a", "of-b"], [])
+    assert nodes["sink-of-paid-2"]["does"] == "write, topicBy user"
+    assert shown.sink_topics == ("of-a", "of-b", "user-totals")
+    fields = sink_topics(shown, application.spec)
+    assert (fields["of-a"], fields["of-b"]) == ("spec.topology.sinks[1].topics[0]", "spec.topology.sinks[1].topics[1]")
+    drawing = as_mermaid(shown)
+    ids = dict(reversed(each) for each in re.findall(r"(\w+)\[[/\[(]?\"([\w-]+)", drawing))
+    assert f"{ids['sink-of-paid']} --> {ids['of-b']}" in drawing
+    assert f"{ids['sink-of-paid-2']} -->" not in drawing

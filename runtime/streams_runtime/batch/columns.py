@@ -26,6 +26,8 @@ OUT_KEY, OUT_VALUE, OUT_TIME = "_key", "_value", "_time"  # the time in ms
 OUT_WINDOW = "_window"  # start of a row's window, ms
 OUT_WINDOW_END = "_window_until"  # its end, ms
 OUT_TOPIC, OUT_ORDER_TIME = "_came_of_topic", "_turn_time"  # of records for a repartition topic
+OUT_CHOSEN = "_chosen_topic"  # the topic of each record of a sink with topicBy
+ORIGIN = ("_origin_topic", "_origin_partition", "_origin_offset")  # where the record was that such a record came of
 OUT_RECORDS = "_records"  # how many records a partial aggregate stands for
 
 # Of single kinds of step.

@@ -31,6 +31,11 @@ def written_to(sink: int) -> str:
     return f"_written_{sink}"
 
 
+def chosen_for(sink: int) -> str:
+    """Column of the answer: the topic that the `topicBy` of the part's sink of this number gives; null: none."""
+    return f"_chosen_{sink}"
+
+
 def group_of(regroup: int) -> str:
     """Column of the answer: the group that the row counts in, by the part's regrouping of this number; null: none."""
     return f"_group_{regroup}"

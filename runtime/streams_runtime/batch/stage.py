@@ -16,6 +16,7 @@ from streams_runtime.batch.read_accounts import Account
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.suppress_node import SuppressNode
@@ -24,11 +25,29 @@ from streams_runtime.topology.table_parts import TableRoot
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenTopics:
+    """The topic of each record, which the `topicBy` of a sink has given; null where it gave none.
+
+    `origins` are the topic, partition and offset of the records that these came of, null where there is no single one.
+    """
+
+    sink: SinkNode
+    names: Sequence[str | None]
+    origins: tuple[Sequence[str | None], Sequence[int | None], Sequence[int | None]]
+
+    def origin(self, row: int) -> str | None:
+        """Where the record of a row came from: topic-partition@offset."""
+        topic, partition, offset = (each[row] for each in self.origins)
+        return None if topic is None or offset is None else f"{topic}-{partition}@{offset}"
+
+
+@dataclass(frozen=True, slots=True)
 class Emission:
     """Records for one topic, in order. `headers` is None where no record has any. Timestamps in ms.
 
     `placed_by`: the keys that decide the partition where the records' own do not: those within windowed keys. With
-    `partition` no key decides.
+    `partition` no key decides. With `chosen` each record has a topic of its own, and `topic` is empty; `sink` names the
+    sink of records that were `chosen` for the one topic.
     """
 
     topic: str
@@ -39,6 +58,8 @@ class Emission:
     headers: list[Headers | None] | None = None
     placed_by: Bytes | None = None
     partition: int | None = None
+    chosen: ChosenTopics | None = None
+    sink: str | None = None
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -53,5 +53,5 @@ def _name(part: Model) -> str:
         case SourceSpec() | StepSpec():
             return part.name
         case SinkSpec():
-            return f"{part.from_} → {part.topic}"
+            return f"{part.from_} → {part.topic or part.topic_by}"
     raise TypeError(f"no part of a topology: {part!r}")

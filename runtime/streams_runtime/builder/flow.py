@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from streams_runtime.builder.builder_formats import Format, format_document
@@ -42,14 +42,24 @@ class Flow:
 
     map_values = select
 
-    def to(self, topic: str, *, key: Format | None = None, value: Format | None = None) -> None:
+    def to(
+        self,
+        topic: str | None = None,
+        *,
+        topic_by: str | None = None,
+        topics: Sequence[str] | None = None,
+        key: Format | None = None,
+        value: Format | None = None,
+    ) -> None:
         """Write the records, or a table's changes, to a topic that exists (KStream#to).
 
-        `key` and `value` are formats. Without them the key keeps its format and the value is JSON. Raises as every
-        method of Flow does.
+        Instead of a `topic`, the Spark SQL expression `topic_by` gives each record its own (a TopicNameExtractor), one
+        of `topics` if there is such a list. `key` and `value` are formats. Without them the key keeps its format and
+        the value is JSON. Raises as every method of Flow does.
         """
-        fields = {"from": self.name, "topic": topic, "key": format_document(key), "value": format_document(value)}
-        self._recording.add("sinks", "to", fields)
+        where = {"topic": topic, "topicBy": topic_by, "topics": None if topics is None else list(topics)}
+        formats = {"key": format_document(key), "value": format_document(value)}
+        self._recording.add("sinks", "to", {"from": self.name, **where, **formats})
 
     def _also(self, method: str, name: str | None, fields: Mapping[str, Any]) -> Self:
         return type(self)(self._recording, self._step(method, name, fields))

@@ -42,7 +42,7 @@ class Recording:
             ConfigException: a value can't stand in a resource, such as a Column.
         """
         part = {name: value for name, value in fields.items() if value is not None}
-        called = part.get("name", part.get("topic"))
+        called = part.get("name", part.get("topic", part.get("topicBy")))
         place = call_place()
         plain(part)
         self.origins[path("spec", "topology", section, len(self._parts[section]))] = f"{place} {method}({called!r})"

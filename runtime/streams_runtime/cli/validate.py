@@ -16,6 +16,7 @@ from streams_runtime.cli.user_classes import class_mistakes
 from streams_runtime.errors import EnvironmentException, InvalidApplicationException, Mistake
 from streams_runtime.topology.aggregate_order import order_mistakes
 from streams_runtime.topology.declared.build_topology import build_topology
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.plan import Topology
 
 
@@ -75,6 +76,7 @@ def _client_property_mistakes(reading: Reading) -> tuple[Mistake, ...]:
 
 def _print_summary(application: StreamsApplication, topology: Topology, output: Output) -> None:
     stores = [store.name for store in topology.stores]
+    topics_by = [each.topic_by for each in topology.nodes if isinstance(each, SinkNode) and each.topic_by is not None]
     if output is Output.JSON:
         summary = {
             "valid": True,
@@ -84,6 +86,7 @@ def _print_summary(application: StreamsApplication, topology: Topology, output: 
             "sourceTopics": topology.source_topics,
             "globalTopics": topology.global_topics,
             "sinkTopics": topology.sink_topics,
+            "sinkTopicsBy": topics_by,
             "repartitionTopics": topology.repartition_topics,
             "stores": stores,
         }
@@ -96,6 +99,7 @@ def _print_summary(application: StreamsApplication, topology: Topology, output: 
         ("repartitions through", topology.repartition_topics),
         ("keeps the stores", stores),
         ("writes", topology.sink_topics),
+        ("names topics by", topics_by),
     )
     for what, names in lines:
         if names:

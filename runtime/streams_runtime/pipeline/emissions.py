@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from streams_runtime.batch.columns import (
+    ORIGIN,
+    OUT_CHOSEN,
     OUT_KEY,
     OUT_ORDER_TIME,
     OUT_TIME,
@@ -14,7 +17,7 @@ from streams_runtime.batch.columns import (
     OUT_WINDOW_END,
 )
 from streams_runtime.batch.encode import encoded, windowed_keys
-from streams_runtime.batch.stage import Emission
+from streams_runtime.batch.stage import ChosenTopics, Emission
 from streams_runtime.pipeline.steps.written_rows import written, written_in_order
 from streams_runtime.pipeline.windowing.repartition_order import stream_time_order
 from streams_runtime.pipeline.without_spark.column_emissions import ColumnEmissions, headers_in
@@ -31,17 +34,23 @@ class Emissions(ColumnEmissions):
             table = written_in_order(rows, "json").toArrow()
             table = table.take(stream_time_order(table["_partition"], table[OUT_TOPIC], table[OUT_ORDER_TIME]))
         else:
-            table = written(rows, self._formats.value_format(node)).toArrow()
+            table = written(rows, self._formats.value_format(node), node.topic_by).toArrow()
         headers = table["_headers"]
         starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
         keys = encoded(table[OUT_KEY]) if isinstance(node, RepartitionSinkNode) else self.keys(node, table[OUT_KEY])
         column = table[OUT_VALUE]
         return Emission(
-            node.topic,
+            node.topic if isinstance(node, RepartitionSinkNode) else node.one_topic,
             internal,
             keys if starts is None else windowed_keys(keys, starts, ends if self.in_sessions(node.input) else None),
             encoded(column) if isinstance(node, RepartitionSinkNode) else self.values(node, column),
             table[OUT_TIME].to_pylist(),
             headers_in(headers),
             None if starts is None else keys,
+            chosen=_chosen(node, table) if isinstance(node, SinkNode) and not node.is_direct else None,
         )
+
+
+def _chosen(node: SinkNode, table: pa.Table) -> ChosenTopics:
+    topic, partition, offset = (table[name].to_pylist() for name in ORIGIN)
+    return ChosenTopics(node, table[OUT_CHOSEN].to_pylist(), (topic, partition, offset))

@@ -283,7 +283,7 @@ class SubTopologyRunner:
         """The second stage: an aggregate's new rows through the steps and sinks behind it."""
         result = StageOutput()
         consumers = self._sub.consumers_of(name)
-        direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode)]
+        direct = [consumer for consumer in consumers if isinstance(consumer, SinkNode) and consumer.is_direct]
         result.emissions = self.emissions.direct(direct, rows) if direct else []
         if len(direct) < len(consumers):
             node = self._aggregates[name]

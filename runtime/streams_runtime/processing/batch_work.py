@@ -22,6 +22,8 @@ from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import Updates
 
 _P = ParamSpec("_P")
+ANY_TOPIC = "*"
+"""The topic of measurements of records whose topics nothing declares; no topic is called so."""
 
 
 @dataclass(slots=True)
@@ -106,17 +108,31 @@ class BatchWork:
         self.do(self._send, emission)
 
     def _send(self, emission: Emission) -> None:
+        if emission.chosen is None:
+            self._send_to_topic(emission)
+            return
+        assert self.sinks is not None, "an expression gives the topics, and nobody knows which there are"
+        emissions, sifted = self.sinks.route(emission)
+        if sifted.refused:
+            self._note_refused(emission.chosen.sink.name, sifted)
+        for each in emissions:
+            self._send_to_topic(each)
+
+    def _send_to_topic(self, emission: Emission) -> None:
         if self.sinks is not None:
             sifted = self.sinks.sift(emission)
             if sifted.refused:
-                self._note_refused(emission.topic, sifted)
+                self._note_refused(self._sink_of(emission) or emission.topic, sifted)
                 emission = sifted.emission
         self._hand_over(emission)
 
-    def _note_refused(self, topic: str, sifted: Sifted) -> None:
+    def _sink_of(self, emission: Emission) -> str | None:
+        return self.names.sinks.get(emission.topic) if emission.sink is None else emission.sink
+
+    def _note_refused(self, sink: str, sifted: Sifted) -> None:
         """Records that a sink's topic does not take are counted, and their letters sent."""
         self.counters.production_errors += sifted.refused
-        self.recorder.drop(self.names.sinks.get(topic, topic), DropReason.REFUSED, sifted.refused)
+        self.recorder.drop(sink, DropReason.REFUSED, sifted.refused)
         if sifted.letters is not None:
             self.counters.dead_letters += len(sifted.letters)
             self._hand_over(sifted.letters)
@@ -124,7 +140,9 @@ class BatchWork:
     def _hand_over(self, emission: Emission) -> None:
         records = (emission.keys, emission.values, emission.timestamps, emission.partition)
         self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
-        topic, sink = emission.topic, self.names.sinks.get(emission.topic)
+        # Measurements are by declared topics: those that data name may be any number.
+        is_declared = emission.sink is None or emission.topic in self.names.sinks
+        topic, sink = emission.topic if is_declared else ANY_TOPIC, self._sink_of(emission)
         self.recorder.sent(topic, sink, emission.keys, emission.values, emission.timestamps)
 
     def hold(self, store: AnyStore, updates: Updates) -> None:

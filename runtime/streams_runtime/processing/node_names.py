@@ -36,7 +36,8 @@ class NodeNames:
         sinks: dict[str, str] = {}
         for node in sub.nodes:
             if isinstance(node, SinkNode | RepartitionSinkNode | RegroupNode):
-                sinks.setdefault(node.topic, node.name)
+                for topic in node.written_topics:
+                    sinks.setdefault(topic, node.name)
         return cls(
             {node.name: declared_name(node) for node in sub.nodes},
             {node.name: node.read_topic for node in sub.nodes if node.read_topic is not None},
@@ -44,7 +45,9 @@ class NodeNames:
             frozenset(
                 node.name
                 for node in sub.nodes
-                if node.inputs and node.written_topic is None and not sub.consumers_of(node.name)
+                if node.inputs
+                and not (node.written_topics or isinstance(node, SinkNode))
+                and not sub.consumers_of(node.name)
             ),
         )
 

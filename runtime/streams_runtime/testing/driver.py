@@ -23,6 +23,7 @@ from streams_runtime.pipeline.compiled_topology import Compiled, compiled
 from streams_runtime.pipeline.formats.schema_ids import Schemas
 from streams_runtime.pipeline.spark.spark_session import SparkSession
 from streams_runtime.processing.batch_work import Counters
+from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.query.stores.key_value_handle import ReadOnlyStore, StoreQueryParameters, open_store
 from streams_runtime.query.stores.store_target import check_name
 from streams_runtime.spark_runtime import error_policy, failed_policy
@@ -36,8 +37,9 @@ from streams_runtime.testing.mock_producer import Sent
 from streams_runtime.testing.record_formats import RAW, decoders_of, encoder
 from streams_runtime.testing.spark_for_tests import spark_session
 from streams_runtime.testing.topology_runner import TopologyRunner
+from streams_runtime.topics.external_topics import own_topics
 from streams_runtime.topology.declared.build_topology import build_topology
-from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, SourceNode, TableSourceNode
 from streams_runtime.topology.partition_counts import partition_counts
 from streams_runtime.topology.plan import Topology
 from streams_runtime.user_code import search_in
@@ -73,9 +75,13 @@ class TopologyTestDriver:
         """
         self.application, origins = _application(application)
         self.topology: Topology = build_topology(self.application)
+        production = ErrorPolicy.of(self.application.spec.processing.on_production_error)
         policies = error_policy(self.application), failed_policy(self.application)
-        self._dead_letters = tuple(dict.fromkeys(each.topic for each in policies if each.topic is not None))
+        self._dead_letters = tuple(
+            dict.fromkeys(each.topic for each in (*policies, production) if each.topic is not None)
+        )
         self._counts = _counts(self.topology, (*self.topology.sink_topics, *self._dead_letters), partitions)
+        others = partitions if isinstance(partitions, int) else 1
         spark = self.application.spec.spark
         config = {name: str(value) for name, value in spark.config.items()}
         self._in_batch = False
@@ -88,7 +94,9 @@ class TopologyTestDriver:
             self._compiled = _analysed(session, self.topology, origins, self.schemas)
             self._compiled.compiler.register_schemas()
             options = store_options(self.application.spec.state.rocksdb)
-            self._machine = TopologyRunner(self.topology, self._compiled, policies, self._counts, Path(folder), options)
+            self._machine = TopologyRunner(
+                self.topology, self._compiled, policies, self._counts, Path(folder), options, others, production
+            )
             undo.callback(self._machine.close)
             self._stores = DriverStores(self._machine, self._compiled.compiler)
             self._closing = undo.pop_all()
@@ -120,7 +128,8 @@ class TopologyTestDriver:
         return InputTopic(name, encoders, self._counts[name], self._pipe, start, auto_advance)
 
     def output_topic(self, name: str) -> OutputTopic:
-        """Return a handle that reads a topic of a sink, or that of the dead letters (createOutputTopic, KIP-470).
+        """Return a handle that reads a topic of a sink, or that of the dead letters (createOutputTopic, KIP-470). A
+        sink with `topicBy` writes any topic that its expression gives, unless it lists its `topics`.
 
         All handles of a topic share their position: each record is read once.
 
@@ -130,11 +139,12 @@ class TopologyTestDriver:
             IllegalStateException: the driver is closed; make another one.
         """
         self._check_open()
-        if name not in self._outputs:
+        any_topic = any(isinstance(each, SinkNode) and each.writes_any for each in self.topology.nodes)
+        if name not in self._outputs and not (any_topic and name not in own_topics(self.topology)):
             read = name in (*self.topology.source_topics, *self.topology.global_topics)
             hint = "it is read; use input_topic" if read else suggestion(name, self._outputs)
             raise TopologyException(f"no sink writes the topic {name!r}; {hint}")
-        known = name in self.topology.sink_topics
+        known = name in self.topology.sink_topics or name not in self._dead_letters
         codec = self._stores.codec
         decoders = decoders_of(self.topology, self._compiled.compiler, codec, name, self.schemas) if known else RAW
         return OutputTopic(name, decoders, self._machine.logs.unread(name))
@@ -262,12 +272,13 @@ def _counts(topology: Topology, outputs: Sequence[str], partitions: int | Mappin
     """The number of partitions of each topic that the application or the test reads."""
     own = (*topology.source_topics, *topology.global_topics, *outputs)
     some = dict.fromkeys(own, partitions) if isinstance(partitions, int) else partitions
+    any_topic = any(isinstance(each, SinkNode) and each.writes_any for each in topology.nodes)
     for topic, count in some.items():
-        if topic not in own:
+        if topic not in own and not any_topic:
             raise TopologyException(
                 f"partitions: no source and no sink has the topic {topic!r}; {suggestion(topic, own)}"
             )
         if count < 1:
             raise TopologyException(f"partitions: found {count} for {topic}; a topic has at least 1")
-    counts = {topic: some.get(topic, 1) for topic in own}
+    counts = {**some, **{topic: some.get(topic, 1) for topic in own}}
     return {**counts, **partition_counts(topology, counts)}

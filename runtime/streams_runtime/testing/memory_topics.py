@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,12 +29,27 @@ class Logged(NamedTuple):
     headers: Headers | None = None
 
 
+class EveryTopic:
+    """Stands for brokers that have every topic, whatever its name, and take all that is written to it."""
+
+    def partition_counts(self, names: Collection[str]) -> Mapping[str, int]:
+        """All of them."""
+        return dict.fromkeys(names, 1)
+
+    def topic_configs(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """Without a limit."""
+        return {name: {} for name in names}
+
+
 class Logs:
     """Records by topic, in the order in which they came. Keys are placed as Kafka's producers place them."""
 
-    def __init__(self, counts: Mapping[str, int]) -> None:
-        """`counts` are the partitions of the topics that are read; of others only the ends are kept."""
+    def __init__(self, counts: Mapping[str, int], others: int = 1) -> None:
+        """`counts` are the partitions of the topics that are known to be read; `others` are those of each topic that
+        only records name. Of changelogs, whose records name their partitions, only the ends are kept.
+        """
         self._counts = counts
+        self._others = others
         self._unread: defaultdict[str, deque[Logged]] = defaultdict(deque)
         self._ends: Counter[TopicPartition] = Counter()
         self._keyless: Counter[str] = Counter()
@@ -42,13 +57,15 @@ class Logs:
     def append(self, sent: Sent, placed_by: bytes | None) -> None:
         """Write a record; `placed_by` decides where it names no partition, and without a key partitions take turns."""
         topic, partition = sent.topic, sent.partition
+        is_read = topic in self._counts or partition is None
+        count = self._counts.get(topic, self._others)
         if partition is None and placed_by is None:
-            partition = self._keyless[topic] % self._counts[topic]
+            partition = self._keyless[topic] % count
             self._keyless[topic] += 1
         elif partition is None:
-            partition = partition_for(placed_by or b"", self._counts[topic])
+            partition = partition_for(placed_by or b"", count)
         place = TopicPartition(topic, partition)
-        if topic in self._counts:
+        if is_read:
             logged = Logged(topic, partition, self._ends[place], sent.key, sent.value, sent.timestamp, sent.headers)
             self._unread[topic].append(logged)
         self._ends[place] += 1

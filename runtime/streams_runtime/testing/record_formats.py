@@ -101,7 +101,11 @@ def decoders_of(
     Raises:
         ConfigException: different things are written to it.
     """
-    sinks = [node for node in topology.nodes if isinstance(node, SinkNode) and node.topic == topic]
+    sinks = [
+        node
+        for node in topology.nodes
+        if isinstance(node, SinkNode) and (topic in node.users_topics or node.writes_any)
+    ]
     late = [node for node in topology.nodes if isinstance(node, AggregateNode) and node.late_topic == topic]
     written = {
         (

@@ -17,6 +17,7 @@ from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_work import Counters, Outcome
 from streams_runtime.processing.failures.isolation import Isolation
+from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
 from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
@@ -25,13 +26,15 @@ from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.assignment import inputs_of_task
 from streams_runtime.tasks.task import Task
 from streams_runtime.testing.driver_records import START
-from streams_runtime.testing.memory_topics import Logs, batch_of
+from streams_runtime.testing.memory_topics import EveryTopic, Logs, batch_of
 from streams_runtime.testing.mock_producer import MockProducer
+from streams_runtime.topics.external_topics import own_topics
 from streams_runtime.topology.partition_counts import tasks
 from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 
 Policies = tuple[ErrorPolicy, ErrorPolicy]
 _OWNER = "topology-test-driver"
+_FAIL = ErrorPolicy("fail")
 
 
 class TopologyRunner:
@@ -45,9 +48,12 @@ class TopologyRunner:
         counts: Mapping[str, int],
         folder: Path,
         options: RocksDBOptions = DEFAULT_OPTIONS,
+        others: int = 1,
+        without_topic: ErrorPolicy = _FAIL,
     ) -> None:
-        """`policies`: what becomes of records that can't be read, and of those over which a step fails. `counts` are
-        the partitions of all topics that are read, by the application or by a test.
+        """`policies`: what becomes of records that can't be read, and of those over which a step fails;
+        `without_topic`: of those for which an expression gives no topic. `counts` are the partitions of all topics that
+        are read, by the application or by a test; `others` are those of each topic that only an expression names.
 
         Raises:
             ProcessorStateException: the stores can't be made in `folder`.
@@ -55,7 +61,7 @@ class TopologyRunner:
         """
         self.topology = topology
         self.counters = Counters()
-        self.logs = Logs(counts)
+        self.logs = Logs(counts, others)
         ids = tasks(topology, counts)
         with ExitStack() as undo:
             directory = undo.enter_context(StateDirectory(folder, topology.application_id, _OWNER, options=options))
@@ -74,6 +80,7 @@ class TopologyRunner:
                 for sub in topology.subtopologies
             }
             self._closing = undo.pop_all()
+        self._sinks = SinkTopics(without_topic, EveryTopic(), (), (), {}, own=own_topics(topology))
         self.now = round(START.timestamp() * 1000)
         """The clock of processors of users' own, in ms: a test moves it."""
         self._processor = BatchProcessor(
@@ -162,7 +169,7 @@ class TopologyRunner:
     def _process(self, sub: SubTopology, batch: BatchInput) -> None:
         with translating(batch.ranges):
             result = self._processor.compute(sub, batch)
-            self._commit(partial(self._processor.apply, sub, self.tasks[sub.id], batch, result))
+            self._commit(partial(self._processor.apply, sub, self.tasks[sub.id], batch, result, sinks=self._sinks))
 
     def _commit(self, process: Callable[[BatchProducer], Outcome]) -> None:
         """Write what it sends, and then into the stores what it leaves for them."""

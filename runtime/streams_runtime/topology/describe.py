@@ -86,8 +86,7 @@ def as_mermaid(topology: Topology) -> str:
             lines.append(f"  {ids[node.table]} -.-> {ids[node.name]}")
         if node.read_topic is not None:
             lines.append(f"  {topics[node.read_topic]} --> {ids[node.name]}")
-        if (topic := node.written_topic) is not None:
-            lines.append(f"  {ids[node.name]} --> {topics[topic]}")
+        lines += [f"  {ids[node.name]} --> {topics[topic]}" for topic in node.written_topics]
     return "\n".join(lines)
 
 
@@ -103,7 +102,10 @@ def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
         yield f"    Source: {node.name} (topics: [{node.read_topic}]{stores})"
         yield f"      --> {consumers}"
         return
-    if isinstance(node, SinkNode | RepartitionSinkNode | RegroupNode | SubscribeNode):
+    if isinstance(node, SinkNode) and node.topic_by is not None:
+        among = "" if node.topics is None else f", topics: [{', '.join(node.topics)}]"
+        yield f"    Sink: {node.name} (topicBy: {node.topic_by}{among})"
+    elif isinstance(node, SinkNode | RepartitionSinkNode | RegroupNode | SubscribeNode):
         yield f"    Sink: {node.name} (topic: {node.topic})"
     else:
         yield f"    Processor: {node.name} (stores: [{', '.join(stores_of(node, sub))}])"
@@ -112,12 +114,12 @@ def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
 
 
 def _node_json(node: Node, sub: SubTopology) -> dict[str, Any]:
-    topic = node.written_topic if node.read_topic is None else node.read_topic
+    topics = node.written_topics if node.read_topic is None else [node.read_topic]
     return {
         "name": node.name,
         "type": node.KIND,
         "does": node.summary,
-        "topics": [] if topic is None else [topic],
+        "topics": list(topics),
         "stores": stores_of(node, sub),
         "from": list(node.inputs),
         "to": [consumer.name for consumer in sub.consumers_of(node.name)],

@@ -212,7 +212,7 @@ class Topology:
 
 def users_topics(nodes: Iterable[Node]) -> tuple[str, ...]:
     """The topics of the user's that the nodes write, each once."""
-    return tuple(dict.fromkeys(node.users_topic for node in nodes if node.users_topic is not None))
+    return tuple(dict.fromkeys(topic for node in nodes for topic in node.users_topics))
 
 
 def _listed(names: Iterable[str]) -> str:

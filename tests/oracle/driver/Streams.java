@@ -38,6 +38,9 @@ final class Streams {
                 return to(Map.of("out", in.mapValues(Streams::doubled)));
             case "select the key":
                 return to(Map.of("out", in.selectKey((key, value) -> text(value, "s"))));
+            case "a topic by record":
+                in.to((key, value, context) -> odd(value) ? "odd" : "out", Produced.with(TEXT, TEXT));
+                return List.of("out", "odd");
             case "repartition":
                 return to(Map.of("out", in.repartition(Repartitioned.with(TEXT, TEXT))));
             case "repartition by another key":

@@ -30,7 +30,7 @@ from streams_runtime.api.spec.spec_values import format_offset_reset
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
 
-_BROKERS_OWN = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+BROKERS_OWN = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
 
 
 def topic_mistakes(parts: Parts) -> Iterator[Mistake]:
@@ -161,7 +161,7 @@ def _read_and_written(parts: Parts) -> Iterator[Mistake]:
         elif topic in read:
             found = f"the topic {topic!r} is read by {read[topic]}"
             yield Mistake(field, found, "write to another topic; the application would read its own records")
-        elif topic in _BROKERS_OWN:
+        elif topic in BROKERS_OWN:
             yield Mistake(field, f"{topic!r} belongs to the brokers", "write to another topic")
 
 
@@ -181,8 +181,8 @@ def _written(parts: Parts) -> Iterator[tuple[str, str]]:
         if step.model and step.model.window and step.model.window.late:
             yield under(step.path, "window", "late", "topic"), step.model.window.late.topic
     for sink in parts.sinks:
-        if sink.model:
-            yield under(sink.path, "topic"), sink.model.topic
+        for tokens, topic in sink.model.named_topics.items() if sink.model else ():
+            yield under(sink.path, *tokens), topic
     if parts.processing:
         yield from parts.processing.letter_topics.items()
 

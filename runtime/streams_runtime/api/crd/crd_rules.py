@@ -7,29 +7,13 @@ only the API server sees both.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from streams_runtime.api.crd.cel_rule import Rule, Schema
 from streams_runtime.api.reading.legal_names import MAX_APPLICATION, MAX_PART, MAX_TOPIC, PART_PATTERN, TOPIC_PATTERN
 from streams_runtime.api.spec.operations.reset_spec import MOMENT_PATTERN
 from streams_runtime.api.spec.spec_values import DURATION_PATTERN, QUANTITY_PATTERN
 from streams_runtime.api.steps.topology_spec import VERBS
-
-Schema = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A CEL expression that has to be true, and the message that refuses; `path`: the field that the message names."""
-
-    rule: str
-    message: str
-    path: str | None = None
-
-    def schema(self) -> Schema:
-        """The rule as the API server takes it."""
-        place = {} if self.path is None else {"fieldPath": self.path}
-        return {"rule": self.rule, "message": self.message, **place}
 
 
 def _no_boolean(field: str) -> Rule:
@@ -227,6 +211,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             ".value",
         ),
     ),
+    "SinkSpec": (
+        Rule("has(self.topic) != has(self.topicBy)", "a sink has either topic or topicBy; give one of the two"),
+        Rule("!has(self.topics) || has(self.topicBy)", "topics without topicBy; give topicBy, or topic", ".topics"),
+    ),
     "QueryAccess": (
         Rule(
             "has(self.token) != has(self.kubernetes)",
@@ -339,6 +327,7 @@ FIELDS: Mapping[tuple[str, str], Callable[[Schema], Schema]] = {
     ("BranchSpec", "name"): _PART,
     ("PeekSpec", "metric"): _PART,
     ("SinkSpec", "topic"): _TOPIC,
+    ("SinkSpec", "topics"): lambda schema: schema | {"minItems": 1, "items": _TOPIC(schema["items"])},
     ("TopologySpec", "sources"): _BY_NAME,
     ("TopologySpec", "steps"): _BY_NAME,
     ("TemplateSpec", "env"): _BY_NAME,

@@ -36,18 +36,22 @@ class SqlField:
         "groupBy",
         "aggregate",
         "key",
+        "topicBy",
     ]
     text: str
 
 
 def sql_fields(parts: Parts) -> Iterator[SqlField]:
-    """All of them, in the order of sources and steps."""
+    """All of them, in the order of sources, steps and sinks."""
     for source in parts.sources:
         if source.model:
             yield from _of_source(source.model, source.path)
     for step in parts.steps:
         if step.model:
             yield from _of_step(step.model, step.path)
+    for sink in parts.sinks:
+        if sink.model and sink.model.topic_by is not None:
+            yield SqlField(under(sink.path, "topicBy"), "topicBy", sink.model.topic_by)
 
 
 def _of_source(source: SourceSpec, path: str) -> Iterator[SqlField]:

@@ -31,6 +31,10 @@ def processing_error_mistakes(parts: Parts, streams: Mapping[str, Stream]) -> It
                 yield Mistake(_FIELD, found, "use fail, or let steps take their records from streams alone")
         if step.join is not None and step.join.stream is not None and step.join.type != "inner":
             yield Mistake(_FIELD, f"{beside}, a {step.join.type} join of streams", "use fail, or an inner join")
+    for sink in (each.model for each in parts.sinks if each.model):
+        if sink.topic_by is not None and streams.get(sink.from_, UNKNOWN).table:
+            found = f"{action} is not there yet beside a sink with topicBy of the table {sink.from_!r}"
+            yield Mistake(_FIELD, found, "use fail, or put a step toStream: {} before the sink")
 
 
 def _own_inputs(step: StepSpec) -> tuple[str, ...]:

@@ -17,8 +17,9 @@ from streams_runtime.api.step_checks.grouped_table_checks import grouping_shape_
 from streams_runtime.api.step_checks.stream_join_checks import join_shape_mistakes
 from streams_runtime.api.step_checks.table_stream_checks import suppress_shape_mistakes
 from streams_runtime.api.step_checks.window_checks import window_mistakes
+from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.api.steps.stream_steps_spec import PeekSpec
-from streams_runtime.api.steps.topology_spec import EVERY, VERBS, FormatSpec, SourceSpec, StepSpec
+from streams_runtime.api.steps.topology_spec import EVERY, VERBS, FormatSpec, SinkSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 
@@ -41,15 +42,44 @@ def shape_mistakes(parts: Parts) -> Iterator[Mistake]:
                 yield from _step(step, step.model)
             yield from _aggregate_names(step.model, step.path)
     for sink in parts.sinks:
-        for field, spec in (("key", sink.model.key), ("value", sink.model.value)) if sink.model else ():
-            yield from _message_of_another(spec, under(sink.path, field))
-            if spec is not None and spec.format == "avro":
-                yield from avro_written_mistakes(spec, field, under(sink.path, field))
-            elif spec is not None and spec.format == "protobuf":
-                yield from proto_written_mistakes(spec, under(sink.path, field))
-            elif spec is not None and spec.schema_ is not None:
-                found = "a schema for what is written"
-                yield Mistake(under(sink.path, field, "schema"), found, "leave it out; columns are written as they are")
+        if sink.model:
+            yield from _sink(sink.model, sink.path)
+
+
+def _sink(sink: SinkSpec, path: str) -> Iterator[Mistake]:
+    yield from _topics(sink, path)
+    for field, spec in (("key", sink.key), ("value", sink.value)):
+        yield from _message_of_another(spec, under(path, field))
+        if spec is not None and spec.format == "avro":
+            yield from avro_written_mistakes(spec, field, under(path, field))
+        elif spec is not None and spec.format == "protobuf":
+            yield from proto_written_mistakes(spec, under(path, field))
+        elif spec is not None and spec.schema_ is not None:
+            found = "a schema for what is written"
+            yield Mistake(under(path, field, "schema"), found, "leave it out; columns are written as they are")
+
+
+def _topics(sink: SinkSpec, path: str) -> Iterator[Mistake]:
+    """Which topics a sink writes: one that it names, or those that an expression names."""
+    if sink.topic is not None and sink.topic_by is not None:
+        yield Mistake(under(path, "topicBy"), "topicBy beside topic", "give one of the two")
+    if sink.topic is None and sink.topic_by is None:
+        remedy = "give topic, or topicBy with an expression that names one"
+        yield Mistake(path, "a sink without a topic", remedy)
+    if sink.topics is not None and sink.topic_by is None:
+        found = "topics without topicBy"
+        yield Mistake(under(path, "topics"), found, "give topicBy, which says who goes where, or topic alone")
+    if sink.topics is not None and not sink.topics:
+        found = "an empty list, so that every record would be refused"
+        yield Mistake(under(path, "topics"), found, "list the topics, or leave it out to allow any that is there")
+    first: dict[str, int] = {}
+    for index, topic in enumerate(sink.topics or ()):
+        if first.setdefault(topic, index) != index:
+            yield Mistake(under(path, "topics", index), f"the topic {topic!r} is listed twice", "leave one of them out")
+    for field, spec in (("key", sink.key), ("value", sink.value)) if sink.topic_by is not None else ():
+        if spec is not None and spec.format in REGISTERED:
+            found = f"{spec.format} is not there yet beside topicBy: its schema is registered for each topic by name"
+            yield Mistake(under(path, field, "format"), found, "use json, or a sink for each topic behind a split")
 
 
 def _without_sources(python: str | None) -> Mistake:

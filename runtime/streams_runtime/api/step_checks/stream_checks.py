@@ -180,9 +180,22 @@ def _shown(kind: Type | None) -> str:
     return shown_type(kind) if kind else "not known"
 
 
+def _topic_by(text: str, field: str, visible: Columns | None) -> Iterator[Mistake]:
+    problems = scalar_problems(text, visible)
+    for problem in problems:
+        yield Mistake(field, problem.found, problem.remedy)
+    if not problems and visible is not None:
+        kind = visible.type_of(parse_expression(text))
+        if kind is not None and not kind.is_type(*exp.DataType.TEXT_TYPES):
+            found = f"{text!r} is {shown_type(kind)}, which is no name of a topic"
+            yield Mistake(field, found, "give a STRING: cast(… as string), concat('orders-', …)")
+
+
 def _sink(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
     stream = streams.get(sink.from_, UNKNOWN)
     yield from global_input_mistakes(sink, path, streams)
+    if sink.topic_by is not None:
+        yield from _topic_by(sink.topic_by, under(path, "topicBy"), stream.visible)
     value = sink.value
     if value is not None and value.format == "avro" and value.schema_ is not None and stream.columns is not None:
         yield from avro_columns_mistakes(value.schema_, stream.columns, under(path, "value", "schema"))

@@ -291,12 +291,29 @@ OF_RECORDS = ("keyBy", "repartition", "merge", "aggregate")
 
 
 class SinkSpec(Model):
-    """A topic that the application writes."""
+    """A topic that the application writes, or several: either `topic`, or `topicBy`."""
 
     from_: str = Field(alias="from", description="The source or step whose records are written.")
-    topic: str = Field(description="The topic; it has to exist.")
+    topic: str | None = Field(default=None, description="The topic; it has to exist. Either this or topicBy.")
+    topic_by: str | None = Field(
+        default=None,
+        description="Spark SQL expression that gives each record the name of its topic (a TopicNameExtractor)."
+        " processing.onProductionError decides on a record whose topic is not there; topics are never made.",
+    )
+    topics: list[str] | None = Field(
+        default=None,
+        description="The topics that topicBy may give; they have to exist. Absent: any that is there when a record is"
+        " written.",
+    )
     key: FormatSpec | None = Field(default=None, description="Format of the key. Absent: the format that the key has.")
     value: FormatSpec | None = Field(default=None, description="Format of the value. Absent: json.")
+
+    @property
+    def named_topics(self) -> Mapping[tuple[object, ...], str]:
+        """The topics that it names, by the field of each; none where any may be written."""
+        if self.topic is not None:
+            return {("topic",): self.topic}
+        return {("topics", index): topic for index, topic in enumerate(self.topics or ())}
 
 
 class TopologySpec(Model):

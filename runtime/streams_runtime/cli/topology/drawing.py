@@ -68,7 +68,7 @@ def _add(graph: AGraph, sub: SubTopology, title: str) -> None:
             graph.add_edge(_step(name), _step(node.name))
         if node.read_topic is not None:
             graph.add_edge(_topic(node.read_topic), _step(node.name))
-        if (topic := node.written_topic) is not None:
+        for topic in node.written_topics:
             graph.add_edge(_step(node.name), _topic(topic))
 
 

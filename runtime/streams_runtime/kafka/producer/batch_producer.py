@@ -19,7 +19,7 @@ from streams_runtime.errors import ProducerException, StreamsException
 from streams_runtime.kafka.client.bounded import OverdueError, bounded
 from streams_runtime.kafka.client.librdkafka import remind
 from streams_runtime.kafka.client.librdkafka_errors import QuietLog, error_of, forget_trace, reason_of
-from streams_runtime.kafka.producer.delivery_reports import Failures, is_of_records, place
+from streams_runtime.kafka.producer.delivery_reports import Failures, is_of_absence, is_of_records, place
 from streams_runtime.kafka.producer.partitioner import partition_for
 
 T = TypeVar("T")
@@ -252,8 +252,9 @@ class BatchProducer:
 
     def _judged(self, error: KafkaError | None, text: str) -> StreamsException:
         """The exception for an output that was not written because of `error`."""
-        del error
-        return ProducerException(f"{text}. {_REMEDY}")
+        failure = ProducerException(f"{text}. {_REMEDY}")
+        failure.for_want_of_topic = is_of_absence(error)
+        return failure
 
     def _refused(self, error: KafkaError | None, text: str, topic: str | None) -> StreamsException:
         """The same; `topic` refuses records for what they are."""

@@ -12,6 +12,8 @@ _SHOWN = 3  # texts; the others are counted
 # What brokers refuse single records for (RecordTooLargeException, InvalidTimestampException, InvalidRecordException).
 _OF_RECORDS = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
 
+_ABSENT = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART})
+
 
 class Failures:
     """Records that were refused or given up, until they are forgotten. A producer that is made anew has its own."""
@@ -45,6 +47,11 @@ class Failures:
 def is_of_records(error: KafkaError | None) -> bool:
     """Whether brokers, or librdkafka, refuse a record for what it is."""
     return error is not None and error.code() in _OF_RECORDS
+
+
+def is_of_absence(error: KafkaError | None) -> bool:
+    """Whether a record is not written because its topic is not there."""
+    return error is not None and error.code() in _ABSENT
 
 
 def place(topic: str, partition: int) -> str:

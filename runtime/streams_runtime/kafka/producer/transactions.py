@@ -24,6 +24,7 @@ from streams_runtime.kafka.client.bounded import OverdueError, bounded
 from streams_runtime.kafka.client.librdkafka_errors import QuietLog, error_of, reason_of
 from streams_runtime.kafka.consumer.group_consumer import MemberMetadata
 from streams_runtime.kafka.producer.batch_producer import BatchProducer
+from streams_runtime.kafka.producer.delivery_reports import is_of_absence
 from streams_runtime.kafka.producer.transaction_errors import (
     StaleMemberException,
     UntoldException,
@@ -323,6 +324,8 @@ class TransactionalProducer(BatchProducer):
 
     def _judged(self, error: KafkaError | None, text: str, is_end: bool = False) -> StreamsException:
         failure = judged(error, text, self.address, is_end)
+        if isinstance(failure, ProducerException):
+            failure.for_want_of_topic = is_of_absence(error)
         # The group's refusals are no failures of the producer.
         self._spent = self._spent or is_end or type(failure) not in (StaleMemberException, TaskMigratedException)
         return failure

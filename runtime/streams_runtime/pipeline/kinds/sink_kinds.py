@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Observation
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StringType, StructType
 
 from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.batch.stage import StageOutput
@@ -14,9 +14,12 @@ from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
 from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.spark.frames import value_columns
+from streams_runtime.pipeline.spark.refused_expressions import expect_type, refusing
 from streams_runtime.pipeline.steps.usable_rows import left_out, taken
 from streams_runtime.pipeline.steps.written_rows import sink_format, written
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format, RepartitionSinkNode, SinkNode
+
+_NO_TOPIC = ("which is no name of a topic", "give a STRING: cast(… as string), concat('orders-', …)")
 
 
 class SinkKind(LeavingKind[SinkNode]):
@@ -27,6 +30,10 @@ class SinkKind(LeavingKind[SinkNode]):
     def analysed(self, node: SinkNode, known: Known) -> DataFrame:
         """The rows as they are written, by formats that can carry them."""
         rows = known.outputs[node.input]
+        if node.topic_by is not None:
+            path = f"{node.path}.topicBy"
+            with refusing(path):
+                expect_type(StringType, rows, node.topic_by, path, _NO_TOPIC)
         if node.key is not None and node.key.name in REGISTERED:
             kind = rows.schema["_key"].dataType
             known.registered[node.name, "key"] = _writer(node, "key", node.key, kind)
@@ -35,7 +42,7 @@ class SinkKind(LeavingKind[SinkNode]):
         if node.value is not None and node.value.name in REGISTERED:
             columns = StructType([rows.schema[name] for name in value_columns(rows)])
             known.registered[node.name, "value"] = _writer(node, "value", node.value, columns)
-        return written(rows, sink_format(node, rows))
+        return written(rows, sink_format(node, rows), node.topic_by)
 
     def collect(self, node: SinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """Records for the topic."""
@@ -61,7 +68,7 @@ class RepartitionSinkKind(LeavingKind[RepartitionSinkNode]):
 
 def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:
     make = proto_writer if format.name == "protobuf" else avro_writer
-    return make(node.topic, part, format, kind, node.path)
+    return make(node.one_topic, part, format, kind, node.path)
 
 
 def _check_key(node: SinkNode, found: Format) -> None:

@@ -130,8 +130,10 @@ class Candidates:
 
     def _is_written_here(self, sink: SinkNode, rows: DataFrame) -> bool:
         """Whether rows become records without Spark, of which the same can be read as of those that it writes."""
-        if WINDOW_START in rows.columns or any(
-            (sink.name, part) in self._known.registered for part in ("key", "value")
+        if (
+            not sink.is_direct
+            or WINDOW_START in rows.columns
+            or any((sink.name, part) in self._known.registered for part in ("key", "value"))
         ):
             return False
         declared = sink_format(sink, rows)

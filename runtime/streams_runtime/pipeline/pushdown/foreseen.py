@@ -53,7 +53,7 @@ def _fits_before(node: Node, aggregates: set[str]) -> bool:
         case AggregateNode() if _is_by_key(node):
             return all(_is_taken_over(each) for each in node.aggregates)
         case SinkNode():
-            return node.input in aggregates
+            return node.input in aggregates and node.is_direct
         case _:
             return False
 
@@ -83,7 +83,8 @@ def _fits_around(node: Node, tables: set[str], behind: set[str]) -> bool:
         case JoinNode(on=None):
             return node.input not in behind and all(_is_plain(expression) for _, expression in node.select)
         case SinkNode():
-            return node.input in behind and (node.value is None or node.value.name not in REGISTERED)
+            plain = node.value is None or node.value.name not in REGISTERED
+            return node.input in behind and node.is_direct and plain
         case _:
             return False
 

@@ -17,6 +17,7 @@ from streams_runtime.batch.columns import CARRIED, HIDDEN, NULL_VALUE, RECORD, W
 from streams_runtime.batch.snapshot_columns import (
     RAW_KEY,
     SHOWN,
+    chosen_for,
     group_of,
     grouped,
     held_time,
@@ -57,7 +58,12 @@ def tables_of_snapshots(
         rows = _flat(frame, _row(number[sink.input]))
         wanted = ~F.col(NULL_VALUE) & F.col(CARRIED)[SHOWN]
         value = F.when(wanted, value_of(rows.columns, formats[sink.name]))
-        frame = rows.select(f"{CARRIED}.*", value.alias(written_to(index)))
+        topic = (
+            F.lit(None).cast("string")
+            if sink.topic_by is None
+            else F.when(F.col(CARRIED)[SHOWN], F.expr(sink.topic_by))
+        )
+        frame = rows.select(f"{CARRIED}.*", value.alias(written_to(index)), topic.alias(chosen_for(index)))
     for index, regroup in enumerate(part.regroups):
         rows = _flat(frame, _row(number[regroup.input]))
         group = F.when(~F.col(NULL_VALUE), F.expr(regroup.key)).alias(group_of(index))
@@ -68,7 +74,7 @@ def tables_of_snapshots(
         _KEY,
         *(row.isNotNull().alias(present(index)) for index, row in rows_of.items()),
         *(F.unix_millis(row[_TIME]).alias(time_of(index)) for index, row in rows_of.items()),
-        *(written_to(index) for index in range(len(part.sinks))),
+        *(name(index) for index in range(len(part.sinks)) for name in (written_to, chosen_for)),
         *(name(index) for index in range(len(part.regroups)) for name in (group_of, grouped)),
         *(F.col(_row(number[each.input])).alias(streamed(index)) for index, each in enumerate(part.streams)),
     )

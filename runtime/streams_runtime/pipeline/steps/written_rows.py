@@ -10,10 +10,13 @@ from pyspark.sql import functions as F
 
 from streams_runtime.api.steps.format_names import OF_COLUMNS
 from streams_runtime.batch.columns import (
+    FROM_OFFSET,
     FROM_TOPIC,
     HIDDEN,
     NULL_VALUE,
     ORDER_TIME,
+    ORIGIN,
+    OUT_CHOSEN,
     OUT_KEY,
     OUT_ORDER_TIME,
     OUT_TIME,
@@ -40,12 +43,24 @@ def value_of(columns: Iterable[str], value_format: str) -> Column:
     return write_json(values) if value_format == "json" else F.struct(*values)
 
 
-def written(frame: DataFrame, value_format: str) -> DataFrame:
+def written(frame: DataFrame, value_format: str, topic_by: str | None = None) -> DataFrame:
     """Rows as they go to a topic: `_key`, `_value` (see `value_of`), `_time` (ms), `_headers`.
 
-    Rows that are windows have its start and end in ms too.
+    Rows that are windows have its start and end in ms too. With `topic_by` each has its topic (OUT_CHOSEN), and where
+    the record was that it came of (ORIGIN).
     """
-    return frame.select(*_written(tuple(frame.columns), value_format))
+    columns = _written(tuple(frame.columns), value_format)
+    return frame.select(*columns, *(() if topic_by is None else _chosen(tuple(frame.columns), topic_by)))
+
+
+@cache
+def _chosen(columns: tuple[str, ...], topic_by: str) -> list[Column]:
+    topic, offset = (
+        F.coalesce(*(F.col(each) for each in names if each in columns))
+        for names in (("_topic", FROM_TOPIC), ("_offset", FROM_OFFSET))
+    )
+    origin = zip((topic, F.col("_partition"), offset), ORIGIN, strict=True)
+    return [F.expr(topic_by).alias(OUT_CHOSEN), *(column.alias(name) for column, name in origin)]
 
 
 def written_in_order(frame: DataFrame, value_format: str) -> DataFrame:

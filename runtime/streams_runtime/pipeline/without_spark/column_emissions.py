@@ -56,7 +56,7 @@ class ColumnEmissions:
         values = rows.select([name for name in rows.column_names if name not in HIDDEN])
         times = rows["_timestamp"].cast(pa.int64()).to_numpy() // 1000
         return Emission(
-            node.topic,
+            node.one_topic,
             False,
             self.keys(node, rows["_key"]),
             self._values_of(node, values),
@@ -77,7 +77,7 @@ class ColumnEmissions:
             if rows.starts is not None:
                 whole = windowed_keys(keys, rows.starts, rows.ends if self.in_sessions(sink.input) else None)
             placed_by = None if rows.starts is None else keys
-            emissions.append(Emission(sink.topic, False, whole, values, timestamps, placed_by=placed_by))
+            emissions.append(Emission(sink.one_topic, False, whole, values, timestamps, placed_by=placed_by))
         return emissions
 
     def _direct_values(self, sink: SinkNode, rows: TableRows) -> Bytes:

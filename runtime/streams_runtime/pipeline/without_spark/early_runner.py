@@ -63,7 +63,7 @@ def _is_done_early(node: object, sub: SubTopology, findings: Findings) -> bool:
             return True
         case AggregateNode():
             behind = sub.consumers_of(node.name)
-            return node.late_topic is None and all(isinstance(each, SinkNode) for each in behind)
+            return node.late_topic is None and all(isinstance(each, SinkNode) and each.is_direct for each in behind)
         case JoinNode():
             return node.name in findings.after_joins.get(sub.id, {})
         case _:
@@ -108,7 +108,7 @@ class EarlyRunner:
     def run_table(self, name: str, rows: TableRows) -> StageOutput:
         """The stage behind an aggregate."""
         consumers = self._sub.consumers_of(name)
-        sinks = [each for each in consumers if isinstance(each, SinkNode)]
+        sinks = [each for each in consumers if isinstance(each, SinkNode) and each.is_direct]
         if len(sinks) < len(consumers):
             return self.spark().run_table(name, rows)
         return StageOutput(emissions=self.emissions.direct(sinks, rows) if sinks else [])

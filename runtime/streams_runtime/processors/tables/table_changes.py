@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from streams_runtime.batch.columns import ELEMENT, NULL_VALUE, ORDER_TIME
 from streams_runtime.batch.encode import headers_of
-from streams_runtime.batch.snapshot_columns import RAW_KEY, present, streamed, time_of, written_to
-from streams_runtime.batch.stage import Emission, StageInput
+from streams_runtime.batch.snapshot_columns import RAW_KEY, chosen_for, present, streamed, time_of, written_to
+from streams_runtime.batch.stage import ChosenTopics, Emission, StageInput
 from streams_runtime.processors.aggregates.window_changes import Bounds, bounds_of, numbers_within
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.processors.tables.table_regroups import regrouped
 from streams_runtime.processors.tables.table_snapshots import Event, events_of
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode
 from streams_runtime.topology.table_parts import TablePart
@@ -78,13 +79,14 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
         whose = [keys[row] for row in snapshots]
         applied.emissions.append(
             Emission(
-                sink.topic,
+                sink.one_topic,
                 False,
                 whose if bounds is None else bounds.windowed(whose, snapshots),
                 [values[row] for row in snapshots],
                 passed[sink.input].times[which].tolist(),
                 headers_of(headers) if any(headers) else None,
                 None if bounds is None else whose,
+                chosen=None if sink.is_direct else _chosen(sink, answer[chosen_for(index)], snapshots, which, changes),
             )
         )
     for index, regroup in enumerate(part.regroups):
@@ -97,6 +99,20 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
         if len(rows_passed_on):
             applied.inputs.append(StageInput(stream, rows_passed_on))
     return applied
+
+
+def _chosen(
+    sink: SinkNode, topics: pa.ChunkedArray, snapshots: Sequence[int], which: Numbers, changes: Sequence[Event]
+) -> ChosenTopics:
+    """The topic of each change that is passed on, by the row as it is after the change."""
+    given = topics.to_pylist()
+    ordinals = [changes[change].ordinal for change in which.tolist()]
+    origins = (
+        [topic for _, _, _, topic, _, _ in ordinals],
+        [partition for partition, *_ in ordinals],
+        [offset for *_, offset, _ in ordinals],
+    )
+    return ChosenTopics(sink, [given[row] for row in snapshots], origins)
 
 
 def _as_records(

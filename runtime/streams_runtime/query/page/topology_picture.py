@@ -83,7 +83,7 @@ class _Inside:
                 self._add(_table(node.name), "table", node.table, _TABLE)
                 links.append(Link(_table(node.name), _step(node.name)))
             links += [Link(_step(name), _step(node.name)) for name in dict.fromkeys(node.inputs) if name in own]
-        last = [_step(node.name) for node in sub.nodes if node.written_topic and not sub.consumers_of(node.name)]
+        last = [_step(node.name) for node in sub.nodes if node.written_topics and not sub.consumers_of(node.name)]
         boxes = [_box(name, size, direction) for name, size in self._sizes.items()]
         tables = [name for name, kind in self._kinds.items() if kind == "table"]
         self._links = links
@@ -179,8 +179,7 @@ def _ports(topology: Topology) -> list[tuple[str, str, str]]:
         for node in sub.nodes:
             if node.read_topic is not None:
                 found.append((_topic(node.read_topic), _block(sub), node.name))
-            if (written := node.written_topic) is not None:
-                found.append((_block(sub), _topic(written), node.name))
+            found += [(_block(sub), _topic(written), node.name) for written in node.written_topics]
     return found
 
 

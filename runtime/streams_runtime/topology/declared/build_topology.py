@@ -214,14 +214,15 @@ def _ms(duration: timedelta) -> int:
 
 
 def _sink(sink: SinkSpec, path: str, rename: Mapping[str, str], taken: set[str]) -> Node:
-    base = name = f"sink-{sink.topic}"
+    base = name = f"sink-{sink.topic}" if sink.topic is not None else f"sink-of-{sink.from_}"
     number = 2
     while name in taken:
         name, number = f"{base}-{number}", number + 1
     taken.add(name)
     key = _format(sink.key) if sink.key is not None else None
     value = _format(sink.value) if sink.value is not None else None
-    return SinkNode(name, rename.get(sink.from_, sink.from_), sink.topic, key, value, path)
+    topics = None if sink.topics is None else tuple(sink.topics)
+    return SinkNode(name, rename.get(sink.from_, sink.from_), sink.topic, key, value, path, sink.topic_by, topics)
 
 
 def _format(spec: FormatSpec) -> Format:

@@ -81,9 +81,9 @@ class AggregateNode(StepNode):
         return f"aggregate {calls}{windows}{late}"
 
     @property
-    def users_topic(self) -> str | None:
+    def users_topics(self) -> tuple[str, ...]:
         """The topic of late records."""
-        return self.late_topic
+        return () if self.late_topic is None else (self.late_topic,)
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The aggregates."""

@@ -65,9 +65,9 @@ class PlanNode(ABC):
         return None
 
     @property
-    def users_topic(self) -> str | None:
-        """The user's topic that it writes: a sink's, or the one for an aggregate's late records."""
-        return None
+    def users_topics(self) -> tuple[str, ...]:
+        """The user's topics that it is declared to write: a sink's, or the one for an aggregate's late records."""
+        return ()
 
     @property
     def internal_topic(self) -> str | None:
@@ -75,9 +75,9 @@ class PlanNode(ABC):
         return None
 
     @property
-    def written_topic(self) -> str | None:
-        """The topic that it writes, whoever's it is."""
-        return self.internal_topic if self.users_topic is None else self.users_topic
+    def written_topics(self) -> tuple[str, ...]:
+        """The topics that it is declared to write, whoever's they are."""
+        return self.users_topics if self.internal_topic is None else (self.internal_topic, *self.users_topics)
 
     def makes_table(self, tables: Collection[str]) -> bool:
         """Whether its output is a table, where `tables` are the names of the nodes before it whose output is one."""

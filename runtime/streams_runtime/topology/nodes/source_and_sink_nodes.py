@@ -126,22 +126,42 @@ class RepartitionSinkNode(StepNode):
 
 @dataclass(frozen=True, slots=True)
 class SinkNode(StepNode):
-    """Writes to a user's topic. A format that is None was not declared."""
+    """Writes to a user's topic, or each record to the one that `topic_by` gives.
+
+    `topics` are those that `topic_by` may give; None: all that are there. A format that is None was not declared.
+    """
 
     KIND: ClassVar[str] = "sink"
     LEADS_OUT: ClassVar[bool] = True
 
-    topic: str
+    topic: str | None
     key: Format | None
     value: Format | None
     path: str
+    topic_by: str | None = None
+    topics: tuple[str, ...] | None = None
 
     @property
     def summary(self) -> str:
         """The sink in a user's words."""
-        return "write"
+        return "write" if self.topic_by is None else f"write, topicBy {self.topic_by}"
 
     @property
-    def users_topic(self) -> str | None:
-        """The sink's topic."""
-        return self.topic
+    def users_topics(self) -> tuple[str, ...]:
+        """The sink's topic, or those that it is declared to write."""
+        return (self.topics or ()) if self.topic is None else (self.topic,)
+
+    @property
+    def one_topic(self) -> str:
+        """The topic of all records; empty where each has its own."""
+        return self.topic or ""
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether rows go there as they are, without an expression that Spark would have to compute."""
+        return self.topic_by is None
+
+    @property
+    def writes_any(self) -> bool:
+        """Whether it writes topics that it does not name."""
+        return self.topic is None and self.topics is None
