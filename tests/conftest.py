@@ -31,6 +31,7 @@ pytest_plugins = [
     "pieces",
     "pytester",
     "query_fixtures",
+    "real_registry",
     "red_logs",
     "run_times",
     "s3_server",

@@ -76,21 +76,21 @@ def whole(folder: Path, fill: Callable[[Path], None]) -> None:
 
 
 def _fetch(pom: Path, target: Path) -> None:
-    maven = _find("mvn", INSTALL_MAVEN)
+    maven = find_tool("mvn", INSTALL_MAVEN)
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={target}", f"-Dkafka.version={KAFKA_VERSION}"]
-    _call([maven, "-B", "-q", "-f", str(pom), *goal], target)
+    run_tool([maven, "-B", "-q", "-f", str(pom), *goal], target)
 
 
 def _compile(java: Sequence[Path], services: Sequence[Path], libs: Path, target: Path) -> None:
-    javac = _find("javac", INSTALL_JDK)
-    _call([javac, "-cp", f"{libs}/*", "-d", str(target), *map(str, java)], target)
+    javac = find_tool("javac", INSTALL_JDK)
+    run_tool([javac, "-cp", f"{libs}/*", "-d", str(target), *map(str, java)], target)
     for each in services:
         place = target / "META-INF" / "services" / each.name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(each, place)
 
 
-def _find(command: str, remedy: str) -> str:
+def find_tool(command: str, remedy: str) -> str:
     """A tool from the folder of the Java in use, else from the PATH."""
     found = shutil.which(command, path=find_java().parent) or shutil.which(command)
     if found is None:
@@ -98,7 +98,8 @@ def _find(command: str, remedy: str) -> str:
     return found
 
 
-def _call(command: list[str], target: Path) -> None:
+def run_tool(command: list[str], target: Path) -> None:
+    """Run a command that fills `target`. Raises EnvironmentException with its last lines when it fails."""
     result = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from real_registry import RealRegistry
 
 from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.client.client_properties import client_properties
@@ -17,3 +18,9 @@ def admin(broker: Any) -> Iterator[Admin]:
     found = Admin(client_properties(broker.bootstrap_servers, {}))
     yield found
     found.close()
+
+
+@pytest.fixture
+def registry(real_registry: RealRegistry) -> RealRegistry:
+    """A real registry of schemas, of the test's own."""
+    return real_registry

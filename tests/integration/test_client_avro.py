@@ -9,7 +9,7 @@ import pytest
 from avro_kit import ORDER, deserialized, record, serialized
 from avro_kit import field as avro_field
 from clients import client, make_topics, read, send
-from schema_registry import Registry
+from registry_front import RegistryFront
 from waiting import DEADLINE, eventually
 
 from streams_runtime.errors import DeserializationException, SchemaRegistryException
@@ -33,7 +33,7 @@ sinks: [{{from: totals, topic: {prefix}-totals, value: {{format: avro}}}}]
 
 
 def test_totals_are_written_once_the_registry_is_there_and_a_record_that_does_not_fit_ends_the_client(
-    broker: Any, namespace: str, tmp_path: Path, registry: Registry
+    broker: Any, namespace: str, tmp_path: Path, registry: RegistryFront
 ) -> None:
     bootstrap, orders, totals = broker.bootstrap_servers, f"{namespace}-orders", f"{namespace}-totals"
     make_topics(bootstrap, **{orders: 1, totals: 1})
@@ -49,7 +49,7 @@ def test_totals_are_written_once_the_registry_is_there_and_a_record_that_does_no
         registry.away = False
         run = {"ann": {"total": 5}, "bo": {"total": 1}}
         eventually(lambda: _last(registry, bootstrap, totals) == run, lambda: f"{made.state} {made.error}", DEADLINE)
-        registry.compatibility = "NONE"
+        registry.accept_all()
         other = record("Order", avro_field("user", "string"), avro_field("amount", "string"))
         send(bootstrap, orders, [("k", *serialized(registry, other, [{"user": "a", "amount": "1"}], orders))])
         assert made.wait_for(ClientState.ERROR, timeout=DEADLINE)
@@ -59,7 +59,7 @@ def test_totals_are_written_once_the_registry_is_there_and_a_record_that_does_no
 
 
 def test_a_sink_whose_schema_is_refused_ends_the_client_before_it_reads(
-    broker: Any, namespace: str, tmp_path: Path, registry: Registry
+    broker: Any, namespace: str, tmp_path: Path, registry: RegistryFront
 ) -> None:
     bootstrap, orders, totals = broker.bootstrap_servers, f"{namespace}-orders", f"{namespace}-totals"
     make_topics(bootstrap, **{orders: 1, totals: 1})
@@ -72,7 +72,7 @@ def test_a_sink_whose_schema_is_refused_ends_the_client_before_it_reads(
         assert f"the subject {totals}-value, answered 409" in str(made.error)
 
 
-def _last(registry: Registry, bootstrap: str, topic: str) -> dict[str, Any]:
+def _last(registry: RegistryFront, bootstrap: str, topic: str) -> dict[str, Any]:
     return {
         message.key().decode(): deserialized(registry, message.value(), topic) for message in read(bootstrap, topic)
     }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from clients import client, make_topics, read, send
 from proto_kit import ORDER, deserialized, proto, serialized
-from schema_registry import Registry
+from registry_front import RegistryFront
 from waiting import DEADLINE, eventually
 
 from streams_runtime.errors import DeserializationException
@@ -34,7 +34,7 @@ sinks: [{{from: totals, topic: {prefix}-totals, value: {{format: protobuf, schem
 
 
 def test_totals_are_written_once_the_registry_is_there_and_a_record_that_does_not_fit_ends_the_client(
-    broker: Any, namespace: str, tmp_path: Path, registry: Registry
+    broker: Any, namespace: str, tmp_path: Path, registry: RegistryFront
 ) -> None:
     bootstrap, orders, totals = broker.bootstrap_servers, f"{namespace}-orders", f"{namespace}-totals"
     make_topics(bootstrap, **{orders: 1, totals: 1})
@@ -50,7 +50,7 @@ def test_totals_are_written_once_the_registry_is_there_and_a_record_that_does_no
         registry.away = False
         run = {"ann": {"total": "5"}, "bo": {"total": "1"}}
         eventually(lambda: _last(registry, bootstrap, totals) == run, lambda: f"{made.state} {made.error}", DEADLINE)
-        registry.compatibility = "NONE"
+        registry.accept_all()
         other = proto("string user = 1", "string amount = 2")
         send(bootstrap, orders, [("k", *serialized(registry, other, [{"user": "a", "amount": "1"}], orders))])
         assert made.wait_for(ClientState.ERROR, timeout=DEADLINE)
@@ -59,6 +59,6 @@ def test_totals_are_written_once_the_registry_is_there_and_a_record_that_does_no
         assert "the field amount was written as string" in str(made.error)
 
 
-def _last(registry: Registry, bootstrap: str, topic: str) -> dict[str, Any]:
+def _last(registry: RegistryFront, bootstrap: str, topic: str) -> dict[str, Any]:
     found = read(bootstrap, topic)
     return {each.key().decode(): deserialized(registry, TOTAL, each.value(), topic) for each in found}

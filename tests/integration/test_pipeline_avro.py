@@ -14,13 +14,13 @@ from avro_kit import ORDER, SPEC, avro_source, deserialized, field, record, sche
 from clients import make_topics, send
 from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, batch, mistakes_of, sent, source, topology_of, values
-from schema_registry import Registry
+from registry_front import RegistryFront
 
 from streams_runtime.errors import DeserializationException, SchemaRegistryException, StreamsException
 from streams_runtime.kafka.client.client_properties import client_properties
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
-from streams_runtime.pipeline.formats.schema_ids import prefix_of
+from streams_runtime.pipeline.formats.schema_ids import PREFIX, id_in, prefix_of
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy, dead_letters
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 OUT = {"from": "in", "topic": "out"}
+UNKNOWN = 7_777_777  # an id that no registry of these tests comes to
 AVRO_OUT = {**OUT, "value": {"format": "avro"}}
 
 
 def pipeline(
-    spark: SparkSession, registry: Registry, given: dict[str, Any], sinks: Sequence[dict[str, Any]] = (OUT,)
+    spark: SparkSession, registry: RegistryFront, given: dict[str, Any], sinks: Sequence[dict[str, Any]] = (OUT,)
 ) -> Pipeline:
     made = Pipeline(spark, topology_of([given], [], sinks, **SPEC), schemas=schemas(registry))
     made.compiler.register_schemas()
@@ -49,7 +50,7 @@ def why(made: Pipeline, *records: Record) -> str:
     return str(refused.value)
 
 
-def test_what_kafkas_serializer_writes_is_read_as_columns(spark: SparkSession, registry: Registry) -> None:
+def test_what_kafkas_serializer_writes_is_read_as_columns(spark: SparkSession, registry: RegistryFront) -> None:
     first, second = serialized(
         registry, ORDER, [{"user": "ann", "amount": 3, "note": "x"}, {"user": "bo", "amount": None, "note": ""}]
     )
@@ -64,9 +65,9 @@ def test_what_kafkas_serializer_writes_is_read_as_columns(spark: SparkSession, r
 
 
 def test_records_of_several_writers_schemas_are_resolved_each_by_its_own(
-    spark: SparkSession, registry: Registry
+    spark: SparkSession, registry: RegistryFront
 ) -> None:
-    registry.compatibility = "NONE"
+    registry.accept_all()
     older = record("Purchase", field("user", "string"), field("amount", "int"), field("gone", "string"))
     newer = record("Order", field("more", "double"), field("user", "string"), field("note", "string"))
     (one,) = serialized(registry, older, [{"user": "ann", "amount": 2, "gone": "?"}])
@@ -97,37 +98,38 @@ def test_records_of_several_writers_schemas_are_resolved_each_by_its_own(
     ],
 )
 def test_a_schema_that_does_not_resolve_says_field_and_record(
-    spark: SparkSession, registry: Registry, writer: str, value: dict[str, Any], found: str
+    spark: SparkSession, registry: RegistryFront, writer: str, value: dict[str, Any], found: str
 ) -> None:
-    registry.compatibility = "NONE"
+    registry.accept_all()
     (fine,) = serialized(registry, ORDER, [{"user": "ann", "amount": 3, "note": "x"}])
     (other,) = serialized(registry, writer, [value])
     made = pipeline(spark, registry, avro_source())
     text = why(made, Record(b"a", fine), Record(b"b", other))
-    assert text.startswith("record in-0@1 can't be read: its value is of the schema 2")
+    assert text.startswith(f"record in-0@1 can't be read: its value is of the schema {id_in(other)}")
     assert found in text
 
 
 @pytest.mark.parametrize(
-    ("data", "found"),
+    ("id", "data", "found"),
     [
-        (b"{}", "begins with 7b7d"),
-        (b"", "has no bytes"),
-        (prefix_of(1), "damaged"),
-        (prefix_of(1) + b"\x08ab", "damaged"),
-        (prefix_of(1) + b"\x02\xff\x00\x00", "damaged"),
-        (prefix_of(1) + b"\x02a\x00\x02\xff", "damaged"),
-        (prefix_of(77) + b"\x00", "has no schema 77"),
+        (None, b"{}", "begins with 7b7d"),
+        (None, b"", "has no bytes"),
+        ("own", b"", "damaged"),
+        ("own", b"\x08ab", "damaged"),
+        ("own", b"\x02\xff\x00\x00", "damaged"),
+        ("own", b"\x02a\x00\x02\xff", "damaged"),
+        ("unknown", b"\x00", f"has no schema {UNKNOWN}"),
     ],
 )
 def test_bytes_that_are_no_avro_of_a_known_schema_say_why(
-    spark: SparkSession, registry: Registry, data: bytes, found: str
+    spark: SparkSession, registry: RegistryFront, id: str | None, data: bytes, found: str
 ) -> None:
-    registry.put("in-value", ORDER)
-    assert found in why(pipeline(spark, registry, avro_source()), Record(b"a", data))
+    ids = {"own": registry.put("in-value", ORDER), "unknown": UNKNOWN}
+    start = b"" if id is None else prefix_of(ids[id])
+    assert found in why(pipeline(spark, registry, avro_source()), Record(b"a", start + data))
 
 
-def test_a_record_whose_fields_are_all_null_is_no_broken_one(spark: SparkSession, registry: Registry) -> None:
+def test_a_record_whose_fields_are_all_null_is_no_broken_one(spark: SparkSession, registry: RegistryFront) -> None:
     schema = record("Nothing", field("a", ["null", "int"], default=None))
     (data,) = serialized(registry, schema, [{"a": None}])
     result = pipeline(spark, registry, avro_source(schema)).run(Record(b"k", data))
@@ -135,7 +137,7 @@ def test_a_record_whose_fields_are_all_null_is_no_broken_one(spark: SparkSession
 
 
 def test_types_go_through_and_kafkas_deserializer_reads_what_is_written(
-    spark: SparkSession, registry: Registry
+    spark: SparkSession, registry: RegistryFront
 ) -> None:
     inner = {"type": "record", "name": "Inner", "fields": [field("x", "int"), field("y", ["null", "string"])]}
     schema = record(
@@ -169,10 +171,10 @@ def test_types_go_through_and_kafkas_deserializer_reads_what_is_written(
         ((_, written, _),) = sent(made.run(Record(b"k", data)).emissions, sink["topic"])
         assert written is not None
         assert deserialized(registry, written, sink["topic"]) == value
-    assert written == data.replace(prefix_of(1), prefix_of(registry.subjects["same-value"][0]), 1)
+    assert written == prefix_of(registry.ids("same-value")[0]) + data[PREFIX:]
 
 
-def test_the_columns_of_a_schema_are_what_spark_makes_of_it(spark: SparkSession, registry: Registry) -> None:
+def test_the_columns_of_a_schema_are_what_spark_makes_of_it(spark: SparkSession, registry: RegistryFront) -> None:
     from streams_runtime.api.schemas.avro_schema import parse_avro
 
     schema = record(
@@ -193,7 +195,7 @@ def test_the_columns_of_a_schema_are_what_spark_makes_of_it(spark: SparkSession,
         assert found[column.name] == kind["c"].dataType.simpleString()
 
 
-def test_a_null_where_the_schema_has_none_names_the_field(spark: SparkSession, registry: Registry) -> None:
+def test_a_null_where_the_schema_has_none_names_the_field(spark: SparkSession, registry: RegistryFront) -> None:
     strict = record("Order", field("user", "string"), field("amount", "long"), field("note", "string"))
     sink = {**OUT, "value": {"format": "avro", "schema": strict}}
     made = pipeline(spark, registry, source("json", "user STRING, amount BIGINT, note STRING"), [sink])
@@ -202,7 +204,7 @@ def test_a_null_where_the_schema_has_none_names_the_field(spark: SparkSession, r
 
 
 def test_columns_that_a_sinks_schema_does_not_hold_are_refused_with_their_field(
-    spark: SparkSession, registry: Registry
+    spark: SparkSession, registry: RegistryFront
 ) -> None:
     declared = record("Order", field("user", "string"), field("amount", "int"))
     sink = {**OUT, "value": {"format": "avro", "schema": declared}}
@@ -213,14 +215,14 @@ def test_columns_that_a_sinks_schema_does_not_hold_are_refused_with_their_field(
 
 
 def test_a_schema_that_the_registry_refuses_is_told_before_anything_is_written(
-    spark: SparkSession, registry: Registry
+    spark: SparkSession, registry: RegistryFront
 ) -> None:
     registry.put("out-value", record("out_value", field("n", "string")))
     with pytest.raises(SchemaRegistryException, match=r"subject out-value, answered 409"):
         pipeline(spark, registry, source("json", "n BIGINT"), [AVRO_OUT])
 
 
-def test_keys_are_avro_on_both_sides_when_declared(spark: SparkSession, registry: Registry) -> None:
+def test_keys_are_avro_on_both_sides_when_declared(spark: SparkSession, registry: RegistryFront) -> None:
     key = record("Key", field("id", "long"))
     registry.put("in-key", key)
     data = serialized(registry, key, [{"id": 5}], "anything")[0]
@@ -231,7 +233,7 @@ def test_keys_are_avro_on_both_sides_when_declared(spark: SparkSession, registry
     assert deserialized(registry, written, "out", "key") == {"id": 5}
 
 
-def test_a_table_of_avro_is_joined_after_a_restart(spark: SparkSession, registry: Registry) -> None:
+def test_a_table_of_avro_is_joined_after_a_restart(spark: SparkSession, registry: RegistryFront) -> None:
     users = record("User", field("tier", "string"))
     (gold,) = serialized(registry, users, [{"tier": "gold"}], "users")
     table = avro_source(users, name="users", topic="users", table={"store": "users"})
@@ -251,11 +253,11 @@ def test_a_table_of_avro_is_joined_after_a_restart(spark: SparkSession, registry
 
 
 def test_spark_meets_a_schema_that_nobody_knew_in_what_it_reads_from_the_brokers(
-    spark: SparkSession, registry: Registry, broker: Any, namespace: str
+    spark: SparkSession, registry: RegistryFront, broker: Any, namespace: str
 ) -> None:
     make_topics(broker.bootstrap_servers, **{namespace: 1})
     newer = record("Order", field("user", "string"), field("note", "string"))
-    registry.compatibility = "NONE"
+    registry.accept_all()
     topology = topology_of([avro_source(topic=namespace)], [], [OUT], **SPEC)
     made = Pipeline(spark, topology, client_properties(broker.bootstrap_servers, {}), schemas(registry))
     written = ((ORDER, {"user": "ann", "amount": 1, "note": ""}), (newer, {"user": "bo", "note": ""}))

@@ -35,7 +35,7 @@ def test_a_schema_is_registered_once_and_found_by_its_id() -> None:
         known = client(registry)
         number = known.id_of("orders-value", ORDER)
         assert known.id_of("orders-value", ORDER) == number == 1
-        assert client(registry).schema(number) == FoundSchema(ORDER, "AVRO", True)
+        assert client(registry).schema(number) == FoundSchema(ORDER, "AVRO")
         assert registry.subjects == {"orders-value": [1]}
 
 

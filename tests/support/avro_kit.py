@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka.serialization import MessageField, SerializationContext
-from schema_registry import Registry
+from registry_front import RegistryFront
 
 from streams_runtime.api.spec.kafka_spec import SchemaRegistrySpec
 from streams_runtime.kafka.schema_registry import SchemaRegistry
@@ -39,12 +39,12 @@ def avro_source(schema: str = ORDER, **more: Any) -> dict[str, Any]:
     return {"name": "in", "topic": "in", "key": key, "value": {"format": "avro", "schema": schema}} | more
 
 
-def schemas(registry: Registry, **spec: Any) -> SchemaRegistry:
+def schemas(registry: RegistryFront, **spec: Any) -> SchemaRegistry:
     """This project's client of a registry."""
     return SchemaRegistry(SchemaRegistrySpec(url=registry.url, **spec))
 
 
-def serialized(registry: Registry, schema: str, values: Sequence[Any], topic: str = "in") -> list[bytes]:
+def serialized(registry: RegistryFront, schema: str, values: Sequence[Any], topic: str = "in") -> list[bytes]:
     """What confluent-kafka's AvroSerializer writes as values of a topic."""
     client = schemas(registry)._client
     from confluent_kafka.schema_registry.avro import AvroSerializer
@@ -56,7 +56,7 @@ def serialized(registry: Registry, schema: str, values: Sequence[Any], topic: st
     return [bytes(each) for each in written if each is not None]
 
 
-def deserialized(registry: Registry, data: bytes, topic: str = "out", part: str = MessageField.VALUE) -> Any:
+def deserialized(registry: RegistryFront, data: bytes, topic: str = "out", part: str = MessageField.VALUE) -> Any:
     """What confluent-kafka's AvroDeserializer reads."""
     client = schemas(registry)._client
     from confluent_kafka.schema_registry.avro import AvroDeserializer

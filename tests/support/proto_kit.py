@@ -8,7 +8,7 @@ from typing import Any
 from avro_kit import schemas
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.json_format import MessageToDict, ParseDict
-from schema_registry import Registry
+from registry_front import RegistryFront
 
 from streams_runtime.pipeline.formats.protobuf.proto_messages import message_class
 from streams_runtime.pipeline.formats.protobuf.proto_read import message_type
@@ -29,7 +29,7 @@ def proto_source(schema: str = ORDER, message: str | None = None, **more: Any) -
 
 
 def serialized(
-    registry: Registry, schema: str, values: Sequence[Any], topic: str = "in", message: str | None = None
+    registry: RegistryFront, schema: str, values: Sequence[Any], topic: str = "in", message: str | None = None
 ) -> list[bytes]:
     """What confluent-kafka's ProtobufSerializer writes as values of a topic, from what JSON has."""
     client = schemas(registry)._client
@@ -44,7 +44,12 @@ def serialized(
 
 
 def deserialized(
-    registry: Registry, schema: str, data: bytes, topic: str = "out", message: str | None = None, part: str = "value"
+    registry: RegistryFront,
+    schema: str,
+    data: bytes,
+    topic: str = "out",
+    message: str | None = None,
+    part: str = "value",
 ) -> Any:
     """What confluent-kafka's ProtobufDeserializer reads, as JSON has it, with the names of the fields."""
     client = schemas(registry)._client

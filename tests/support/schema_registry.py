@@ -1,18 +1,16 @@
-"""A schema registry for tests: the HTTP API of Confluent's, as far as Avro and Protobuf go, over a real socket.
+"""A schema registry for tests without a JVM: the HTTP API of Confluent's, as far as Avro and Protobuf go.
 
 Ids are global and count from 1; a schema has one id under all subjects, versions count from 1 in each subject.
 Registering checks compatibility: by Avro's own rules, for Protobuf by this project's. Errors have Confluent's codes.
+Tests of `integration` have a real one (real_registry).
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -20,6 +18,7 @@ import avro.schema
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 from avro.errors import AvroException
 from proto_subjects import descriptor_of, follows, serialized_form
+from registry_front import RegistryFront, refusal, serving
 
 
 class Refused(Exception):
@@ -31,21 +30,39 @@ class Refused(Exception):
 
 
 @dataclass
-class Registry:
-    """What a registry holds. `user_info` is what it asks for; `away`: it answers 503."""
+class Registry(RegistryFront):
+    """What a registry holds, in memory."""
 
-    user_info: str | None = None
     compatibility: str = "BACKWARD"
-    away: bool = False
     schemas: list[tuple[str, str]] = field(default_factory=list)
     """Type and text of each id, from 1 on."""
     subjects: dict[str, list[int]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-    """Method and path of every question."""
-    url: str = ""
+
+    def answered(self, method: str, target: str, body: bytes | None) -> tuple[int, bytes]:
+        """See RegistryFront."""
+        asked = urlsplit(target)
+        path = [unquote(part) for part in asked.path.strip("/").split("/")]
+        form = parse_qs(asked.query).get("format", [""])[0]
+        try:
+            said = self._said(method, path, None if body is None else json.loads(body), form)
+        except Refused as refused:
+            return refused.status, refusal(refused.code, refused.message)
+        return 200, json.dumps(said).encode()
+
+    def ids(self, subject: str) -> list[int]:
+        """See RegistryFront."""
+        return self.subjects.get(subject, [])
+
+    def schema(self, id: int) -> tuple[str, str]:
+        """See RegistryFront."""
+        return self.schemas[id - 1]
+
+    def accept_all(self) -> None:
+        """See RegistryFront."""
+        self.compatibility = "NONE"
 
     def put(self, subject: str, text: str, kind: str = "AVRO") -> int:
-        """Register without a question of compatibility; the id."""
+        """See RegistryFront; without a question of compatibility."""
         text = text if kind != "AVRO" else json.dumps(json.loads(text), separators=(",", ":"))
         if (kind, text) not in self.schemas:
             self.schemas.append((kind, text))
@@ -54,8 +71,8 @@ class Registry:
             self.subjects[subject].append(number)
         return number
 
-    def answer(self, method: str, path: list[str], body: Any, form: str = "") -> Any:
-        """The body of the answer to a question; `form` is its `format=`."""
+    def _said(self, method: str, path: list[str], body: Any, form: str = "") -> Any:
+        """The answer to a question; `form` is its `format=`."""
         match method, path:
             case "GET", ["subjects"]:
                 return sorted(self.subjects)
@@ -147,48 +164,5 @@ def _parsed(body: Any) -> Any:
 @contextmanager
 def schema_registry(**given: Any) -> Iterator[Registry]:
     """A registry that runs during the block, at its `url`."""
-    registry = Registry(**given)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(None)
-
-        def do_POST(self) -> None:
-            self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-        def _answer(self, body: Any) -> None:
-            registry.asked.append(f"{self.command} {self.path}")
-            try:
-                self._check()
-                asked = urlsplit(self.path)
-                path = [unquote(part) for part in asked.path.strip("/").split("/")]
-                form = parse_qs(asked.query).get("format", [""])[0]
-                status, said = 200, registry.answer(self.command, path, body, form)
-            except Refused as refused:
-                status, said = refused.status, {"error_code": refused.code, "message": refused.message}
-            data = json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def _check(self) -> None:
-            if registry.away:
-                raise Refused(503, 50301, "the store is not ready")
-            wanted = registry.user_info and "Basic " + base64.b64encode(registry.user_info.encode()).decode()
-            if wanted and self.headers.get("Authorization") != wanted:
-                raise Refused(401, 401, "Unauthorized")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        registry.url = f"http://127.0.0.1:{server.server_port}"
-        try:
-            yield registry
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Registry(**given)) as registry:
+        yield registry

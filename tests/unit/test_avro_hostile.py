@@ -82,7 +82,7 @@ class Registry:
 
     def schema(self, id: int) -> FoundSchema:
         del id
-        return FoundSchema(self._text, "AVRO", True)
+        return FoundSchema(self._text, "AVRO")
 
     def id_of(self, subject: str, text: str, kind: str = "AVRO") -> int:
         raise AssertionError(subject, text, kind)

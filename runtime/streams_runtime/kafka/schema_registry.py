@@ -14,9 +14,10 @@ from streams_runtime.errors import (
     SchemaRegistryException,
     SchemaRegistryNotAvailableException,
 )
+from streams_runtime.kafka.schema_references import ReferencedSchema, UnresolvedReference, referenced
 
 if TYPE_CHECKING:
-    from confluent_kafka.schema_registry import SchemaRegistryClient
+    from confluent_kafka.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient
 
 T = TypeVar("T")
 
@@ -30,11 +31,15 @@ _LATER = (408, 429)
 
 @dataclass(frozen=True, slots=True)
 class FoundSchema:
-    """What the registry has under an id: `kind` is AVRO, PROTOBUF or JSON; `alone`: it refers to no other subject."""
+    """What the registry has under an id: `kind` is AVRO, PROTOBUF or JSON.
+
+    `needs` is what it refers to under other subjects; `trouble`: why that can't be had, in words about the schema.
+    """
 
     text: str
     kind: str
-    alone: bool
+    needs: tuple[ReferencedSchema, ...] = ()
+    trouble: str | None = None
 
 
 class SchemaRegistry:
@@ -61,7 +66,11 @@ class SchemaRegistry:
         found = self._ask(lambda client: client.get_schema(id), f"for the schema {id}")
         if found is None:
             return None
-        return FoundSchema(found.schema_str or "", found.schema_type or "AVRO", not found.references)
+        text, kind = found.schema_str or "", found.schema_type or "AVRO"
+        try:
+            return FoundSchema(text, kind, referenced(found.references or (), self._version))
+        except UnresolvedReference as error:
+            return FoundSchema(text, kind, trouble=str(error))
 
     def id_of(self, subject: str, text: str, kind: str = "AVRO") -> int:
         """The id of a schema (`kind`: AVRO or PROTOBUF) under a subject; registered if `autoRegister` says so.
@@ -79,13 +88,38 @@ class SchemaRegistry:
         else:
             asked = f"for the schema of the subject {subject}"
             known = self._ask(lambda client: client.lookup_schema(subject, schema), asked)
-            registered = None if known is None else known.schema_id
+            registered = self._same_id(subject, text, kind) if known is None else known.schema_id
         if registered is None:
             raise SchemaRegistryException(
                 f"the schema registry at {self._url} does not have this schema under the subject {subject}: {text}."
                 " Register it, or set spec.kafka.schemaRegistry.autoRegister to true"
             )
         return registered
+
+    def _same_id(self, subject: str, text: str, kind: str) -> int | None:
+        """The id of the newest version that means the same, written otherwise; None where there is none.
+
+        Confluent's registry compares Avro without its blanks and Protobuf with its comments; others compare texts.
+        """
+        from streams_runtime.api.schemas.same_schema import same_schema
+
+        asked = f"for the versions of the subject {subject}"
+        versions = self._ask(lambda client: client.get_versions(subject), asked) or []
+        for version in sorted(versions, reverse=True):
+            found = self._registered(subject, version)
+            if found is None or found.schema.references or (found.schema.schema_type or "AVRO") != kind:
+                continue
+            if same_schema(kind, text, found.schema.schema_str or ""):
+                return found.schema_id
+        return None
+
+    def _version(self, subject: str, version: int) -> Schema | None:
+        found = self._registered(subject, version)
+        return None if found is None else found.schema
+
+    def _registered(self, subject: str, version: int) -> RegisteredSchema | None:
+        asked = f"for the version {version} of the subject {subject}"
+        return self._ask(lambda client: client.get_version(subject, version), asked)
 
     def _ask(self, call: Callable[[SchemaRegistryClient], T], asked: str) -> T | None:
         """The answer; None for "not there"."""

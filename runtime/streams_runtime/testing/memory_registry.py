@@ -19,7 +19,7 @@ class LocalSchemas:
 
     def id_of(self, subject: str, text: str, kind: str = "AVRO") -> int:
         """The id of the schema, which is the same for every subject that has it."""
-        given = FoundSchema(text, kind, True)
+        given = FoundSchema(text, kind)
         if given not in self._known:
             self._known.append(given)
         number = self._known.index(given) + 1

@@ -20,7 +20,7 @@ from streams_runtime.api.spec.limits import DEEPEST, MOST, SHORTEN, TOO_DEEP, TO
 from streams_runtime.api.sql.sql_tree import Problem
 
 _FILE = "schema.proto"
-_WELL_KNOWN = "google/protobuf/"
+WELL_KNOWN = "google/protobuf/"
 _F = FieldDescriptorProto
 _SIMPLE: Mapping[int, str] = {
     _F.TYPE_DOUBLE: "DOUBLE",
@@ -112,13 +112,20 @@ def _refused(
 
 
 @lru_cache(maxsize=1024)  # the operator asks for those of all applications, again and again
-def compiled(text: str) -> tuple[FileDescriptorSet, list[Problem]]:
-    """What protoc makes of the text, well-known types included and before what needs them; else its mistakes."""
+def compiled(text: str, imports: bytes = b"") -> tuple[FileDescriptorSet, list[Problem]]:
+    """What protoc makes of the text, its imports included and before what needs them; else its mistakes.
+
+    It may import Protobuf's own files, and those of `imports`, a FileDescriptorSet.
+    """
     with TemporaryDirectory() as folder:
         source, out = Path(folder, _FILE), Path(folder, "out")
         source.write_bytes(text.encode(errors="replace"))  # half a character, which no file holds
         # The compiler runs in a process of its own: what it says of mistakes it writes to the standard error.
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", "--include_imports"]
+        if imports:
+            given = Path(folder, "imports")
+            given.write_bytes(imports)
+            command.append(f"--descriptor_set_in={given}")
         done = subprocess.run(
             [*command, f"--descriptor_set_out={out}", _FILE], capture_output=True, text=True, check=False
         )
@@ -224,7 +231,7 @@ class _Walk:
         name = given.type_name
         if name in _MESSAGES:
             return _MESSAGES[name]
-        if name.startswith(f".{_WELL_KNOWN.replace('/', '.')}"):
+        if name.startswith(f".{WELL_KNOWN.replace('/', '.')}"):
             self._refuse(at, f"the type {name[1:]}", "use Timestamp, a wrapper, or a message of your own")
             return None
         if name in self.inside:

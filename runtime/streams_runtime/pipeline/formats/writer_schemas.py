@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams_runtime.kafka.schema_registry import FoundSchema
 from streams_runtime.pipeline.formats.schema_ids import PREFIX, Schemas, id_in
 
 Schema = TypeVar("Schema")
@@ -23,8 +24,8 @@ class WriterSchemas(Generic[Schema]):
     Those that can't be used are asked for anew each time: they may be registered yet.
     """
 
-    def __init__(self, schemas: Schemas, kind: str, parse: Callable[[str], Schema]) -> None:
-        """`kind` is AVRO or PROTOBUF. `parse` reads a schema's text; it raises UnusableSchema where it can't."""
+    def __init__(self, schemas: Schemas, kind: str, parse: Callable[[FoundSchema], Schema]) -> None:
+        """`kind` is AVRO or PROTOBUF. `parse` reads a schema; it raises UnusableSchema where it can't."""
         self._schemas = schemas
         self._kind = kind
         self._parse = parse
@@ -54,10 +55,10 @@ class WriterSchemas(Generic[Schema]):
             return f"the schema registry has no schema {id}, which it was written with"
         if found.kind != self._kind:
             return f"the schema {id}, which it was written with, is of the type {found.kind} and not {self._kind}"
-        if not found.alone:
-            return f"the schema {id}, which it was written with, refers to other subjects, which is not there yet"
+        if found.trouble is not None:
+            return f"the schema {id}, which it was written with, can't be used: {found.trouble}"
         try:
-            self.known[id] = self._parse(found.text)
+            self.known[id] = self._parse(found)
         except UnusableSchema as error:
             return f"the schema {id}, which it was written with, can't be used: {error}"
         return None
