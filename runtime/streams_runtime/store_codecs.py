@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.pipeline.without_spark.findings import StoreFormats
@@ -22,19 +21,19 @@ def codec_of(topology: Topology, store: str, formats: Callable[[], StoreFormats]
     """
     spec = topology.store(store)[1]
     node = topology.node(spec.node)
+    size = spec.window_size
     if isinstance(node, TableSourceNode) and node.value.name in REGISTERED:
         return StoreCodec(key_serde(node.key), formats().stored_value(node.name))
     if isinstance(node, TableSourceNode):
         return StoreCodec(key_serde(node.key), value_serde(node.value).decode)
     if isinstance(node, ProcessNode):
         declared = next(each for each in node.stores if each.name == store)
-        return StoreCodec(key_serde(Format(declared.key_format)), value_serde(Format("json")).decode)
-    size = None if spec.windowing is None else spec.windowing.size
+        return StoreCodec(key_serde(Format(declared.key_format)), value_serde(Format("json")).decode, size)
     known = formats()
     if isinstance(node, ToTableNode | ForeignKeyJoinNode):
         return StoreCodec(known.key_serde(node.name), known.stored_value(node.name))
     return StoreCodec(
         known.key_serde(spec.node),
         known.aggregate(spec.node).finish_value,
-        None if size is None else timedelta(milliseconds=size),
+        size,
     )

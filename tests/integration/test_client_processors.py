@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from clients import client, run_until_done, send, until_done, until_running
 from ledger_checks import is_all_counted, is_all_told, ticks, wanted, without_ticks
 from ledger_processor import topology
-from orders import make_order_topics, orders
+from orders import copies, make_order_topics, orders, totals
 from waiting import eventually
 
 from streams_runtime.client import StreamsClient
@@ -59,6 +60,48 @@ def test_the_clock_ticks_on_a_running_client_that_gets_no_records(
         made.start()
         until_running(made)
         eventually(lambda: all(ticks(bootstrap, n)[task] > count for task, count in told.items()), "numbered on")
+
+
+def sized(n: str) -> str:
+    """Orders by their size: small ones to NAME-copies, large ones added up by user behind a repartition topic."""
+    row = 'key: {format: string}, value: {format: json, schema: "user STRING, amount BIGINT, id BIGINT"}'
+    process = '{python: "processor_classes:Sizing", value: "amount BIGINT, id BIGINT", key: STRING'
+    return f"""
+sources:
+  - {{name: orders, topic: {n}-orders, {row}}}
+steps:
+  - {{name: sized, from: orders, process: {process}, outputs: [large, small]}}}}
+  - {{name: totals, from: sized.large, aggregate: {{total: sum(amount), n: count(*)}}, store: totals}}
+sinks:
+  - {{from: sized.small, topic: {n}-copies}}
+  - {{from: totals, topic: {n}-totals}}
+"""
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_outputs_get_each_record_once_on_clients_of_which_one_goes(
+    broker: Any, namespace: str, tmp_path: Path, guarantee: str
+) -> None:
+    bootstrap, n = broker.bootstrap_servers, namespace
+    make_order_topics(bootstrap, n)
+    spec = {"processing": {"guarantee": guarantee}}
+    with client(bootstrap, n, sized(n), tmp_path / "0", "i-0", **spec) as first:
+        with client(bootstrap, n, sized(n), tmp_path / "1", "i-1", **spec) as second:
+            for each in (first, second):
+                each.start()
+            for each in (first, second):
+                until_running(each)
+            sent(bootstrap, n, 0)
+            until_done(first, [f"{n}-orders"], second)
+        eventually(lambda: len(tasks_of(first)) == 4 and first.state is ClientState.RUNNING, "it has all")
+        sent(bootstrap, n, 40)
+        until_done(first, [f"{n}-orders"])
+        given = [order for _, order in orders(range(80))]
+        large = Counter(order["user"] for order in given if order["amount"] > 1)
+        counted = lambda: {user: row["n"] for user, row in totals(bootstrap, n).items()}  # noqa: E731 - asked again
+        eventually(lambda: counted() == large, lambda: f"{counted()} beside {large}")
+        assert copies(bootstrap, n) == Counter(order["id"] for order in given if order["amount"] != 2)
+        assert first.context.admin.partition_counts([f"{n}-sized.large-repartition"])
 
 
 def test_a_task_goes_on_with_its_stores_and_schedules_where_its_standby_was(

@@ -114,6 +114,59 @@ def test_a_repartition_topic_keeps_the_order_of_forwarding_whatever_the_times(ma
         assert sum(map(len, by_task.values())) == 72
 
 
+ASKED = [Record("k", {"op": op, "n": 1}) for op in ("small", "all", "large", "large", "small")]
+
+
+def test_outputs_lead_to_a_topic_of_their_own_and_to_a_sink_and_the_clock_chooses_one(made: Made) -> None:
+    count = {"name": "counts", "from": "p.large", "aggregate": {"n": "count(*)"}, "store": "counts"}
+    steps = [step(of="Addressed", outputs=["large", "small"]), count]
+    driver = made(document([IN], steps, {"out": "p.small", "counts": "counts"}))
+    driver.input_topic("in").pipe_all(ASKED)
+    driver.advance_wall_clock(timedelta(seconds=1))
+    assert [(key, seen) for key, seen, _ in told(driver)] == [("k", "0"), ("k", "1"), ("k", "4")]
+    assert {each.key: each.value["n"] for each in driver.store("counts").all()} == {"k": 3, "tick": 1}
+    assert [each.key for each in driver.output_topic("counts").read_all()][-1] == "tick"
+
+
+def test_outputs_that_go_on_in_several_stages_meet_in_the_order_of_records_wherever_batches_end(made: Made) -> None:
+    steps = [
+        step(of="Addressed", key=None, outputs=["large", "small"]),
+        {"name": "s", "from": "p.small", "select": {"op": "concat('small ', seen)"}},
+        {"name": "q", "from": "s", "process": {"python": "processor_classes:Echo", "value": "seen STRING"}},
+        {"name": "l", "from": "p.large", "select": {"seen": "concat('large ', seen)"}},
+        {"name": "both", "merge": ["q", "l"]},
+    ]
+    for size in (1, 2, len(ASKED)):
+        driver = made(document([IN], steps, {"out": "both"}))
+        for first in range(0, len(ASKED), size):
+            with driver.batch():
+                driver.input_topic("in").pipe_all(ASKED[first : first + size])
+        seen = [text for _, text, _ in told(driver)]
+        assert seen == ["small 0", "large 1", "small 1", "large 2", "large 3", "small 4"]
+
+
+def test_an_output_that_is_not_there_ends_the_batch_with_the_nearest(made: Made) -> None:
+    driver = made(document([IN], [step(of="Addressed", outputs=["large", "small"])], {"out": "p.small"}))
+    with pytest.raises(UserCodeException, match="the step declares no output 'smal'; did you mean 'small'"):
+        driver.input_topic("in").pipe_all([Record("k", {"op": "smal", "n": 1})])
+
+
+def test_queries_see_windows_of_a_processor(made: Made) -> None:
+    windows = {"windows": {"key": "STRING", "value": "n BIGINT", "window": {"size": "10ms", "retention": "1h"}}}
+    keeping = step(stores=windows)
+    keeping["process"]["python"] = "scripted_processor:Windowing"
+    driver = made(document([IN], [keeping], {"out": "p"}))
+    given = [("a", 3), ("a", 4), ("b", 5)]  # the first sweep, at 3, deletes what the first one has put
+    driver.input_topic("in").pipe_all(
+        Record(key, {"op": "put", "n": at}, START + timedelta(milliseconds=at)) for key, at in given
+    )
+    found = [
+        (each.key.key, each.key.window.start, each.key.window.end, each.value) for each in driver.store("windows").all()
+    ]
+    end = START + timedelta(milliseconds=10)
+    assert found == [("a", START, end, {"n": 4}), ("b", START, end, {"n": 5})]
+
+
 def test_queries_see_what_is_committed(made: Made) -> None:
     driver = made(document([IN], [step(of="Keeping", key=None)], {"out": "p"}))
     driver.input_topic("in").pipe_all([Record("a", {"op": "put", "n": 5})])

@@ -7,7 +7,7 @@ due at one time have no order in Kafka Streams; the intervals and times are such
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -21,6 +21,7 @@ from shared_cases import CASES, EXAMPLES
 from state_kit import memory_folder
 from topology_drivers import Made, document
 
+from streams_runtime.batch.columns import BRANCH
 from streams_runtime.processors.user_processors.process_records import has_due
 from streams_runtime.testing import START, Record
 
@@ -28,6 +29,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(9
 
 OPS = ("put", "put", "gone", "absent", "delete", "range", "from", "all", "clear", "get", "twice", "no")
 KEYS = ("a", "b", "ba", "c", None)
+OUTPUTS = ("large", "small")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,12 @@ def theirs(driver: KafkaStreams, events: Sequence[Event], **more: Any) -> list[T
     ]
 
 
-def ours(events: Sequence[Event], cuts: Sequence[int]) -> list[Told]:
+def ours(
+    events: Sequence[Event], cuts: Sequence[int], outputs: Sequence[str] = (), window: dict[str, str] | None = None
+) -> list[Told]:
     """The same in batches that end before these events, and wherever the clock goes on."""
-    with memory_folder() as folder, harness(folder, "scripted_processor:Scripted") as made:
+    reference = "scripted_processor:" + ("Addressing" if outputs else "Windowing" if window else "Scripted")
+    with memory_folder() as folder, harness(folder, reference, outputs=outputs, window=window) as made:
         has_due(made.node, made.context())  # its init is called at 0, as there
         waiting: list[Read] = []
         for at, event in enumerate(events):
@@ -99,7 +104,16 @@ def ours(events: Sequence[Event], cuts: Sequence[int]) -> list[Told]:
                 waiting.append(Read("a", 0, offset, event.time, event.key, value, event.op != "no"))
         if waiting:
             made.run(waiting)
-        return [(key, seen, time) for key, seen, time, _ in made.told()]
+        told = [(key, seen, time) for key, seen, time, _ in made.told()]
+        return [*_by_output(made, told, outputs)] if outputs else told
+
+
+def _by_output(made: Harness, told: Sequence[Told], outputs: Sequence[str]) -> Iterator[Told]:
+    """What the steps behind the outputs make of it, which write before it where it comes from."""
+    for (key, seen, time), row in zip(told, made.rows, strict=True):
+        to = row[BRANCH]
+        for name in outputs if to is None else [outputs[to]]:
+            yield key, None if seen is None else f"{name} {seen}", time
 
 
 def _advance(made: Harness, by: int) -> None:
@@ -116,6 +130,37 @@ def test_a_processor_agrees_with_kafka_streams_wherever_batches_end(
 ) -> None:
     events = [*case[0], Piped("a", "all", 0, 0)]
     assert ours(events, case[1]) == theirs(driver, events)
+
+
+@settings(max_examples=EXAMPLES * CASES)
+@given(cases)
+@example((EVERYTHING, [1, 2, 3, 7, 10, 11, 16, 17, 18]))
+def test_outputs_get_what_the_children_of_that_name_do(
+    driver: KafkaStreams, case: tuple[list[Event], list[int]]
+) -> None:
+    assert ours(*case, OUTPUTS) == theirs(driver, case[0], children=True)
+
+
+@settings(max_examples=EXAMPLES * CASES)
+@given(cases)
+@example((EVERYTHING, [1, 2, 3, 7, 10, 11, 16, 17, 18]))
+@example((EVERYTHING, []))
+def test_a_window_store_agrees_with_kafka_streams_wherever_batches_end(
+    driver: KafkaStreams, case: tuple[list[Event], list[int]]
+) -> None:
+    events = [*case[0], Piped("a", "all", 0, 0)]
+    found = ours(events, case[1], window={"size": "10ms", "retention": "30ms"})
+    assert found == theirs(driver, events, windows=True)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("merge", [OUTPUTS, OUTPUTS[::-1]], ids=str)
+def test_what_outputs_get_meets_again_in_one_order(driver: KafkaStreams, made: Made, merge: Sequence[str]) -> None:
+    steps = [_step("p", "Addressing", "seen", outputs=[*OUTPUTS])]
+    steps += [{"name": each, "from": f"p.{each}", "select": {"seen": f"concat('{each} ', seen)"}} for each in OUTPUTS]
+    found = by_the_driver(made, EVERYTHING, *steps, {"name": "both", "merge": [*merge]})
+    start = round(START.timestamp() * 1000)
+    assert found == theirs(driver, EVERYTHING, start=start, children=True)
 
 
 @pytest.mark.usefixtures("spark")
@@ -136,9 +181,9 @@ def test_two_processors_of_one_task_have_their_punctuators_in_one_order(driver: 
     )
 
 
-def _step(name: str, of: str, store: str) -> dict[str, Any]:
+def _step(name: str, of: str, store: str, **more: Any) -> dict[str, Any]:
     stores = {store: {"key": "STRING", "value": "n BIGINT"}}
-    process = {"python": f"scripted_processor:{of}", "value": "seen STRING", "key": "STRING", "stores": stores}
+    process = {"python": f"scripted_processor:{of}", "value": "seen STRING", "key": "STRING", "stores": stores, **more}
     return {"name": name, "from": "some", "process": process}
 
 

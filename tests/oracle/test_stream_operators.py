@@ -70,6 +70,14 @@ STREAMS: dict[str, tuple[list[dict[str, Any]], dict[str, str]]] = {
         [SIZED, {"name": "x", "merge": ["sized.rest", "sized.large"]}],
         {"out": "x", "odd": "sized.odd"},
     ),
+    "ways that meet again": (
+        [
+            {"name": "f", "from": "in", "where": "a > 0"},
+            {"name": "k", "from": "in", "keyBy": "s"},
+            {"name": "x", "merge": ["k", "f"]},
+        ],
+        {"out": "x"},
+    ),
     "all of them": (
         [
             {"name": "m", "merge": ["in", "other"]},

@@ -142,6 +142,37 @@ class Scattering:
             self.context.forward({"seen": text}, key=record.key, timestamp=record.timestamp + later)
 
 
+class Addressed:
+    """Forwards the offset of each record to the output that it names, or to all; and once a second to one of them."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        context.schedule(timedelta(seconds=1), PunctuationType.WALL_CLOCK_TIME, self.tick)
+
+    def process(self, record: ProcessorRecord) -> None:
+        metadata = self.context.record_metadata()
+        assert record.value is not None
+        assert metadata is not None
+        to = record.value["op"]
+        self.context.forward({"seen": str(metadata.offset)}, to=None if to == "all" else to)
+
+    def tick(self, time: int) -> None:
+        self.context.forward({"seen": "tick"}, key="tick", to="large")
+
+
+class Sizing:
+    """Sorts orders by their amounts: 1 is small, 2 is large, and 3 is both."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+
+    def process(self, record: ProcessorRecord) -> None:
+        assert record.value is not None
+        amount, row = record.value["amount"], {name: record.value[name] for name in ("amount", "id")}
+        to = {1: "small", 2: "large"}.get(amount)
+        self.context.forward(row, key=record.value["user"], to=to)
+
+
 class FailingInit:
     def init(self, context: ProcessorContext) -> None:
         context.forward({"seen": "too early"}, key="a")

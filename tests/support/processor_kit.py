@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from streams_runtime.api import parse_application
 from streams_runtime.batch.columns import ORDER_TIME
 from streams_runtime.batch.stage import StageInput
-from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.processors.user_processors.process_records import apply
 from streams_runtime.processors.user_processors.processor_records import (
@@ -22,6 +21,7 @@ from streams_runtime.processors.user_processors.processor_records import (
     RecordMetadata,
 )
 from streams_runtime.processors.user_processors.processor_task import ProcessorTask
+from streams_runtime.state.open_store import open_store
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.nodes.process_node import ProcessNode
@@ -44,30 +44,40 @@ class Read:
 
 
 def application(
-    reference: str, key: str | None = "STRING", topics: Sequence[str] = ("a",), leaves_out: bool = False
+    reference: str,
+    key: str | None = "STRING",
+    topics: Sequence[str] = ("a",),
+    leaves_out: bool = False,
+    outputs: Sequence[str] = (),
+    window: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """A resource with one process step over these topics, behind one that `leaves_out` records or not."""
-    stores = {"seen": {"key": "STRING", "value": "n BIGINT"}}
+    stores: dict[str, Any] = {"seen": {"key": "STRING", "value": "n BIGINT"}}
+    if window is not None:
+        stores["windows"] = {"key": "STRING", "value": "n BIGINT", "window": window}
     process = {"python": reference, "value": "seen STRING", "stores": stores} | ({} if key is None else {"key": key})
+    process |= {"outputs": [*outputs]} if outputs else {}
     value = {"format": "json", "schema": "op STRING, n BIGINT"}
     sources = [{"name": each, "topic": each, "key": {"format": "string"}, "value": value} for each in topics]
     merge = [{"name": "both", "merge": list(topics)}] if len(topics) > 1 else []
     before = "both" if merge else topics[0]
     where = [{"name": "some", "from": before, "where": "op is null or op != 'no'"}] if leaves_out else []
     steps = [*merge, {"name": "p", "from": "some" if where else before, "process": process}, *where]
+    named = [f"p.{output}" for output in outputs] or ["p"]
+    sinks = [{"from": name, "topic": name.replace("p", "out")} for name in named]
     return {
         "apiVersion": "streamsoperator.io/v1alpha1",
         "kind": "StreamsApplication",
         "metadata": {"name": "app"},
-        "spec": {"topology": {"sources": sources, "steps": steps, "sinks": [{"from": "p", "topic": "out"}]}},
+        "spec": {"topology": {"sources": sources, "steps": steps, "sinks": sinks}},
     }
 
 
 def step_of(
-    reference: str, key: str | None = "STRING", topics: Sequence[str] = ("a",), leaves_out: bool = False
+    reference: str, key: str | None = "STRING", topics: Sequence[str] = ("a",), **declared: Any
 ) -> tuple[SubTopology, ProcessNode]:
     """Its sub-topology and node."""
-    (sub,) = build_topology(parse_application(application(reference, key, topics, leaves_out))).subtopologies
+    (sub,) = build_topology(parse_application(application(reference, key, topics, **declared))).subtopologies
     return sub, next(node for node in sub.nodes if isinstance(node, ProcessNode))
 
 
@@ -195,21 +205,20 @@ def harness(
     topics: Sequence[str] = ("a",),
     partitions: int = 1,
     of: SubTopology | None = None,
-    leaves_out: bool = True,
+    **declared: Any,
 ) -> Iterator[Harness]:
     """Tasks with empty stores in a folder; `of`: of another sub-topology than that of the one step.
 
     Unless a step before it `leaves_out` records, the step never asks Spark when they were.
     """
-    sub, node = step_of(reference, key, topics, leaves_out)
+    sub, node = step_of(reference, key, topics, **{"leaves_out": True, **declared})
     sub = sub if of is None else of
     with ExitStack() as undo:
         stores: dict[int, dict[str, KeyValueStore]] = {}
         for partition in range(partitions):
             stores[partition] = {}
             for spec in sub.stores:
-                changelog = TopicPartition(spec.changelog_topic, partition)
-                store = KeyValueStore(spec.name, changelog, folder / f"{spec.name}-{partition}")
+                store = cast(KeyValueStore, open_store(spec, partition, folder / f"{spec.name}-{partition}"))
                 undo.callback(store.close)
                 stores[partition][spec.name] = store
         made = Harness(sub, node, stores)

@@ -74,10 +74,16 @@ def total(**fields: Any) -> dict[str, Any]:
     return step(**{"aggregate": {"n": "count(*)"}, "store": "n", **fields})
 
 
+def windows_of(window: dict[str, str]) -> dict[str, Any]:
+    """A process step with one window store."""
+    return {**ALERTS, "stores": {"w": {"key": "STRING", "value": "n BIGINT", "window": window}}}
+
+
 S = "spec.topology.steps[0]"
 SRC = "spec.topology.sources[0]"
 SINK = "spec.topology.sinks[0]"
 
+ALERTS = {"python": "rules:Alerts", "value": "n BIGINT"}
 REGISTRY = {"bootstrapServers": "kafka:9092", "schemaRegistry": {"url": "http://registry:8081"}}
 AVRO = """{"type": "record", "name": "Order", "fields": [
   {"name": "user", "type": "string"}, {"name": "amount", "type": "double", "default": 0}]}"""
@@ -570,7 +576,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
             {"name": "k-repartition", "from": "k", "aggregate": {"n": "count(*)"}, "store": "n"},
         ),
         "spec.topology.steps[1].name",
-        "repartitioning of the step 'k'",
+        "repartitioning of 'k'",
         "another name",
     ),
     "sliding-window-without-a-length": (
@@ -1168,6 +1174,68 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         f"{S}.process.value",
         "is missing",
         "give it",
+    ),
+    "process-with-an-output-twice": (
+        application(step(process={**ALERTS, "outputs": ["large", "small", "large"]})),
+        f"{S}.process.outputs[2]",
+        f"the output 'large' is there already, {S}.process.outputs[0]",
+        "another name",
+    ),
+    "process-with-an-output-that-is-no-name": (
+        application(step(process={**ALERTS, "outputs": ["a b"]})),
+        f"{S}.process.outputs[0]",
+        "found 'a b'",
+        "letters, digits",
+    ),
+    "process-with-no-outputs": (
+        application(step(process={**ALERTS, "outputs": []})),
+        f"{S}.process.outputs",
+        "found a list of 0",
+        "at least 1",
+    ),
+    "process-with-one-output-as-text": (
+        application(step(process={**ALERTS, "outputs": "large"})),
+        f"{S}.process.outputs",
+        "found 'large'",
+        "give a list",
+    ),
+    "process-without-its-output": (
+        application(step(process={**ALERTS, "outputs": ["a", "b"]}), sinks=[{"from": "s", "topic": "out"}]),
+        f"{SINK}.from",
+        "'s' has outputs",
+        "name an output: s.a, s.b",
+    ),
+    "output-that-is-not-there": (
+        application(
+            step(process={**ALERTS, "outputs": ["large", "small"]}), step(name="t", from_="s.larg", where="true")
+        ),
+        "spec.topology.steps[1].from",
+        "no source or step is called 's.larg'",
+        "did you mean 's.large'?",
+    ),
+    "output-called-like-a-step": (
+        application(step(name="s.a", where="true"), step(process={**ALERTS, "outputs": ["a"]})),
+        "spec.topology.steps[1].name",
+        "its output would be called 's.a', which is the name of spec.topology.steps[0]",
+        "another name",
+    ),
+    "process-with-windows-that-expire-before-they-end": (
+        application(step(process=windows_of({"size": "10m", "retention": "5m"}))),
+        f"{S}.process.stores.w.window.retention",
+        "5m, in which a window does not come to its end",
+        "at least its size, 10m",
+    ),
+    "process-with-windows-without-a-length": (
+        application(step(process=windows_of({"size": "0ms", "retention": "5m"}))),
+        f"{S}.process.stores.w.window.size",
+        "windows without a length",
+        "at least 1ms",
+    ),
+    "process-with-windows-that-are-kept-for-no-time": (
+        application(step(process=windows_of({"size": "1m"}))),
+        f"{S}.process.stores.w.window.retention",
+        "is missing",
+        "",
     ),
     "process-to-what-is-no-schema": (
         application(step(process={"python": "rules:Alerts", "value": "n"})),

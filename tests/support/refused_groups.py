@@ -118,7 +118,7 @@ REFUSED_GROUPS: dict[str, Refused] = {
     "groups-whose-part-is-called-so": (
         application(grouped(), {"name": "s-repartition-source", "from": "orders", "where": "n > 1"}),
         "spec.topology.steps[1].name",
-        "is what the repartitioning of the step 's' is called",
+        "is what the repartitioning of 's' is called",
         "choose another name",
     ),
     "groups-beside-records-that-are-left-out": (

@@ -81,7 +81,11 @@ BASES: tuple[dict[str, Any], ...] = (
                     "python": "rules:Alerts",
                     "key": "STRING",
                     "value": "x BIGINT",
-                    "stores": {"seen": {"key": "STRING", "value": "n BIGINT"}},
+                    "outputs": ["e", "w"],
+                    "stores": {
+                        "seen": {"key": "STRING", "value": "n BIGINT"},
+                        "w": {"key": "INT", "value": "n INT", "window": {"size": "1m", "retention": "1h"}},
+                    },
                 },
             },
             {"name": "sj", "from": "a", "join": {"stream": "b", "within": "5m", "grace": "1m", "select": {"z": "b.x"}}},

@@ -35,7 +35,10 @@ class Scripted:
         where = "nowhere" if metadata is None else metadata.offset
         done = self.done(record)
         text = f"{where} at {self.context.current_stream_time_ms()}: {done}"
-        self.context.forward(record.with_value({"seen": text}))
+        self.pass_on(record.with_value({"seen": text}), 0 if record.value is None else record.value["n"])
+
+    def pass_on(self, record: ProcessorRecord, number: int) -> None:
+        self.context.forward(record)
 
     def done(self, record: ProcessorRecord) -> str:  # noqa: PLR0911 - an answer for each operation
         key = record.key
@@ -96,7 +99,63 @@ class Scripted:
         self.tell("tock", f"tock {_texts(self.seen.all())}", time + 5)
 
     def tell(self, key: str, text: str, time: int) -> None:
-        self.context.forward({"seen": text}, key=key, timestamp=time)
+        self.pass_on(ProcessorRecord(key, {"seen": text}, time), time)
+
+
+class Addressing(Scripted):
+    """Forwards to one of two outputs, or to both, as a number says."""
+
+    def pass_on(self, record: ProcessorRecord, number: int) -> None:
+        match number % 4:
+            case 1:
+                self.context.forward(record, to="large")
+            case 2:
+                self.context.forward(record, to="small")
+            case 3:
+                self.context.forward(record, to="small")
+                self.context.forward(record)
+            case _:
+                self.context.forward(record)
+
+
+class Windowing:
+    """Keeps numbers in windows of 10 ms, and tells what a record asks for; by a punctuator too."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.windows = context.state_store("windows")
+        context.schedule(timedelta(milliseconds=7), PunctuationType.STREAM_TIME, self.sweep)
+
+    def process(self, record: ProcessorRecord) -> None:
+        self.context.forward(record.with_value({"seen": self.done(record)}))
+
+    def done(self, record: ProcessorRecord) -> str:  # noqa: PLR0911 - an answer for each operation
+        key = record.key
+        if key is None:
+            return "no key"
+        op, n = ("gone", 0) if record.value is None else (record.value["op"], record.value["n"])
+        time, at = record.timestamp, record.timestamp // 10 * 10
+        match op:
+            case "put" | "absent" | "twice":
+                self.windows.put(key, {"n": n}, at)
+                return "put"
+            case "gone" | "delete":
+                self.windows.put(key, None, at)
+                return "gone"
+            case "range" | "from":
+                return _starts(self.windows.fetch(key, time - 20, time, reverse=n % 2 == 1))
+            case "all":
+                return _windows(self.windows.all(reverse=n % 2 == 1))
+            case "clear":
+                return _windows(self.windows.fetch_all(time - 20, time, reverse=n % 2 == 1))
+        return _shown(self.windows.fetch(key, at))
+
+    def sweep(self, time: int) -> None:
+        found = _windows(self.windows.all())
+        if found:
+            key, _, start = found.split("=")[0].partition("@")
+            self.windows.put(key, None, int(start))
+        self.context.forward({"seen": f"swept {found}"}, key="sweep", timestamp=time)
 
 
 class Sweeping(Scripted):
@@ -113,6 +172,14 @@ class Counting(Scripted):
 
 def _shown(value: dict[str, Any] | None) -> str:
     return "null" if value is None else str(value["n"])
+
+
+def _starts(entries: Iterable[tuple[int, dict[str, Any]]]) -> str:
+    return ",".join(f"{start}={value['n']}" for start, value in entries)
+
+
+def _windows(entries: Iterable[tuple[tuple[str, int], dict[str, Any]]]) -> str:
+    return ",".join(f"{key}@{start}={value['n']}" for (key, start), value in entries)
 
 
 def _texts(entries: _Entries) -> str:

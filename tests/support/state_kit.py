@@ -11,6 +11,7 @@ from typing import Any
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.store import KeyValueStore, unstamp
+from streams_runtime.state.window_store import WindowStore
 
 _SHARED_MEMORY = Path("/dev/shm")
 
@@ -28,6 +29,16 @@ def key_value_store(folder: Path, name: str = "totals", partition: int = 0) -> I
     """An open store in a folder of its own below `folder`, closed at the end."""
     changelog = TopicPartition(f"app-{name}-changelog", partition)
     store = KeyValueStore(name, changelog, folder / f"{name}-{partition}")
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def window_store(folder: Path, retention: int, name: str = "windows") -> Iterator[WindowStore]:
+    """An empty partition of a window store in a folder of that name."""
+    store = WindowStore(name, TopicPartition(f"app-{name}-changelog", 0), folder / name, retention, 60_000)
     try:
         yield store
     finally:

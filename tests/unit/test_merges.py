@@ -11,7 +11,7 @@ from pipeline_kit import source, topology_of
 from streams_runtime.batch.columns import ELEMENT, FROM_OFFSET, FROM_TOPIC, ORDER_TIME
 from streams_runtime.batch.stage import StageInput
 from streams_runtime.processors.merge_inputs import in_record_order, merged_inputs, together
-from streams_runtime.topology.fork_paths import fork_path_between, forks, keeps_order
+from streams_runtime.topology.fork_paths import fork_path_between, forks, in_fork_order, keeps_order
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.stage_order import merges_stages, stage_order, stages_of
@@ -58,6 +58,13 @@ def test_ways_that_meet_again_are_numbered_where_they_part() -> None:
     assert fork_path_between(sub, "in", "far") == (1,)
     assert fork_path_between(sub, "other", "m") == ()
     assert fork_path_between(sub, "other", "far") is None
+
+
+@pytest.mark.parametrize("given", [("far", "in", "some", "other"), ("other", "some", "in", "far")])
+def test_what_meets_again_has_the_order_of_its_ways_not_that_of_the_merge(given: tuple[str, ...]) -> None:
+    sub = sub_of(SOME, ONCE, {**SOME, "name": "far", "from": "once"}, merge("m", *given))
+    (node,) = (node for node in sub.nodes if isinstance(node, MergeNode))
+    assert [name for name in in_fork_order(sub, node) if name != "other"] == ["some", "far", "in"]
 
 
 def met(left: str, right: str) -> dict[str, Any]:

@@ -18,7 +18,12 @@ from state_kit import key_value_store, memory_folder
 from streams_runtime.batch.json_columns import json_rows
 from streams_runtime.errors import ProcessorStateException, TopologyException
 from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type, key_type
+from streams_runtime.processors.user_processors.processor_call import Call, CurrentCall
+from streams_runtime.processors.user_processors.processor_context import ProcessorContext
 from streams_runtime.processors.user_processors.state_store_view import StateStoreView
+from streams_runtime.processors.user_processors.store_overlay import StoreOverlay
+from streams_runtime.processors.user_processors.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
 from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
@@ -44,8 +49,16 @@ WHOLE = {
 }
 
 
-def view_of(store: KeyValueStore, value: str = "n BIGINT", keys: str = "string") -> StateStoreView:
-    return StateStoreView("seen", keys, key_serde(Format(keys)), ValueCodec(columns_type(value)), store)
+IDLE = CurrentCall(Call())
+
+
+def view_of(
+    store: KeyValueStore | StoreOverlay, value: str = "n BIGINT", keys: str = "string", current: CurrentCall = IDLE
+) -> StateStoreView:
+    """A view of a store, or of one over which a batch writes."""
+    written = StoreOverlay(store) if isinstance(store, KeyValueStore) else store
+    forms = StoredForms("seen", keys, key_serde(Format(keys)), ValueCodec(columns_type(value)))
+    return StateStoreView("seen", forms, written, current)
 
 
 @pytest.fixture
@@ -98,8 +111,8 @@ def test_only_texts_and_bytes_have_prefixes(store: KeyValueStore) -> None:
 
 def test_what_a_store_holds_of_another_type_is_told_by_its_name(store: KeyValueStore) -> None:
     view_of(store, "n STRING").put("a", {"n": "x"})
-    written = view_of(store, "n STRING")
-    written.put("a", {"n": "x"})
+    written = StoreOverlay(store)
+    view_of(written, "n STRING").put("a", {"n": "x"})
     store.write(written.take_updates(), None)
     with pytest.raises(ProcessorStateException, match="store seen has a value that is not of its declared type"):
         view_of(store, "n BIGINT").get("a")
@@ -115,20 +128,20 @@ def test_a_value_that_was_read_can_be_changed_without_changing_the_store(store: 
 
 
 def test_updates_have_the_time_of_what_wrote_them_and_each_key_once(store: KeyValueStore) -> None:
-    view = view_of(store)
-    view.at(5)
+    written, current = StoreOverlay(store), CurrentCall(Call(5))
+    view = view_of(written, current=current)
     view.put("a", {"n": 1})
     view.put("b", {"n": 1})
-    view.at(7)
+    current.now = Call(7)
     view.put("a", {"n": 2})
     assert view.delete("b") == {"n": 1}
-    updates = view.take_updates()
+    updates = written.take_updates()
     store.write(updates, None)
     assert dict(zip(updates.keys, updates.values, strict=True)) == {b"a": b'{"n":2}', b"b": None}
     (stored,) = store.get_stored([b"a"])
     assert stored is not None
     assert unstamp(stored) == (7, b'{"n":2}')
-    assert len(view.take_updates()) == 0
+    assert len(written.take_updates()) == 0
 
 
 def test_an_iterator_shows_the_store_as_it_was_when_it_was_asked_for(store: KeyValueStore) -> None:
@@ -143,12 +156,13 @@ def test_an_iterator_shows_the_store_as_it_was_when_it_was_asked_for(store: KeyV
 
 
 def test_an_iterator_ends_with_the_call_that_asked_for_it(store: KeyValueStore) -> None:
-    view = view_of(store)
+    current = CurrentCall(Call(5))
+    view = view_of(store, current=current)
     view.put("a", {"n": 1})
     view.put("b", {"n": 2})
     found = view.all()
     assert next(found) == ("a", {"n": 1})
-    view.at(7)
+    current.now = Call(5)
     with pytest.raises(RuntimeError, match="an iterator of the store 'seen' is for the call of process"):
         next(found)
 
@@ -161,14 +175,14 @@ OPERATIONS = ("put", "delete", "absent", "get", "range", "reverse", "all", "pref
 @given(st.lists(st.tuples(st.sampled_from(OPERATIONS), st.sampled_from(KEYS), st.sampled_from(KEYS)), max_size=25))
 def test_reads_are_those_of_a_mapping_wherever_batches_end(steps: list[tuple[str, str, str]]) -> None:
     with memory_folder() as folder, key_value_store(folder) as store:
-        view, model = view_of(store), ModelStore()
+        written, model = StoreOverlay(store), ModelStore()
+        view = view_of(written)
         for number, (operation, key, other) in enumerate(steps):
             value = {"n": number}
             answers = [_answer(each, operation, key, other, value) for each in (view, model)]
             assert answers[0] == answers[1], operation
             if operation == "commit":
-                store.write(view.take_updates(), None)
-                view = view_of(store)
+                store.write(written.take_updates(), None)
         assert list(view.all()) == list(model.all())
 
 
@@ -199,3 +213,20 @@ def test_types_that_json_does_not_hold_have_no_place_here() -> None:
     with pytest.raises(TopologyException):
         columns_type("n DECIMAL(3, 1)")
     assert key_type("BIGINT") == pa.int64()
+
+
+def test_users_see_of_contexts_and_stores_what_kafka_streams_has_and_nothing_more() -> None:
+    assert _public(StateStoreView) == {"get", "put", "put_if_absent", "delete", "range", "all", "prefix_scan"}
+    assert _public(WindowStoreView) == {"put", "fetch", "fetch_all", "all"}
+    assert _public(ProcessorContext) == {
+        "forward",
+        "state_store",
+        "schedule",
+        "record_metadata",
+        "current_stream_time_ms",
+        "current_system_time_ms",
+    }
+
+
+def _public(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}

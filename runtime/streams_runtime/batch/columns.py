@@ -31,6 +31,7 @@ ORIGIN = ("_origin_topic", "_origin_partition", "_origin_offset")  # where the r
 OUT_RECORDS = "_records"  # how many records a partial aggregate stands for
 
 # Of single kinds of step.
+BRANCH = "_branch"  # which branch of a split, or output of a process step, a row goes to, from 0; null: to all
 MISSED = "_missed"  # the starts (ms) of the windows that a record came too late for
 FRAGMENT = "_fragment"
 FRAGMENT_COLUMNS = ("_fragment_start", "_fragment_end", ORDER, "_stream_time_before")

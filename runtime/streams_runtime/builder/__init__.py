@@ -1,6 +1,6 @@
 """Topologies in Python: `StreamsBuilder` makes the same model that a file declares as sources, steps and sinks."""
 
-from streams_runtime.builder.branches import BranchedKStream
+from streams_runtime.builder.branches import BranchedKStream, NamedStreams
 from streams_runtime.builder.builder import StreamsBuilder
 from streams_runtime.builder.builder_formats import json, protobuf
 from streams_runtime.builder.builder_global_tables import GlobalKTable
@@ -16,6 +16,7 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "NamedStreams",
     "StreamsBuilder",
     "WindowedKStream",
     "hopping",

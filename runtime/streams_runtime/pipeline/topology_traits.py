@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from streams_runtime.topology.fork_paths import Forks, forks, keeps_order, orders_by_time
+from streams_runtime.topology.fork_paths import Forks, forks, in_fork_order, keeps_order, orders_by_time
 from streams_runtime.topology.nodes.all_nodes import Node
+from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
 from streams_runtime.topology.plan import Topology
@@ -20,8 +21,8 @@ class Traits:
 
     topology: Topology
     tables: frozenset[str]
-    reunions: frozenset[str]
-    """Merges in which records of one source meet again."""
+    reunions: Mapping[str, Sequence[str]]
+    """Merges in which records of one source meet again, and their inputs in the order in which one record comes."""
     over_changes: frozenset[str]
     """Tables that are worked out change by change, behind the stage that changes them."""
     per_update: frozenset[str]
@@ -40,7 +41,12 @@ class Traits:
         return cls(
             topology,
             topology.tables,
-            topology.reunions,
+            {
+                node.name: in_fork_order(sub, node)
+                for sub in subs
+                for node in sub.nodes
+                if isinstance(node, MergeNode) and node.name in topology.reunions
+            },
             frozenset(name for sub in subs for part in table_parts(sub) for name in part.kept),
             frozenset(name for sub in subs for name in per_update_aggregates(sub)),
             frozenset[str]().union(*(merges_stages(sub) for sub in subs)),

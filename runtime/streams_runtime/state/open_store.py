@@ -29,6 +29,11 @@ def key_value_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore:
     return cast(KeyValueStore, stores[name])
 
 
+def processor_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore | WindowStore:
+    """Likewise the store of a process step, which is of either kind."""
+    return cast(KeyValueStore | WindowStore, stores[name])
+
+
 def open_store(
     spec: StoreSpec,
     partition: int,

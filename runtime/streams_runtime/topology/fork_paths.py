@@ -14,7 +14,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
-from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.process_node import OutputNode, ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSourceNode, SinkNode, SourceNode
 from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
@@ -27,7 +27,9 @@ from streams_runtime.topology.table_parts import per_update_aggregates
 Forks = dict[tuple[str, str], int]
 """Of a node and one that takes its records: which of those that do, counted from 0."""
 
-_OF_ANY_ORDER = SourceNode | RepartitionSourceNode | TransformNode | KeyByNode | StreamNode | MergeNode | SinkNode
+_OF_ANY_ORDER = (
+    SourceNode | RepartitionSourceNode | TransformNode | KeyByNode | StreamNode | OutputNode | MergeNode | SinkNode
+)
 
 
 def orders_by_time(sub: SubTopology) -> bool:
@@ -92,6 +94,17 @@ def fork_path_between(sub: SubTopology, source: str, name: str) -> tuple[int, ..
                 if before is not None:
                     return (*before, numbers[each, name]) if (each, name) in numbers else before
     return None
+
+
+def in_fork_order(sub: SubTopology, merge: MergeNode) -> tuple[str, ...]:
+    """The inputs of a merge, those that one record comes to in the order in which it does."""
+    numbers, by_name = forks(sub), {node.name: node for node in sub.nodes}
+
+    def path(name: str, taker: str) -> tuple[int, ...]:
+        own = (numbers[name, taker],) if (name, taker) in numbers else ()
+        return (*(path(by_name[name].streams[0], name) if by_name[name].streams else ()), *own)
+
+    return tuple(sorted(merge.merged, key=lambda name: path(name, merge.name)))
 
 
 def _leaves_out(node: Node) -> bool:

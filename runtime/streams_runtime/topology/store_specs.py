@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from streams_runtime.api.reading.legal_names import changelog_topic
@@ -77,6 +78,12 @@ class StoreSpec:
         that a suppress holds back.
         """
         return self.kind not in ("join", "unjoined", "dedupe", "subscription", "process", "suppress")
+
+    @property
+    def window_size(self) -> timedelta | None:
+        """How long each window is; None where each has a length of its own, and of stores without windows."""
+        size = None if self.windowing is None else self.windowing.size
+        return None if size is None else timedelta(milliseconds=size)
 
     def __post_init__(self) -> None:
         sized = self.windowing is not None and self.windowing.size is not None

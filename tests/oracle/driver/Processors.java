@@ -12,7 +12,9 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.Cancellable;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
@@ -21,6 +23,7 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.WindowStore;
 
 /**
  * A processor over the topic `in`, JSON {"op": text, "n": number}, that does what each record says, and tells of it in JSON
@@ -32,34 +35,64 @@ final class Processors {
 
     private Processors() {}
 
-    /** One with all schedules, by a clock that begins at "start" (ms); or with "two": true one that sweeps and one that counts, merged. */
+    /**
+     * One with all schedules, by a clock that begins at "start" (ms); with "two": true one that sweeps and one that counts,
+     * merged; with "windows": true one with a window store; with "children": true one that forwards to two children, or to one of them, which are merged.
+     */
     static void add(StreamsBuilder builder, JsonNode asked) {
         KStream<String, String> in =
             builder.stream("in", Consumed.with(TEXT, TEXT)).filter((key, value) -> !"no".equals(op(value)));
+        if (asked.has("windows")) {
+            builder.addStateStore(
+                Stores.windowStoreBuilder(
+                    Stores.persistentWindowStore("windows", Duration.ofMillis(30), Duration.ofMillis(10), false),
+                    TEXT,
+                    Serdes.Long()));
+            in.process(Windowing::new, "windows").to("out", Produced.with(TEXT, TEXT));
+            return;
+        }
         boolean two = asked.has("two");
-        KStream<String, String> first = processed(builder, in, "seen", true, !two);
-        KStream<String, String> all = two ? first.merge(processed(builder, in, "other", false, true)) : first;
+        boolean children = asked.has("children");
+        KStream<String, String> first = processed(builder, in, "seen", true, !two, children);
+        KStream<String, String> all = first;
+        if (two) {
+            all = first.merge(processed(builder, in, "other", false, true, false));
+        } else if (children) {
+            all = child(first, "large").merge(child(first, "small"));
+        }
         all.to("out", Produced.with(TEXT, TEXT));
     }
 
+    private static KStream<String, String> child(KStream<String, String> parent, String name) {
+        return parent.mapValues(
+            value -> value == null ? null : json(name + " " + node(value).get("seen").asText()), Named.as(name));
+    }
+
     private static KStream<String, String> processed(
-            StreamsBuilder builder, KStream<String, String> in, String store, boolean sweeps, boolean counts) {
+            StreamsBuilder builder,
+            KStream<String, String> in,
+            String store,
+            boolean sweeps,
+            boolean counts,
+            boolean children) {
         builder.addStateStore(
             Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore(store), TEXT, Serdes.Long()));
-        return in.process(() -> new Scripted(store, sweeps, counts), store);
+        return in.process(() -> new Scripted(store, sweeps, counts, children), store);
     }
 
     private static final class Scripted extends ContextualProcessor<String, String, String, String> {
         private final String store;
         private final boolean sweeps;
         private final boolean counts;
+        private final boolean children;
         private KeyValueStore<String, Long> seen;
         private Cancellable first;
 
-        Scripted(String store, boolean sweeps, boolean counts) {
+        Scripted(String store, boolean sweeps, boolean counts, boolean children) {
             this.store = store;
             this.sweeps = sweeps;
             this.counts = counts;
+            this.children = children;
         }
 
         @Override
@@ -84,8 +117,21 @@ final class Processors {
         public void process(Record<String, String> record) {
             String where = context().recordMetadata().map(found -> "" + found.offset()).orElse("nowhere");
             String done = done(record);
-            context().forward(
-                record.withValue(json(where + " at " + context().currentStreamTimeMs() + ": " + done)));
+            Record<String, String> told =
+                record.withValue(json(where + " at " + context().currentStreamTimeMs() + ": " + done));
+            passOn(told, record.value() == null ? 0 : node(record.value()).get("n").asLong());
+        }
+
+        private void passOn(Record<String, String> record, long number) {
+            long to = children ? number % 4 : 0;
+            if (to == 1) {
+                context().forward(record, "large");
+            } else if (to >= 2) {
+                context().forward(record, "small");
+            }
+            if (to == 0 || to == 3) {
+                context().forward(record);
+            }
         }
 
         private String done(Record<String, String> record) {
@@ -165,13 +211,86 @@ final class Processors {
         }
 
         private void tell(String key, String text, long time) {
-            context().forward(new Record<>(key, json(text), time, new RecordHeaders()));
+            passOn(new Record<>(key, json(text), time, new RecordHeaders()), time);
         }
 
         private static String entries(KeyValueIterator<String, Long> found) {
             List<String> texts = new ArrayList<>();
             try (found) {
                 found.forEachRemaining(each -> texts.add(each.key + "=" + each.value));
+            }
+            return String.join(",", texts);
+        }
+    }
+
+    /** The class Windowing of support/scripted_processor.py. */
+    private static final class Windowing extends ContextualProcessor<String, String, String, String> {
+        private WindowStore<String, Long> windows;
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            super.init(context);
+            windows = context.getStateStore("windows");
+            context.schedule(Duration.ofMillis(7), PunctuationType.STREAM_TIME, this::sweep);
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            context().forward(record.withValue(json(done(record))));
+        }
+
+        private String done(Record<String, String> record) {
+            String key = record.key();
+            if (key == null) {
+                return "no key";
+            }
+            String op = record.value() == null ? "gone" : op(record.value());
+            long n = record.value() == null ? 0 : node(record.value()).get("n").asLong();
+            boolean back = n % 2 == 1;
+            long time = record.timestamp();
+            long at = time / 10 * 10;
+            switch (op) {
+                case "put":
+                case "absent":
+                case "twice":
+                    windows.put(key, n, at);
+                    return "put";
+                case "gone":
+                case "delete":
+                    windows.put(key, null, at);
+                    return "gone";
+                case "range":
+                case "from":
+                    List<String> starts = new ArrayList<>();
+                    try (var found =
+                            back ? windows.backwardFetch(key, time - 20, time) : windows.fetch(key, time - 20, time)) {
+                        found.forEachRemaining(each -> starts.add(each.key + "=" + each.value));
+                    }
+                    return String.join(",", starts);
+                case "all":
+                    return texts(back ? windows.backwardAll() : windows.all());
+                case "clear":
+                    return texts(
+                        back ? windows.backwardFetchAll(time - 20, time) : windows.fetchAll(time - 20, time));
+                default:
+                    return "" + windows.fetch(key, at);
+            }
+        }
+
+        private void sweep(long time) {
+            String found = texts(windows.all());
+            if (!found.isEmpty()) {
+                String[] first = found.substring(0, found.indexOf('=')).split("@");
+                windows.put(first[0], null, Long.parseLong(first[1]));
+            }
+            context().forward(new Record<>("sweep", json("swept " + found), time, new RecordHeaders()));
+        }
+
+        private static String texts(KeyValueIterator<Windowed<String>, Long> found) {
+            List<String> texts = new ArrayList<>();
+            try (found) {
+                found.forEachRemaining(
+                    each -> texts.add(each.key.key() + "@" + each.key.window().start() + "=" + each.value));
             }
             return String.join(",", texts);
         }

@@ -70,6 +70,9 @@ final class Streams {
                     Map.of(
                         "out", branches.get("rest").merge(branches.get("large")),
                         "odd", branches.get("odd")));
+            case "ways that meet again":
+                KStream<String, String> first = in.filter((key, value) -> above(value, 0));
+                return to(Map.of("out", in.selectKey((key, value) -> text(value, "s")).merge(first)));
             case "all of them":
                 Map<String, KStream<String, String>> parts =
                     split(

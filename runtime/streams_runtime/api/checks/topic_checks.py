@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streams_runtime.api.flow.step_graph import foreign_key_joins, is_suppressed, outputs_of, through_a_topic
+from streams_runtime.api.flow.step_graph import (
+    foreign_key_joins,
+    is_suppressed,
+    outputs_of,
+    outputs_of_step,
+    through_a_topic,
+)
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.legal_names import (
     application_name_problem,
@@ -52,8 +58,8 @@ def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
         if step.model and step.name in foreign:
             for full in (registration_topic(application, step.name), response_topic(application, step.name)):
                 topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
-        if step.model and step.name in moved:
-            full = repartition_topic(application, step.model.name)
+        for name in (each for each in outputs_of_step(step.model) if each in moved) if step.model else ():
+            full = repartition_topic(application, name)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
         keeps = step.model is not None and (step.model.aggregate is not None or step.name in foreign)
         if step.model and step.model.store is not None and keeps:
@@ -219,7 +225,7 @@ def _generated_node_names(parts: Parts) -> Iterator[Mistake]:
             found = f"{name!r} is what a part of the join {by_foreign_key[name]!r} by a foreign key is called"
             yield Mistake(under(node.path, "name"), found, "choose another name")
         for name in (each for each in outputs_of(node) if each in generated):
-            found = f"{name!r} is what the repartitioning of the step {generated[name]!r} is called"
+            found = f"{name!r} is what the repartitioning of {generated[name]!r} is called"
             yield Mistake(under(node.path, "name"), found, "choose another name")
 
 

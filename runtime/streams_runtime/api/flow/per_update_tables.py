@@ -71,8 +71,9 @@ def _per_update_streams(root: str, steps: Sequence[StepSpec]) -> list[StepSpec]:
     seen: set[str] = set()
     waiting = [*inputs_of_step(owners[root])] if root in owners and owners[root].group_by is None else []
     while waiting:
-        owner = owners.get(waiting.pop())
-        if owner is None or owner.name in seen or owner.name in moved:
+        here = waiting.pop()
+        owner = owners.get(here)
+        if owner is None or owner.name in seen or here in moved:
             continue
         seen.add(owner.name)
         if tells_changes(owner, owners, steps):

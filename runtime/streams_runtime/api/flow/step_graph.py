@@ -23,10 +23,13 @@ def inputs_of_step(step: StepSpec) -> tuple[str, ...]:
 
 
 def outputs_of_step(step: StepSpec) -> tuple[str, ...]:
-    """Names that others take the step's records from: of a split those of its branches, else its own."""
-    if step.split is None:
+    """Names that others take the step's records from: its branches, or its outputs, else its own."""
+    if step.split is not None:
+        branches = [branch.name for branch in step.split] + ([] if step.default is None else [step.default])
+    elif step.process is not None and step.process.outputs is not None:
+        branches = step.process.outputs
+    else:
         return (step.name,)
-    branches = [branch.name for branch in step.split] + ([] if step.default is None else [step.default])
     return tuple(branch_name(step.name, branch) for branch in branches)
 
 
@@ -66,7 +69,7 @@ def ordered_steps(parts: Parts) -> list[Part[StepSpec]]:
 
 
 def repartitioned(steps: Iterable[StepSpec]) -> frozenset[str]:
-    """Names of the steps whose records go through a repartition topic: every repartition, some that give keys.
+    """Names of what goes through a repartition topic: every repartition, some steps, or outputs, that give keys.
 
     From these an aggregate, a toTable, a join, a dedupe or a process step is reached without another such topic in
     between: state needs all records of a key in one partition, and records that are only passed on do not.
@@ -83,7 +86,7 @@ def repartitioned(steps: Iterable[StepSpec]) -> frozenset[str]:
 
 
 def through_a_topic(steps: Iterable[StepSpec]) -> frozenset[str]:
-    """Names of the steps that a repartition topic is called after: those, and aggregates with groupBy."""
+    """Names that a repartition topic is called after: those, and those of aggregates with groupBy."""
     models = list(steps)
     return repartitioned(models) | {step.name for step in models if is_regrouped(step)}
 
@@ -94,7 +97,7 @@ def is_regrouped(step: StepSpec) -> bool:
 
 
 def keeping_null_keys(steps: Iterable[StepSpec]) -> frozenset[str]:
-    """Names of the steps that give keys from which one is reached that passes on records without a key.
+    """Names of the steps, or outputs, that give keys from which one is reached that passes on records without a key.
 
     A left or outer join, a join with a global table, a dedupe or a process step; without others that give keys
     between.
@@ -140,7 +143,7 @@ def stage_before(name: str, steps: Iterable[StepSpec], wanted: Callable[[StepSpe
     while waiting:
         here = waiting.pop()
         owner = owners.get(here)
-        if owner is None or owner.name in seen or owner.name in moved:
+        if owner is None or owner.name in seen or here in moved:
             continue
         seen.add(owner.name)
         if wanted(owner):
@@ -196,13 +199,14 @@ def foreign_key_joins(sources: Iterable[SourceSpec], steps: Sequence[StepSpec]) 
 
 
 def _that_reach(steps: Iterable[StepSpec], wanted: Callable[[StepSpec], bool]) -> frozenset[str]:
-    """Names of the steps that give keys from which such a step is reached without another such topic between."""
+    """Names of the outputs with new keys from which such a step is reached without another such topic between."""
     by_name = {step.name: step for step in steps}
     consumers: dict[str, list[StepSpec]] = {}
     for step in by_name.values():
         for name in inputs_of_step(step):
             consumers.setdefault(name, []).append(step)
-    return frozenset(name for name, step in by_name.items() if gives_keys(step) and _reaches(name, consumers, wanted))
+    outputs = [name for step in by_name.values() if gives_keys(step) for name in outputs_of_step(step)]
+    return frozenset(name for name in outputs if _reaches(name, consumers, wanted))
 
 
 def _reaches(name: str, consumers: Mapping[str, Sequence[StepSpec]], wanted: Callable[[StepSpec], bool]) -> bool:
@@ -237,9 +241,11 @@ def _unknown_references(
         if name in known or _may_be_a_branch(name, parts.steps):
             continue
         others = [each for node in parts.nodes if node.path != path for each in outputs_of(node)]
-        branches = next((outputs_of(step) for step in parts.steps if step.name == name), ())
-        if branches:
-            yield Mistake(under(path, *tokens), f"{name!r} is split", f"name a branch: {', '.join(branches)}")
+        owner = next((step for step in parts.steps if step.name == name), None)
+        if owner is not None:
+            is_split = owner.model is not None and owner.model.split is not None
+            found, one = ("is split", "a branch") if is_split else ("has outputs", "an output")
+            yield Mistake(under(path, *tokens), f"{name!r} {found}", f"name {one}: {', '.join(outputs_of(owner))}")
         else:
             yield Mistake(under(path, *tokens), f"no source or step is called {name!r}", suggestion(name, others))
 
@@ -261,7 +267,8 @@ def _duplicates(nodes: Sequence[Part[SourceSpec] | Part[StepSpec]]) -> Iterator[
     for node in nodes:
         for name in outputs_of(node):
             if name != node.name and first.setdefault(name, node.path) != node.path:
-                found = f"its branch would be called {name!r}, which is the name of {first[name]}"
+                part = "branch" if isinstance(node.model, StepSpec) and node.model.split else "output"
+                found = f"its {part} would be called {name!r}, which is the name of {first[name]}"
                 yield Mistake(under(node.path, "name"), found, "give one of the two another name")
 
 

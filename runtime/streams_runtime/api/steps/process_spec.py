@@ -7,17 +7,31 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from streams_runtime.api.spec.spec_model import Model
+from streams_runtime.api.spec.spec_values import Duration
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 
 
+class ProcessorWindowSpec(Model):
+    """How a window store of a processor keeps its windows."""
+
+    size: Duration = Field(description="Length of a window, which queries show: it ends so long after its start.")
+    retention: Duration = Field(
+        description="How long a window is kept behind the latest start that was put; at least the size."
+    )
+
+
 class ProcessorStoreSpec(Model):
-    """A key-value store of a processor, which queries see too."""
+    """A key-value store of a processor, or with `window` a window store; queries see both."""
 
     key: Text = Field(description="Type of its keys: STRING, BIGINT, INT, DOUBLE or BINARY.")
     value: Text = Field(
         description='Columns of its values as Spark DDL, such as "n BIGINT, last TIMESTAMP". In the store and its'
         " changelog they are JSON."
+    )
+    window: ProcessorWindowSpec | None = Field(
+        default=None,
+        description="Makes it a window store: values by key and start of a window, such as {size: 1m, retention: 1h}.",
     )
 
 
@@ -37,6 +51,12 @@ class ProcessSpec(Model):
         description="Type of the keys of what is forwarded: STRING, BIGINT, INT, DOUBLE or BINARY. Steps behind that"
         " keep state get a repartition topic, as behind a keyBy. Absent: each record keeps its key (KIP-820's"
         " processValues), and punctuators forward nothing.",
+    )
+    outputs: list[Text] | None = Field(
+        default=None,
+        min_length=1,
+        description="Names of its outputs, for forward(…, to=NAME): others take STEP.NAME. Without to a record goes to"
+        " all of them, in this order.",
     )
     stores: dict[str, ProcessorStoreSpec] = Field(
         default_factory=dict, description="Its stores, by the names by which context.state_store finds them."

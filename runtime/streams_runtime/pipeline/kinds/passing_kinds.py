@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from streams_runtime.batch.columns import ELEMENT, NULL_VALUE, RECORD, WINDOW_END, WINDOW_START
+from streams_runtime.batch.columns import BRANCH, ELEMENT, NULL_VALUE, RECORD, WINDOW_END, WINDOW_START
 from streams_runtime.batch.stage import StageInput, StageOutput
 from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.formats.header_columns import header, own_headers, with_more
@@ -23,6 +23,7 @@ from streams_runtime.pipeline.steps.merge_frames import in_order, merged, number
 from streams_runtime.pipeline.steps.transformed_rows import check_select, transformed
 from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.pipeline.windowing.record_ordinals import no_element
+from streams_runtime.topology.nodes.process_node import OutputNode
 from streams_runtime.topology.nodes.step_nodes import KeyByNode, MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_nodes import BranchNode, FlatMapNode, HeadersNode, SplitNode
 from streams_runtime.topology.nodes.table_nodes import ToStreamNode
@@ -32,7 +33,6 @@ Checks = Iterator[tuple[str, Callable[[], object]]]
 
 _POSITION = "_position"
 _ARRAY = ("which has no elements", "give an ARRAY; of a MAP, map_entries(…)")
-_BRANCH = "_branch"  # which branch of a split a row belongs to, counted from 0
 
 
 class PassingKind(SparkKind[S]):
@@ -121,7 +121,7 @@ class SplitKind(PassingKind[SplitNode]):
         number: Column = F.lit(len(node.conditions))
         for index, condition in reversed(list(enumerate(node.conditions))):
             number = F.when(F.expr(condition), index).otherwise(number)
-        return rows.withColumn(_BRANCH, number)
+        return rows.withColumn(BRANCH, number)
 
     def checks(self, node: SplitNode, rows: DataFrame) -> Checks:
         """The conditions."""
@@ -129,12 +129,12 @@ class SplitKind(PassingKind[SplitNode]):
             yield f"{node.path}.split[{index}].where", partial(rows.where, F.expr(condition))
 
 
-class BranchKind(PassingKind[BranchNode]):
-    """One branch of a split; its condition has been checked as the split's."""
+class BranchKind(PassingKind[BranchNode | OutputNode]):
+    """One branch of a split, whose condition has been checked as the split's, or one output of a process step."""
 
-    def passed(self, node: BranchNode, rows: DataFrame) -> DataFrame:
-        """The rows that belong to it."""
-        return rows.where(F.col(_BRANCH) == node.number).drop(_BRANCH)
+    def passed(self, node: BranchNode | OutputNode, rows: DataFrame) -> DataFrame:
+        """The rows that go to it."""
+        return rows.where(F.coalesce(F.col(BRANCH), F.lit(node.number)) == node.number).drop(BRANCH)
 
 
 class HeadersKind(PassingKind[HeadersNode]):
@@ -179,6 +179,6 @@ class MergeKind(SparkKind[MergeNode]):
 
 def _merged(node: MergeNode, given: Frames, traits: Traits) -> DataFrame:
     if node.name in traits.reunions:
-        branches = numbered({name: given[name] for name in node.merged})
+        branches = numbered({name: given[name] for name in traits.reunions[node.name]})
         return in_order(merged(node, [branches[name] for name in node.merged]))
     return merged(node, [given[name] for name in node.merged])

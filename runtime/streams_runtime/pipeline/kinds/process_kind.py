@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from streams_runtime.batch.columns import ELEMENT, HIDDEN, ORDER_TIME, RECORD
+from streams_runtime.batch.columns import BRANCH, ELEMENT, HIDDEN, ORDER_TIME, RECORD
 from streams_runtime.batch.stage import StageInput, StageOutput
 from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
@@ -35,7 +35,8 @@ class ProcessKind(LeavingKind[ProcessNode]):
         with refusing(f"{node.path}.process.key"):
             found = made if node.key is None else made.withColumn("_key", F.lit(None).cast(node.key))
         ordered = found if ORDER_TIME in found.columns else found.withColumn(ORDER_TIME, F.col("_timestamp"))
-        return ordered.withColumn(ELEMENT, no_element())
+        found = ordered.withColumn(ELEMENT, no_element())
+        return found.withColumn(BRANCH, F.lit(None).cast("int")) if node.outputs else found
 
     def collect(self, node: ProcessNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """The records."""

@@ -35,7 +35,7 @@ from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.plan_node import PlanNode
-from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.process_node import OutputNode, ProcessNode
 from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSinkNode,
@@ -60,6 +60,7 @@ _KINDS: dict[type[PlanNode], SparkKind[Any]] = {
     FlatMapNode: FlatMapKind(),
     SplitNode: SplitKind(),
     BranchNode: BranchKind(),
+    OutputNode: BranchKind(),
     HeadersNode: HeadersKind(),
     PeekNode: PeekKind(),
     AggregateNode: AggregateKind(),

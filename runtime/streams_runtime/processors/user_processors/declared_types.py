@@ -70,8 +70,7 @@ class ValueCodec:
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
-        self._to_json = _to_json(kind)
-        self._of_json = _of_json(kind)
+        self._to_json, self._of_json = _converters(kind)
 
     def checked(self, value: Any) -> pa.Array:
         """The value as a column of one row, which later changes of it do not reach.
@@ -98,34 +97,24 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _to_json(kind: pa.DataType) -> _Convert:
-    """From a Python value of the type to what JSON has."""
+def _converters(kind: pa.DataType) -> tuple[_Convert, _Convert]:
+    """From a Python value of the type to what JSON has, and back."""
     if pa.types.is_list(kind):
-        return _each(_to_json(kind.value_type))
+        to_json, of_json = _converters(kind.value_type)
+        return _each(to_json), _each(of_json)
     if pa.types.is_struct(kind):
-        return _fields({field.name: _to_json(field.type) for field in kind})
+        fields = {field.name: _converters(field.type) for field in kind}
+        to_json = _fields({name: each for name, (each, _) in fields.items()})
+        return to_json, _fields({name: each for name, (_, each) in fields.items()})
     if pa.types.is_timestamp(kind):
-        return _unless_none(lambda value: value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+        to_text = _unless_none(lambda value: value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+        return to_text, _unless_none(datetime.fromisoformat)
     if pa.types.is_date(kind):
-        return _unless_none(date.isoformat)
+        return _unless_none(date.isoformat), _unless_none(date.fromisoformat)
     if pa.types.is_binary(kind):
-        return _unless_none(lambda value: base64.b64encode(value).decode())
-    return _same
-
-
-def _of_json(kind: pa.DataType) -> _Convert:
-    """The way back."""
-    if pa.types.is_list(kind):
-        return _each(_of_json(kind.value_type))
-    if pa.types.is_struct(kind):
-        return _fields({field.name: _of_json(field.type) for field in kind})
-    if pa.types.is_timestamp(kind):
-        return _unless_none(datetime.fromisoformat)
-    if pa.types.is_date(kind):
-        return _unless_none(date.fromisoformat)
-    if pa.types.is_binary(kind):
-        return _unless_none(lambda value: base64.b64decode(value, validate=True))
-    return number_of if pa.types.is_floating(kind) else _same
+        of_text = _unless_none(lambda value: base64.b64decode(value, validate=True))
+        return _unless_none(lambda value: base64.b64encode(value).decode()), of_text
+    return _same, number_of if pa.types.is_floating(kind) else _same
 
 
 def _unless_none(convert: _Convert) -> _Convert:

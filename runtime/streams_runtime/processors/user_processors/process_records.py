@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams_runtime.batch.columns import ELEMENT, FROM_OFFSET, FROM_TOPIC, HIDDEN, NULL_VALUE, ORDER_TIME
+from streams_runtime.batch.columns import BRANCH, ELEMENT, FROM_OFFSET, FROM_TOPIC, HIDDEN, NULL_VALUE, ORDER_TIME
 from streams_runtime.batch.record_order import fork_paths_of, ordinals_among
 from streams_runtime.batch.rows import moments
 from streams_runtime.batch.stage import StageInput
@@ -23,7 +23,7 @@ from streams_runtime.processors.contract import Applied, ApplyContext
 from streams_runtime.processors.user_processors.declared_types import TIMESTAMP, columns_type, key_type
 from streams_runtime.processors.user_processors.processor_records import ProcessorRecord, RecordMetadata
 from streams_runtime.processors.user_processors.processor_task import Given, ProcessorTask, Result, TaskRead
-from streams_runtime.state.open_store import key_value_store
+from streams_runtime.state.open_store import processor_store
 from streams_runtime.state.processor_class import processor_class
 from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
@@ -74,13 +74,13 @@ def apply(given: StageInput, context: ApplyContext) -> Applied:
         task = _task_of(node, partition, context)
         own = rows.by_partition.get(partition, [])
         if context.is_tick:
-            if not task.is_due():
-                continue
             found = task.punctuate()
             own_reads = _Reads([(context.sub.source_topics[0], _NO_OFFSET)], [max(task.stream_time, 0) * 1000])
         elif (own_reads := reads.get(partition, _Reads())).origins:
             found = task.process(_with_rows(own_reads, rows, own))
         else:
+            continue
+        if found is None:
             continue
         applied.updates += task.updates()
         made.add(partition, found, own_reads)
@@ -101,7 +101,7 @@ def _task_of(node: ProcessNode, partition: int, context: ApplyContext) -> Proces
     tasks = context.processors[partition]
     if node.name not in tasks:
         names = (*(store.name for store in node.stores), node.progress_store)
-        stores = {name: key_value_store(context.stores[partition], name) for name in names}
+        stores = {name: processor_store(context.stores[partition], name) for name in names}
         described = processor_class(node.reference)
         tasks[node.name] = ProcessorTask(node, described, f"{context.sub.id}_{partition}", stores, context.clock)
     return tasks[node.name]
@@ -252,6 +252,8 @@ class _Made:
         if FROM_TOPIC in given:
             metadata |= {FROM_TOPIC: self._own(FROM_TOPIC, pa.string(), 0)}
             metadata |= {FROM_OFFSET: self._own(FROM_OFFSET, pa.int64(), 1)}
+        if self.node.outputs:
+            metadata[BRANCH] = pa.array([each.output for each in records], pa.int32())
         nothing = pa.nulls(1, values)
         structs = [nothing if each.value is None else each.value for each in records]
         whole = pa.concat_arrays(structs) if structs else pa.array([], values)

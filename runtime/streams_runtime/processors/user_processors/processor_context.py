@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from streams_runtime.api.reading.mistakes import suggestion
 from streams_runtime.processors.user_processors.declared_types import ValueCodec
+from streams_runtime.processors.user_processors.processor_call import CurrentCall, Forwarded
 from streams_runtime.processors.user_processors.processor_records import (
     Headers,
     ProcessorRecord,
@@ -19,19 +20,19 @@ from streams_runtime.processors.user_processors.processor_records import (
 )
 from streams_runtime.processors.user_processors.punctuation_queue import Callback, PunctuationQueue, Schedule
 from streams_runtime.processors.user_processors.state_store_view import StateStoreView
+from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
 
 _MILLISECOND = timedelta(milliseconds=1)
 _INHERITED: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Forwarded:
-    """A record that was forwarded. `key` and `value` are columns of one row; None: the record's own key, no value."""
+class Declared:
+    """What a step declares of what it forwards. `key` None: each record keeps its own."""
 
-    key: pa.Array | None
-    value: pa.Array | None
-    timestamp: int
-    headers: Headers
+    value: ValueCodec
+    key: ValueCodec | None = None
+    outputs: Sequence[str] = ()
 
 
 class ProcessorContext:
@@ -43,25 +44,23 @@ class ProcessorContext:
     def __init__(
         self,
         task_id: str,
-        stores: Mapping[str, StateStoreView],
-        value: ValueCodec,
-        key: ValueCodec | None,
+        current: CurrentCall,
+        stores: Mapping[str, StateStoreView | WindowStoreView],
+        declared: Declared,
         queue: PunctuationQueue,
         clock: Callable[[], int],
     ) -> None:
-        """`value` and `key` are what is forwarded; `key` None: each record keeps its own. `clock` gives ms."""
+        """`clock` gives ms."""
         self.task_id = task_id
         """As Kafka Streams writes it, such as 0_1."""
-        self._stores, self._value, self._key, self._queue, self._clock = stores, value, key, queue, clock
-        self._is_init = False
-        self._record: ProcessorRecord | None = None
-        self._metadata: RecordMetadata | None = None
-        self._time = 0
-        self._stream_time = -1
-        self._forwarded: list[Forwarded] | None = None
+        self._stores, self._declared, self._queue, self._clock = stores, declared, queue, clock
+        self._current = current
 
-    def state_store(self, name: str) -> StateStoreView:
-        """The step's store of this name. Raises LookupError: the step declares none; the message names the nearest."""
+    def state_store(self, name: str) -> Any:
+        """The step's store of this name: a StateStoreView, or a WindowStoreView where it has windows.
+
+        Raises LookupError: the step declares none; the message names the nearest.
+        """
         if name not in self._stores:
             raise LookupError(f"the step declares no store {name!r}; {suggestion(name, self._stores)}")
         return self._stores[name]
@@ -73,8 +72,11 @@ class ProcessorContext:
         key: Any = _INHERITED,
         timestamp: int | None = None,
         headers: Iterable[tuple[str, bytes | None]] | None = None,
+        to: str | None = None,
     ) -> None:
         """Give a record to the steps behind: a ProcessorRecord, or a value (None: a tombstone).
+
+        `to` names the output that it goes to (forward of a childName); without it all outputs get it.
 
         What is left out is that of the record that is being processed. A punctuator has none: it gives a key, and its
         record has the time that the punctuator was called with.
@@ -82,9 +84,11 @@ class ProcessorContext:
         Raises:
             TypeError, ValueError: key or value is not of the declared type, or the step declares no key and this one is
                 another than the record's.
+            LookupError: the step declares no output of the name `to`; the message names the nearest.
             RuntimeError: called in init or close, where nothing can be forwarded.
         """
-        if self._forwarded is None:
+        call = self._current.now
+        if call.forwarded is None:
             raise RuntimeError("forward is for process and for punctuators: init and close have no record")
         if isinstance(value, ProcessorRecord):
             key = value.key if key is _INHERITED else key
@@ -92,13 +96,14 @@ class ProcessorContext:
             headers = value.headers if headers is None else headers
             value = value.value
         if timestamp is None:
-            timestamp = self._time
+            timestamp = call.time
         if isinstance(timestamp, bool) or not isinstance(timestamp, int) or not 0 <= timestamp < 2**63:
             raise ValueError(f"a record of the time {timestamp!r}; give milliseconds since 1970, from 0")
-        own = () if self._record is None else self._record.headers
+        own = () if call.record is None else call.record.headers
         kept = own if headers is None else _headers(headers)
-        given = None if value is None else self._checked(self._value, value, "value")
-        self._forwarded.append(Forwarded(self._key_of(key), given, timestamp, kept))
+        given = None if value is None else self._checked(self._declared.value, value, "value")
+        output = None if to is None else self._output(to)
+        call.forwarded.append(Forwarded(self._key_of(key, call.record), given, timestamp, kept, output))
 
     def schedule(self, every: timedelta, type: PunctuationType, callback: Callback) -> Schedule:
         """Call `callback` with the time in ms, again and again; the result can be cancelled (Cancellable).
@@ -110,7 +115,7 @@ class ProcessorContext:
             ValueError: `every` is less than a millisecond.
             RuntimeError: it is not called in init.
         """
-        if not self._is_init:
+        if not self._current.now.is_init:
             raise RuntimeError("schedule is for init: what is scheduled later would be gone when the task moves")
         milliseconds = every // _MILLISECOND
         if milliseconds < 1:
@@ -119,55 +124,35 @@ class ProcessorContext:
 
     def record_metadata(self) -> RecordMetadata | None:
         """Where the record that is being processed was read; None in init, close and punctuators."""
-        return self._metadata
+        return self._current.now.metadata
 
     def current_stream_time_ms(self) -> int:
         """The largest timestamp of all records that the task has read, this one included; -1 before the first."""
-        return self._stream_time
+        return self._current.now.stream_time
 
     def current_system_time_ms(self) -> int:
         """The machine's clock; of a TopologyTestDriver the test's."""
         return self._clock()
 
-    def begin_init(self) -> None:
-        """The user's init comes next."""
-        self._is_init = True
+    def _output(self, name: str) -> int:
+        outputs = self._declared.outputs
+        if not outputs:
+            raise LookupError(f"forward to {name!r}, and the step declares no outputs; declare them, or leave to out")
+        if name not in outputs:
+            raise LookupError(f"the step declares no output {name!r}; {suggestion(name, outputs)}")
+        return outputs.index(name)
 
-    def end_init(self) -> None:
-        """The user's init has returned."""
-        self._is_init = False
-
-    def begin(
-        self,
-        into: list[Forwarded],
-        record: ProcessorRecord | None,
-        metadata: RecordMetadata | None,
-        time: int,
-        stream_time: int,
-    ) -> None:
-        """A call of process, or of a punctuator, comes next, at this time (ms); what it forwards goes to `into`."""
-        self._forwarded, self._record, self._metadata = into, record, metadata
-        self._time, self._stream_time = time, stream_time
-        for store in self._stores.values():
-            store.at(time)
-
-    def end(self) -> None:
-        """It has returned, or failed."""
-        self._forwarded = self._record = self._metadata = None
-
-    def _key_of(self, key: Any) -> pa.Array | None:
-        if self._key is not None:
+    def _key_of(self, key: Any, record: ProcessorRecord | None) -> pa.Array | None:
+        if self._declared.key is not None:
             if key is _INHERITED:
-                if self._record is None:
+                if record is None:
                     raise TypeError("a punctuator has no record whose key this one could have; give key=…")
-                key = self._record.key
-            return self._checked(self._key, key, "key")
-        if self._record is None:
+                key = record.key
+            return self._checked(self._declared.key, key, "key")
+        if record is None:
             raise TypeError("a punctuator has no record whose key could stay; declare process.key, and give key=…")
-        if key is not _INHERITED and key != self._record.key:
-            raise ValueError(
-                f"the key {key!r} in place of {self._record.key!r}; declare process.key, so that it may change"
-            )
+        if key is not _INHERITED and key != record.key:
+            raise ValueError(f"the key {key!r} in place of {record.key!r}; declare process.key, so that it may change")
         return None
 
     def _checked(self, codec: ValueCodec, value: Any, part: str) -> pa.Array:

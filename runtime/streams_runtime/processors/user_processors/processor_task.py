@@ -18,7 +18,8 @@ import orjson
 
 from streams_runtime.errors import StreamsException, UserCodeException
 from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type, key_type
-from streams_runtime.processors.user_processors.processor_context import Forwarded, ProcessorContext
+from streams_runtime.processors.user_processors.processor_call import Call, CurrentCall, Forwarded
+from streams_runtime.processors.user_processors.processor_context import Declared, ProcessorContext
 from streams_runtime.processors.user_processors.processor_records import (
     ProcessorRecord,
     PunctuationType,
@@ -26,17 +27,23 @@ from streams_runtime.processors.user_processors.processor_records import (
 )
 from streams_runtime.processors.user_processors.punctuation_queue import PunctuationQueue, Saved
 from streams_runtime.processors.user_processors.state_store_view import StateStoreView
+from streams_runtime.processors.user_processors.store_overlay import StoreOverlay
+from streams_runtime.processors.user_processors.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.window_store_overlay import WindowStoreOverlay
+from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
 from streams_runtime.state.database.open_database import StoreClosed
 from streams_runtime.state.processor_class import ProcessorClass
 from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.store import KeyValueStore, Updates
-from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.state.window_store import WindowStore
+from streams_runtime.topology.nodes.process_node import ProcessNode, ProcessorStore
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 from streams_runtime.user_code import where_in
 
 _LOGGER = logging.getLogger("streams_runtime.processors")
 _OURS = str(Path(__file__).parents[2])
 _PROGRESS = b"progress"
+OwnStore = KeyValueStore | WindowStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +109,20 @@ class ProcessorTask:
         node: ProcessNode,
         described: ProcessorClass,
         task_id: str,
-        stores: Mapping[str, KeyValueStore],
+        stores: Mapping[str, OwnStore],
         clock: Callable[[], int],
     ) -> None:
         """`stores` are the task's; `clock` gives ms. No code of the user's is called before it is needed."""
         self._node, self._class, self._clock = node, described, clock
         self._task_id = task_id
         self._stores = stores
-        self._value = ValueCodec(columns_type(node.value))
-        self._key = None if node.key is None else ValueCodec(key_type(node.key))
+        key = None if node.key is None else ValueCodec(key_type(node.key))
+        self._declared = Declared(ValueCodec(columns_type(node.value)), key, node.outputs)
         self._progress = _Progress()
         self._made: Any = None
-        self._views: Mapping[str, StateStoreView] = {}
+        self._current = CurrentCall(Call())
+        self._written: Mapping[str, StoreOverlay | WindowStoreOverlay] = {}
         self._queue = PunctuationQueue()
-        self._context: ProcessorContext | None = None
 
     def process(self, reads: Iterable[TaskRead]) -> list[Result]:
         """Work off what the task has read; schedules by stream time are called behind the record that lets it come.
@@ -133,26 +140,27 @@ class ProcessorTask:
                 stream_time = max(stream_time, read.time)
                 for given in read.records:
                     found += self._process(read.number, given, stream_time)
-                self._punctuate(PunctuationType.STREAM_TIME, stream_time, stream_time, read.number, found)
+                found += self._punctuate(PunctuationType.STREAM_TIME, stream_time, stream_time, read.number)
         except BaseException:
             self.close()
             raise
         self._note(stream_time)
         return found
 
-    def punctuate(self) -> list[Result]:
-        """Call the schedules by wall-clock time that are due.
+    def punctuate(self) -> list[Result] | None:
+        """Call the schedules by wall-clock time that are due; None: none is.
 
         Raises as `process`.
         """
-        self.make_ready()
-        found: list[Result] = []
+        if not self.is_due():
+            return None
+        stream_time = self._progress.stream_time
         try:
-            self._punctuate(PunctuationType.WALL_CLOCK_TIME, self._clock(), self._progress.stream_time, 0, found)
+            found = self._punctuate(PunctuationType.WALL_CLOCK_TIME, self._clock(), stream_time, 0)
         except BaseException:
             self.close()
             raise
-        self._note(self._progress.stream_time)
+        self._note(stream_time)
         return found
 
     def is_due(self) -> bool:
@@ -160,9 +168,9 @@ class ProcessorTask:
         self.make_ready()
         return self._queue.is_due(PunctuationType.WALL_CLOCK_TIME, self._clock())
 
-    def updates(self) -> list[tuple[KeyValueStore, Updates]]:
+    def updates(self) -> list[tuple[OwnStore, Updates]]:
         """What the stores will hold once the batch is committed; they are not asked again before."""
-        found = [(self._stores[name], view.take_updates()) for name, view in self._views.items()]
+        found = [(self._stores[name], each.take_updates()) for name, each in self._written.items()]
         progress = Updates([_PROGRESS], [self._progress.to_bytes()], [max(self._progress.stream_time, 0)])
         return [(store, updates) for store, updates in found if len(updates)] + [
             (self._stores[self._node.progress_store], progress)
@@ -184,31 +192,31 @@ class ProcessorTask:
         self.close()
         self._progress = stored
         self._queue = PunctuationQueue(stored.schedules)
-        self._views = {
-            store.name: StateStoreView(
-                store.name,
-                store.key_format,
-                key_serde(Format(store.key_format)),
-                ValueCodec(columns_type(store.value)),
-                self._stores[store.name],
-            )
-            for store in self._node.stores
-        }
-        context = ProcessorContext(self._task_id, self._views, self._value, self._key, self._queue, self._clock)
+        self._written = {each.name: _overlay(self._stores[each.name]) for each in self._node.stores}
         self._made = self._called("its constructor", None, self._class.make)
-        self._context = context
-        context.begin_init()
+        self._current.now = Call(stream_time=stored.stream_time, is_init=True)
         try:
             if self._class.has_init:
-                self._called("init", None, self._made.init, context)
+                self._called("init", None, self._made.init, self._context())
         except BaseException:
             self.close()
             raise
-        context.end_init()
+        self._current.now = Call(stream_time=stored.stream_time)
+
+    def _context(self) -> ProcessorContext:
+        views = {each.name: self._view(each) for each in self._node.stores}
+        return ProcessorContext(self._task_id, self._current, views, self._declared, self._queue, self._clock)
+
+    def _view(self, store: ProcessorStore) -> StateStoreView | WindowStoreView:
+        keys, values = key_serde(Format(store.key_format)), ValueCodec(columns_type(store.value))
+        forms, written = StoredForms(store.name, store.key_format, keys, values), self._written[store.name]
+        if isinstance(written, WindowStoreOverlay):
+            return WindowStoreView(store.name, forms, written, self._current)
+        return StateStoreView(store.name, forms, written, self._current)
 
     def close(self) -> None:
         """Call the object's close, if it has one, and let it go. May be called twice; what close raises is logged."""
-        made, self._made, self._context = self._made, None, None
+        made, self._made = self._made, None
         if made is None or not self._class.has_close:
             return
         try:
@@ -217,36 +225,27 @@ class ProcessorTask:
             _LOGGER.warning("%s: %s failed in close: %s", self._node.path, self._node.reference, _what(error))
 
     def _process(self, read: int, given: Given, stream_time: int) -> list[Result]:
-        record, metadata = given.record, given.metadata
-        into = self._run("process", given, self._made.process, record, record, metadata, record.timestamp, stream_time)
-        return [Result(read, given.row, each) for each in into]
+        record = given.record
+        call = Call(record.timestamp, stream_time, record, given.metadata, [])
+        return [Result(read, given.row, each) for each in self._run(call, "process", given, self._made.process, record)]
 
-    def _punctuate(self, type: PunctuationType, now: int, stream_time: int, read: int, found: list[Result]) -> None:
+    def _punctuate(self, type: PunctuationType, now: int, stream_time: int, read: int) -> list[Result]:
+        found: list[Result] = []
         for schedule in self._queue.due(type, now):
             what, due = f"a punctuator at the {type} {now}", schedule.due or 0
-            into = self._run(what, None, schedule.callback, now, None, None, now, stream_time)
+            into = self._run(Call(now, stream_time, forwarded=[]), what, None, schedule.callback, now)
             found += [Result(read, None, each, due) for each in into]
+        return found
 
     def _run(
-        self,
-        what: str,
-        given: Given | None,
-        function: Callable[..., object],
-        argument: object,
-        record: ProcessorRecord | None,
-        metadata: RecordMetadata | None,
-        time: int,
-        stream_time: int,
+        self, call: Call, what: str, given: Given | None, function: Callable[..., object], argument: object
     ) -> list[Forwarded]:
-        into: list[Forwarded] = []
-        assert self._context is not None
-        self._context.begin(into, record, metadata, time, stream_time)
+        self._current.now = call
         try:
             self._called(what, given, function, argument)
         finally:
-            if self._context is not None:
-                self._context.end()
-        return into
+            self._current.now = Call(call.time, call.stream_time)
+        return call.forwarded or []
 
     def _called(self, what: str, given: Given | None, function: Callable[..., Any], *arguments: object) -> Any:
         """Call code of the user's; what the stores raise passes through as it is."""
@@ -266,6 +265,10 @@ class ProcessorTask:
     def _note(self, stream_time: int) -> None:
         saved = {number: (every, due) for number, every, due in self._queue.to_save()}
         self._progress = _Progress(self._progress.batches + 1, stream_time, saved)
+
+
+def _overlay(store: OwnStore) -> StoreOverlay | WindowStoreOverlay:
+    return WindowStoreOverlay(store) if isinstance(store, WindowStore) else StoreOverlay(store)
 
 
 def _what(error: BaseException) -> str:

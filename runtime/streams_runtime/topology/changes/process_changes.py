@@ -9,7 +9,7 @@ from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.schemas.ddl_schema import parse_schema
 from streams_runtime.topology.changes.change import Change
 from streams_runtime.topology.nodes.plan_node import PlanNode
-from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.process_node import ProcessNode, ProcessorStore
 
 _RENAME = "give the store a new name, which makes it begin empty, or put back what it was"
 
@@ -36,6 +36,7 @@ def process_store_changes(was: PlanNode, now: PlanNode, name: str, field: str) -
             "what is under the old keys is read as other keys, or not at all",
             _RENAME,
         )
+    yield from _window_changes(had, has, path)
     before, after = _types(had.value), _types(has.value)
     for column, kind in after.items():
         if before.get(column, kind) != kind:
@@ -46,6 +47,29 @@ def process_store_changes(was: PlanNode, now: PlanNode, name: str, field: str) -
                 "a value that was written as the old type ends the processor that reads it, unless it fits the new one",
                 _RENAME,
             )
+
+
+def _window_changes(had: ProcessorStore, has: ProcessorStore, path: str) -> Iterator[Change]:
+    if had.windowing is None or has.windowing is None:
+        return
+    before, after = had.windowing, has.windowing
+    if before.size != after.size:
+        yield Change(
+            "changed",
+            under(path, "window", "size"),
+            f"the windows of the store {has.name} were {before.size} ms long and are {after.size} ms long",
+            "windows that are there are shown with the new length",
+            _RENAME,
+        )
+    if before.retention != after.retention:
+        yield Change(
+            "changed",
+            under(path, "window", "retention"),
+            f"the retention of the store {has.name} was {before.retention} ms and is {after.retention} ms",
+            "the changelog was made for the old one, and its stores lie in segments of the old length: they are"
+            " restored anew, and a longer retention is refused until the topic's retention.ms has grown",
+            "keep it, or raise the topic's retention.ms first",
+        )
 
 
 def _types(ddl: str) -> dict[str, str]:

@@ -61,7 +61,7 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
     path = now.path if isinstance(now, _OWNERS) else name
     if before.kind != after.kind:
         yield _changed(
-            under(path, "store"),
+            under(path, "process", "stores", name) if isinstance(now, ProcessNode) else under(path, "store"),
             f"the store {name} was a {before.kind} store and is a {after.kind} store",
             f"what is in {before.changelog_topic} is of the other kind and can't be read",
         )

@@ -7,7 +7,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from streams_runtime.api import StreamsApplication
-from streams_runtime.api.flow.step_graph import foreign_key_joins, keeping_null_keys, repartitioned, tables_of
+from streams_runtime.api.flow.step_graph import (
+    foreign_key_joins,
+    keeping_null_keys,
+    outputs_of_step,
+    repartitioned,
+    tables_of,
+)
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.legal_names import repartition_parts, repartition_topic
 from streams_runtime.api.sql.aggregate_calls import parse_aggregate
@@ -73,9 +79,10 @@ def _nodes(application: StreamsApplication) -> list[Node]:
     tables = tables_of(spec.sources, spec.steps)
     foreign = foreign_key_joins(spec.sources, spec.steps)
     rename = {
-        step.name: repartition_parts(step.name)[1]
+        name: repartition_parts(name)[1]
         for step in spec.steps
-        if step.name in moved and step.repartition is None
+        for name in outputs_of_step(step)
+        if name in moved and step.repartition is None
     }
     nodes: list[Node] = []
     for index, source in enumerate(spec.sources):
@@ -89,13 +96,15 @@ def _nodes(application: StreamsApplication) -> list[Node]:
             continue
         if step.repartition is not None:
             before = rename.get(step.from_ or "", step.from_ or "")
-            nodes += _through_topic(step, application.application_id, before, step.name)
+            nodes += _through_topic(
+                step.name, application.application_id, before, step.name, step.repartition.partitions
+            )
             continue
         nodes += _step(step, under("spec.topology.steps", index), rename, tables)
         nodes += branches_of(step)
-        if step.name in moved:
-            keeps_null_keys = step.name in with_null_keys
-            nodes += _through_topic(step, application.application_id, step.name, rename[step.name], keeps_null_keys)
+        for name in (each for each in outputs_of_step(step) if each in moved):
+            keeps = name in with_null_keys
+            nodes += _through_topic(name, application.application_id, name, rename[name], keeps_null_keys=keeps)
     taken = {node.name for node in nodes}
     for index, sink in enumerate(spec.sinks):
         nodes.append(_sink(sink, under("spec.topology.sinks", index), rename, taken))
@@ -103,12 +112,16 @@ def _nodes(application: StreamsApplication) -> list[Node]:
 
 
 def _through_topic(
-    step: StepSpec, application_id: str, origin: str, source: str, keeps_null_keys: bool = False
+    name: str,
+    application_id: str,
+    origin: str,
+    source: str,
+    partitions: int | None = None,
+    keeps_null_keys: bool = False,
 ) -> tuple[Node, Node]:
-    """Writes what `origin` gives to the step's repartition topic, and reads it as `source`."""
-    topic = repartition_topic(application_id, step.name)
-    partitions = None if step.repartition is None else step.repartition.partitions
-    sink = RepartitionSinkNode(repartition_parts(step.name)[0], origin, topic, keeps_null_keys, partitions)
+    """Writes what `origin` gives to the repartition topic of this name, and reads it as `source`."""
+    topic = repartition_topic(application_id, name)
+    sink = RepartitionSinkNode(repartition_parts(name)[0], origin, topic, keeps_null_keys, partitions)
     return sink, RepartitionSourceNode(source, topic, origin)
 
 

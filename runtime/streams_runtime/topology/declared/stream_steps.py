@@ -11,8 +11,9 @@ from streams_runtime.api.steps.process_spec import ProcessSpec
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
-from streams_runtime.topology.nodes.process_node import ProcessNode, ProcessorStore
+from streams_runtime.topology.nodes.process_node import OutputNode, ProcessNode, ProcessorStore
 from streams_runtime.topology.nodes.stream_nodes import BranchNode, FlatMapNode, HeadersNode, PeekNode, SplitNode
+from streams_runtime.topology.store_specs import Windowing
 
 
 def stream_node(
@@ -29,7 +30,7 @@ def stream_node(
     if step.headers is not None:
         return HeadersNode(step.name, before, tuple(step.headers.items()), path)
     if step.dedupe is not None:
-        return DedupeNode(step.name, before, step.dedupe.by, step.dedupe.within // timedelta(milliseconds=1), path)
+        return DedupeNode(step.name, before, step.dedupe.by, _ms(step.dedupe.within), path)
     return None if step.process is None else _process_node(step.name, before, step.process, path)
 
 
@@ -39,12 +40,20 @@ def _process_node(name: str, before: str, process: ProcessSpec, path: str) -> Pr
         kind = key_format(type_named(spec.key))
         if kind is None:
             raise TopologyException(f"{under(path, 'process', 'stores', store, 'key')}: keys of no format")
-        stores.append(ProcessorStore(store, kind, spec.value))
-    return ProcessNode(name, before, process.python, process.value, process.key, tuple(stores), path)
+        window = None if spec.window is None else Windowing(*map(_ms, (spec.window.retention, spec.window.size)))
+        stores.append(ProcessorStore(store, kind, spec.value, window))
+    outputs = tuple(process.outputs or ())
+    return ProcessNode(name, before, process.python, process.value, process.key, tuple(stores), path, outputs)
 
 
-def branches_of(step: StepSpec) -> list[BranchNode]:
-    """The branches of a split, the default last; none of another step."""
+def _ms(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
+
+
+def branches_of(step: StepSpec) -> list[BranchNode] | list[OutputNode]:
+    """The branches of a split, the default last; the outputs of a process step; none of another step."""
+    if step.process is not None and step.process.outputs:
+        return [OutputNode(name, step.name, number) for number, name in enumerate(outputs_of_step(step))]
     if step.split is None:
         return []
     conditions = [*(branch.where for branch in step.split), None]

@@ -6,7 +6,7 @@ from streams_runtime.topology.nodes.aggregate_node import AggregateNode
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
-from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.process_node import OutputNode, ProcessNode
 from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import (
     RepartitionSinkNode,
@@ -29,6 +29,7 @@ Node = (
     | StreamNode
     | DedupeNode
     | ProcessNode
+    | OutputNode
     | KeyByNode
     | MergeNode
     | AggregateNode

@@ -7,16 +7,34 @@ from typing import ClassVar
 
 from streams_runtime.api.reading.legal_names import process_store
 from streams_runtime.topology.nodes.plan_node import StepNode
-from streams_runtime.topology.store_specs import StoreSpec
+from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessorStore:
-    """A key-value store that a process step declares: the format and Spark type of its keys, its values' columns."""
+    """A store that a process step declares: the format of its keys, its values' columns.
+
+    A key-value store, or with `windowing` a window store.
+    """
 
     name: str
     key_format: str
     value: str
+    windowing: Windowing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputNode(StepNode):
+    """What the process step `input` forwards to its output of this number, or to all of them."""
+
+    KIND: ClassVar[str] = "output"
+
+    number: int
+
+    @property
+    def summary(self) -> str:
+        """In a user's words."""
+        return "what is forwarded to it, or to all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +42,7 @@ class ProcessNode(StepNode):
     """What objects of the class `reference` forward of the records of `input`, one object a task.
 
     `value` are the columns of what is forwarded, as Spark DDL, `key` the type of its keys; None: each record's own.
+    With `outputs` its consumers are those.
     """
 
     KIND: ClassVar[str] = "process"
@@ -34,6 +53,7 @@ class ProcessNode(StepNode):
     key: str | None
     stores: tuple[ProcessorStore, ...]
     path: str
+    outputs: tuple[str, ...] = ()
 
     @property
     def needs_key(self) -> bool:
@@ -52,5 +72,14 @@ class ProcessNode(StepNode):
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The declared ones, then its own."""
-        declared = [StoreSpec.kept(each.name, "key-value", application_id, self.name) for each in self.stores]
+        declared = [
+            StoreSpec.kept(
+                each.name,
+                "key-value" if each.windowing is None else "window",
+                application_id,
+                self.name,
+                each.windowing,
+            )
+            for each in self.stores
+        ]
         return (*declared, StoreSpec.kept(self.progress_store, "process", application_id, self.name))
