@@ -7,9 +7,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from streams_runtime.batch.stage import ChosenTopics, Emission
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException, ProducerException
+from streams_runtime.kafka.producer.delivery_reports import is_of_absence
 from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.failures.topic_routing import Routed, TopicRouting
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
@@ -217,3 +219,19 @@ def test_a_producer_that_sends_too_much_at_once_for_a_new_topic_is_made_anew_onc
     assert made.may_go_on_after(refused("small"))
     assert made.producer_settings() == {"batch.size": "5000"}
     assert not made.may_go_on_after(refused("small"))
+
+
+@pytest.mark.parametrize(
+    ("code", "is_absent"),
+    [
+        (KafkaError._UNKNOWN_TOPIC, True),
+        (KafkaError._UNKNOWN_PARTITION, True),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, True),
+        (KafkaError._DESTROY, True),  # librdkafka let the partition go while the record waited to be sent once more
+        (KafkaError.MSG_SIZE_TOO_LARGE, False),
+        (KafkaError._PURGE_QUEUE, False),
+    ],
+)
+def test_what_librdkafka_says_of_records_whose_topic_is_gone_counts_as_its_absence(code: int, is_absent: bool) -> None:
+    assert is_of_absence(KafkaError(code)) == is_absent
+    assert not is_of_absence(None)

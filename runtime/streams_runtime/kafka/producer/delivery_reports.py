@@ -12,7 +12,15 @@ _SHOWN = 3  # texts; the others are counted
 # What brokers refuse single records for (RecordTooLargeException, InvalidTimestampException, InvalidRecordException).
 _OF_RECORDS = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
 
-_ABSENT = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART})
+# A record that was to be sent once more when librdkafka let its partition go has _DESTROY.
+_ABSENT = frozenset(
+    {
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._DESTROY,
+    }
+)
 
 
 class Failures:
