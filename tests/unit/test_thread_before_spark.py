@@ -51,7 +51,7 @@ class Played:
             spark=SimpleNamespace(submit=lambda function, *given: function(*given)),
             spark_start=SimpleNamespace(start_if_due=lambda *given: self.asked.append(given)),
             purge=SimpleNamespace(behind=lambda _: None),
-            sinks=None,
+            sinks=SimpleNamespace(look_again=lambda: None),
         )
         self.intake: Any = SimpleNamespace(restart=self._restart, next=lambda: None, positions={}, backlogged=False)
         self.intake.size = SimpleNamespace(is_known=True)

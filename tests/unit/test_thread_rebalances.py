@@ -50,7 +50,7 @@ class Group:
             engine=SimpleNamespace(tag_jobs=None),
             make_updater=lambda _: updater,
             make_topics_ready=self._check_topics,
-            make_sink_topics=lambda: SimpleNamespace(producer_settings=dict),
+            make_sink_topics=lambda: SimpleNamespace(producer_settings=dict, look_again=lambda: None),
         )
         membership = Membership("app", "app-0", "app-0|host:1|1")
         self.thread = StreamThread("app-0-StreamThread-1", application, membership, lambda *_: None)

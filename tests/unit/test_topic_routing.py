@@ -212,6 +212,19 @@ def test_a_topic_that_has_gone_is_looked_for_once_more(policy: ErrorPolicy) -> N
     assert made.may_go_on_after(refused(missing=True))
 
 
+def test_after_a_failure_of_any_kind_a_topic_is_looked_for_and_its_limits_are_kept_until_then() -> None:
+    brokers = Brokers("a", small={"max.message.bytes": "5000"})
+    made = sinks(brokers, CONTINUE)
+    made.route(emission("a", "small"))
+    made.look_again()
+    # The next producer is made before the next record is there.
+    assert made.producer_settings() == {"batch.size": "5000"}
+    del brokers.configs["a"]
+    emissions, left_out = made.route(emission("a", "small"))
+    assert ([each.topic for each in emissions], left_out.refused) == (["small"], 1)
+    assert brokers.asked == [["a", "small"]] * 2
+
+
 def test_a_producer_that_sends_too_much_at_once_for_a_new_topic_is_made_anew_once_under_fail_too() -> None:
     made = sinks(Brokers(small={"max.message.bytes": "5000"}), FAIL)
     assert not made.may_go_on_after(refused("small"))

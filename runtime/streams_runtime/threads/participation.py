@@ -80,11 +80,7 @@ class Participation:
         failed = False
         while not self._stopping.is_set() and not self._join_anew:
             try:
-                if (
-                    self._see_to_topics()
-                    or self._has_missed_a_change(consumer)
-                    or not self._has_begun(intake, consumer)
-                ):
+                if self._see_to_topics() or self._missed_a_change(consumer) or not self._has_begun(intake, consumer):
                     continue
                 self._doubts.ask_for_moves(consumer)
                 self._see_to_stores(intake)
@@ -311,7 +307,7 @@ class Participation:
         positions = intake.positions
         return {each: at for each, at in self._begun.items() if positions.get(each) == at}
 
-    def _has_missed_a_change(self, consumer: GroupConsumer) -> bool:
+    def _missed_a_change(self, consumer: GroupConsumer) -> bool:
         """Whether the member has missed a change of its assignment: then it joins anew."""
         missed = self._doubts.has_missed_a_change(consumer)
         if missed:
@@ -344,6 +340,7 @@ class Participation:
 
     def _give_up(self) -> None:
         """What is not committed is read again by whoever has the partitions."""
+        self._parts.sinks.look_again()
         if self._batches is not None:
             self._batches.give_up()
         elif self._intake is not None:

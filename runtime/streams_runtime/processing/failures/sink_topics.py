@@ -166,6 +166,13 @@ class SinkTopics:
         left = [row for row in range(len(emission)) if row not in found]
         return Sifted(emission.take(left), self._letters(emission, found), len(found))
 
+    def look_again(self) -> None:
+        """A batch has failed: whether the topics that expressions name are still there is looked up anew.
+
+        librdkafka does not always say that one is not. It asks for it until the transaction has timed out.
+        """
+        self._routing.look_again()
+
     def may_go_on_after(self, error: BaseException) -> bool:
         """Whether a batch whose records were refused comes through when it is done again, with another producer."""
         if not isinstance(error, ProducerException):
@@ -189,7 +196,7 @@ class SinkTopics:
         """
         if not self._routing.present:
             return False
-        self._routing.forget()
+        self._routing.look_again()
         before, self._missed_at = self._missed_at, self._clock()
         self._missed = self._missed + 1 if self._missed_at - before <= _ASK_AGAIN else 1
         return self._missed <= _MISSED_AT_MOST

@@ -39,7 +39,7 @@ class Routed:
 class TopicRouting:
     """Remembers which topics are there. Used by one thread.
 
-    A topic that was there counts as there until somebody says `forget`; one that was not is looked for again at the
+    A topic that was there counts as there until somebody says `look_again`; one that was not is looked for again at the
     next record for it, ten seconds later at the earliest.
     """
 
@@ -51,17 +51,19 @@ class TopicRouting:
         self._own = own
         self._clock = clock
         self._present: set[str] = set()
+        self._certain: set[str] = set()
+        """Those of the present ones that need not be looked for."""
         self._absent: dict[str, tuple[float, Refusal]] = {}
         """When each was looked for, and what came of it."""
 
     @property
     def present(self) -> AbstractSet[str]:
-        """The topics that records have gone to."""
+        """The topics that records have gone to, but for those that were found to be gone."""
         return self._present
 
-    def forget(self) -> None:
+    def look_again(self) -> None:
         """Topics may not be there any more."""
-        self._present = set()
+        self._certain = set()
 
     def route(self, emission: Emission) -> Routed:
         """The records by topic. Raises BrokerNotAvailableException: nobody says which topics there are."""
@@ -87,7 +89,7 @@ class TopicRouting:
             problem = self._wrong_by_itself(chosen, name) or self._known_absent(name)
             if problem is not None:
                 found[name] = problem
-            elif name is not None and name not in self._present:
+            elif name is not None and name not in self._certain:
                 unknown.append(name)
         found.update(self._look_for(unknown))
         return found
@@ -115,7 +117,9 @@ class TopicRouting:
                 self._absent.pop(name, None)
                 if problem is None:
                     self._present.add(name)
+                    self._certain.add(name)
                 else:
+                    self._present.discard(name)
                     absent[name] = problem
         now = self._clock()
         if len(self._absent) + len(absent) > _ABSENT_AT_MOST:
