@@ -190,12 +190,15 @@ def test_records_that_went_different_ways_meet_in_their_old_order_and_so_do_thei
     assert [value["n"] for _, value in values(result)] == [4, 1, 2, 3, *range(5, 30)]
 
 
-def test_what_became_of_one_record_on_two_ways_comes_in_the_order_of_the_merge(spark: SparkSession) -> None:
+@pytest.mark.parametrize("merged", ["xy", "yx"])
+def test_what_became_of_one_record_on_two_ways_comes_in_the_order_in_which_they_part(
+    spark: SparkSession, merged: str
+) -> None:
     ways = [{"name": name, "from": "in", "select": {"way": f"'{name}'", "a": "a"}} for name in ("x", "y")]
-    merge = {"name": "m", "merge": ["y", "x"]}
+    merge = {"name": "m", "merge": [*merged]}
     pipeline = Pipeline(spark, topology_of([source(schema=AS)], [*ways, merge], [{"from": "m", "topic": "out"}]))
     result = pipeline.run(*(Record(b"k", json(a=a)) for a in range(9)))
-    assert [(each["a"], each["way"]) for _, each in values(result)] == [(a, way) for a in range(9) for way in "yx"]
+    assert [(each["a"], each["way"]) for _, each in values(result)] == [(a, way) for a in range(9) for way in "xy"]
 
 
 def peek(**fields: Any) -> dict[str, Any]:
