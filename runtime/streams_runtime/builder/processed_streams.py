@@ -55,8 +55,8 @@ class ProcessedFlow(Flow):
         `processor` is the class, or its `package.module:Class`. `value` are the columns of what it forwards, as Spark
         DDL, and `key` the type of its keys; without `key` each record keeps its own (KStream#processValues). `stores`
         are its stores by name: the type of their keys, the columns of their values, and of window stores their windows,
-        such as {"size": "1m", "retention": "1h"}. With `outputs`, the
-        names of its outputs, the result has a stream for each: `parts["large"]`. Raises as every method of Flow does.
+        such as {"size": "1m", "retention": "1h"}. With `outputs`, the names of its outputs, the result has a stream for
+        each: `parts["large"]`. Raises as every method of Flow does.
         """
         reference = processor if isinstance(processor, str) else reference_of(processor)
         declared = {name: _declared(*each) for name, each in (stores or {}).items()}

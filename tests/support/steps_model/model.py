@@ -134,6 +134,12 @@ class Model:
         sources = [each["name"] for each in self.graph.sources if each["name"] in component]
         steps = [each for each in self.graph.steps if each["name"] in component]
         moved = [name for step in steps for name in inputs(step) if name in self.graph.repartitioned]
+        # One that only sinks take is in no other sub-topology of this model.
+        moved += [
+            step["name"]
+            for step in steps
+            if step["name"] in self.graph.repartitioned and not self.graph.consumers(step["name"])
+        ]
         return list(dict.fromkeys([*sources, *moved, *(step["name"] for step in steps if "groupBy" in step)]))
 
     def _enter(self, name: str, partition: int, row: Row) -> None:
