@@ -14,6 +14,7 @@ from totals_application import USERS, totals
 from waiting import eventually
 
 from streams_runtime.errors import NotUpToBoundException
+from streams_runtime.kafka.producer.partitioner import partition_for
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.client.query_client import StreamsQueryClient
 from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
@@ -75,7 +76,7 @@ def test_whoever_wrote_reads_it_at_every_instance_and_after_a_restart(
             assert queries.with_position_bound(writer.sent).get("totals", "u3") == {"total": 20}
 
 
-def test_a_record_that_is_not_processed_is_waited_for_and_then_it_is_said(
+def test_a_record_that_does_not_come_is_waited_for_and_then_it_is_said(
     broker: Any, namespace: str, tmp_path: Path
 ) -> None:
     bootstrap, orders = broker.bootstrap_servers, f"{namespace}-orders"
@@ -86,19 +87,20 @@ def test_a_record_that_is_not_processed_is_waited_for_and_then_it_is_said(
         run_until_done(made, [orders])
         queries, patient = (closing.enter_context(StreamsQueryClient(made.url, seconds)) for seconds in (1, 90))
         assert queries.with_position_bound(writer.sent).count("totals") == len(USERS)
-        made.pause()
-        writer.order("u0")
+        mine = TopicPartition(orders, partition_for(b"u0", 2))
+        next_one = {mine: writer.sent[mine] + 1}
         began = time.monotonic()
-        with pytest.raises(NotUpToBoundException, match=rf"{orders}-\d before offset \d+ alone"):
-            queries.with_position_bound(writer.sent).get("totals", "u0")
+        with pytest.raises(NotUpToBoundException, match=rf"{mine} before offset {next_one[mine]} alone"):
+            queries.with_position_bound(next_one).get("totals", "u0")
         assert time.monotonic() - began > 0.5, "it was waited for"
         assert queries.get("totals", "u0") == {"total": 1}
         with pytest.raises(NotUpToBoundException):
-            made.store(StoreQueryParameters("totals", position=writer.sent))
+            made.store(StoreQueryParameters("totals", position=next_one))
         with pytest.raises(InvalidQueryException, match=f"reads {orders}, and not other"):
             queries.with_position_bound({TopicPartition("other", 0): 1}).get("totals", "u0")
-        made.resume()
-        assert patient.with_position_bound(writer.sent).get("totals", "u0") == {"total": 2}
+        writer.order("u0")
+        assert writer.sent[mine] == next_one[mine]
+        assert patient.with_position_bound(next_one).get("totals", "u0") == {"total": 2}
 
 
 def test_behind_a_repartition_topic_its_offsets_count_and_no_others(
