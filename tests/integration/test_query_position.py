@@ -92,7 +92,7 @@ def test_a_record_that_does_not_come_is_waited_for_and_then_it_is_said(
         began = time.monotonic()
         with pytest.raises(NotUpToBoundException, match=rf"{mine} before offset {next_one[mine]} alone"):
             queries.with_position_bound(next_one).get("totals", "u0")
-        assert time.monotonic() - began > 0.5, "it was waited for"
+        assert time.monotonic() - began > 0.1, "it was asked for again"
         assert queries.get("totals", "u0") == {"total": 1}
         with pytest.raises(NotUpToBoundException):
             made.store(StoreQueryParameters("totals", position=next_one))

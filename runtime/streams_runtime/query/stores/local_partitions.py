@@ -26,7 +26,10 @@ class _View(Generic[S]):
     """One open partition of a store. `is_active` and `position` are called each time: a task's may change."""
 
     def __init__(
-        self, store: S, is_active: Callable[[], bool], position: Callable[[], Mapping[TopicPartition, int]]
+        self,
+        store: S,
+        is_active: Callable[[], bool] = _always,
+        position: Callable[[], Mapping[TopicPartition, int]] = _unknown,
     ) -> None:
         self._store = store
         self._is_active = is_active
