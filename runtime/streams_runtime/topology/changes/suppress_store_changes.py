@@ -34,8 +34,7 @@ def suppress_store_changes(old: Topology, was: SuppressNode, new: Topology, now:
             "changes that wait are passed on under keys that nobody has any more, and nothing replaces them",
             _RENAME,
         )
-    had, has = columns_of(old)[was.name], columns_of(new)[now.name]
-    for column in () if had is None or has is None else other_columns(had, has):
+    for column in other_columns(columns_of(old)[was.name], columns_of(new)[now.name]):
         yield Change(
             "changed",
             now.path,

@@ -26,8 +26,7 @@ def to_table_changes(old: Topology, was: ToTableNode, new: Topology, now: ToTabl
             "rows under the old keys stay beside the new ones, and nothing replaces or deletes them",
             _RENAME,
         )
-    had, has = columns_of(old)[was.name], columns_of(new)[now.name]
-    for column in () if had is None or has is None else other_columns(had, has):
+    for column in other_columns(columns_of(old)[was.name], columns_of(new)[now.name]):
         yield Change(
             "changed",
             now.path,
@@ -38,8 +37,10 @@ def to_table_changes(old: Topology, was: ToTableNode, new: Topology, now: ToTabl
         )
 
 
-def other_columns(had: Columns, has: Columns) -> Iterator[Column]:
-    """The columns that are new, or of another type. One that is gone is not asked for."""
+def other_columns(had: Columns | None, has: Columns | None) -> Iterator[Column]:
+    """The columns that are new, or of another type, where both are known. One that is gone is not asked for."""
+    if had is None or has is None:
+        return
     for column in has:
         before = had.get(column.name)
         if before is None or (before.type and column.type and shown_type(before.type) != shown_type(column.type)):
