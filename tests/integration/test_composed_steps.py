@@ -73,6 +73,17 @@ OF_WAITING: Sequence[tuple[str, Chain]] = (
 """Changes that wait, of tables of every kind and before every kind of state, several times in an application."""
 
 
+OF_DAYS: Sequence[tuple[str, Chain]] = (
+    ("stream", ("tumbling", "where", "suppress", "keyBy number", "toTable", "groupBy")),
+    ("stream", ("tumbling closed", "toStream", "select")),
+    ("stream", ("sum", "toStream", "tumbling", "toStream", "select")),
+)
+"""Tables of windows, their changes that wait, and those that have closed."""
+
+# Of the times at which records begin, the first ones lie before the first day that can be.
+DAYS = {"tumbling": {"size": "1d", "grace": "1s", "offset": "19h1m45s", "timezone": "America/New_York"}}
+
+
 @cache
 def chains() -> Sequence[Sequence[tuple[str, Chain]]]:
     """Chains that have every pair that fits, by the applications that they are in; without ALL the first of them."""
@@ -133,6 +144,18 @@ def test_changes_wait_wherever_a_table_becomes_a_stream(spark: SparkSession, pol
     for begins, chain in OF_WAITING:
         add_chain(together, begins, chain)
     assert wrong(spark, together.document, partitions) == []
+
+
+@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+def test_days_of_a_time_zone_are_the_same_to_all_steps(spark: SparkSession, policy: str, partitions: int) -> None:
+    together = Made("string", policy)
+    for begins, chain in OF_DAYS:
+        add_chain(together, begins, chain)
+    document = together.document
+    for step in document["spec"]["topology"]["steps"]:
+        if "window" in step:
+            step["window"] = DAYS
+    assert wrong(spark, document, partitions) == []
 
 
 def test_changes_of_a_table_of_results_have_the_order_of_these(spark: SparkSession) -> None:

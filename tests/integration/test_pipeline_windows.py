@@ -13,6 +13,7 @@ from pipeline_bench import Bench, open_tasks
 from pipeline_kit import Pipeline, Record, source, topology_of
 from shared_cases import EXAMPLES, shared, shared_batches
 from windows_model import WindowsModel
+from zone_days import local
 
 from streams_runtime.state.window_keys import LATEST, split_window_key
 from streams_runtime.state.window_store import WindowStore
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
+DAY = 86_400_000
+TIMES = {
+    "days with a jump": (local("Europe/Berlin", "2024-03-29"), 7_200),
+    "days with two midnights": (local("America/Havana", "2022-11-04"), 7_200),
+}
+"""When the records of a kind begin, and how many ms stand for one of theirs."""
 KINDS: dict[str, tuple[dict[str, Any], TimeWindows]] = {
     "tumbling": ({"tumbling": {"size": "10s", "grace": "5s"}}, TimeWindows(10_000, 10_000, 5_000, 15_000)),
     "no grace": ({"tumbling": {"size": "7s"}, "retention": "1h"}, TimeWindows(7_000, 7_000, 0, 3_600_000)),
@@ -34,6 +41,16 @@ KINDS: dict[str, tuple[dict[str, Any], TimeWindows]] = {
     "offset": (
         {"hopping": {"size": "10s", "advance": "4s", "grace": "2s", "offset": "1s"}, "retention": "1h"},
         TimeWindows(10_000, 4_000, 2_000, 3_600_000, offset=1_000),
+    ),
+    # Half past two does not come on the last day of March.
+    "days with a jump": (
+        {"tumbling": {"size": "1d", "offset": "2h30m", "timezone": "Europe/Berlin", "grace": "3h"}},
+        TimeWindows(DAY, DAY, 10_800_000, DAY + 14_400_000, offset=9_000_000, timezone="Europe/Berlin"),
+    ),
+    # Midnight comes twice on the sixth of November.
+    "days with two midnights": (
+        {"tumbling": {"size": "1d", "timezone": "America/Havana"}, "retention": "9d"},
+        TimeWindows(DAY, DAY, 0, 9 * DAY, timezone="America/Havana"),
     ),
 }
 AGGREGATE = {"total": "sum(a)", "n": "count(*)", "mean": "avg(a)"}
@@ -102,12 +119,13 @@ def test_windows_are_those_of_record_by_record_wherever_batches_begin(
     pipelines: dict[str, Pipeline], kind: str, cases: list[Case]
 ) -> None:
     """A case has two partitions of its own, and keys that say in which of them they are."""
+    first, scale = TIMES.get(kind, (0, 1))
     models = [WindowsModel(KINDS[kind][1]) for _ in cases]
     rows: list[tuple[list[Record], list[int]]] = []
     for number, (each, cuts) in enumerate(cases):
         of_case = []
         for offset, (key, time, amount, partition) in enumerate(each):
-            place = 2 * number + partition
+            place, time = 2 * number + partition, first + time * scale  # noqa: PLW2901 - in the kind's own scale
             models[number].process(place, key, time, amount)
             of_case.append(record(f"{key}{place}", time, amount, place, offset))
         rows.append((of_case, cuts))

@@ -74,12 +74,16 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "windows": {"tumbling": {"size": "3ms", "grace": "0ms"}},
     "windows with grace": {"tumbling": {"size": "2ms", "grace": "2ms"}},
     "windows with an offset": {"tumbling": {"size": "3ms", "grace": "1ms", "offset": "1ms"}},
+    "days of a time zone": {
+        "tumbling": {"size": "1d", "grace": "1ms", "offset": "19h2ms", "timezone": "America/New_York"}
+    },
 }
 """Of the topologies with these names, which are taken over too."""
 TAKEN_OVER |= {
     "windows": ("string", [{"where": "a >= 0 or s = 'x'"}]),
     "windows with grace": ("long", []),
     "windows with an offset": ("string", []),
+    "days of a time zone": ("string", []),
 }
 
 Both = dict[str, tuple[SubTopologyRunner, SubTopologyRunner]]

@@ -40,7 +40,7 @@ from streams_runtime.query.stores.key_value_handle import (
     open_store,
 )
 from streams_runtime.query.stores.views import StoreType
-from streams_runtime.query.wire.windowed_keys import Window, Windowed, later, moment
+from streams_runtime.query.wire.windowed_keys import Window, Windowed, moment
 from streams_runtime.state.store import Updates
 from streams_runtime.state.window_keys import LATEST, window_key
 from streams_runtime.states import ClientState
@@ -181,7 +181,6 @@ def test_ints_of_milliseconds_are_taken_and_warn_where_they_are_written(
 def test_a_moment_that_datetime_does_not_have_is_shown_as_its_last() -> None:
     last = datetime.max.replace(tzinfo=UTC)
     assert moment(LATEST) == last
-    assert later(last, SIZE) == last
     assert moment(ms(T0) + 1) == T0 + timedelta(milliseconds=1)
 
 

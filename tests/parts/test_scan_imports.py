@@ -20,6 +20,7 @@ READING = {
     "pipeline.formats.json_read",
     "pipeline.kafka_scan",
     "pipeline.pushdown",
+    "time_zones.arithmetic",
     "topology.nodes.window_kinds",
 }
 
@@ -28,7 +29,7 @@ def test_a_worker_loads_what_reading_needs_and_nothing_of_plans_and_stores() -> 
     script = "import sys, streams_runtime.pipeline.pushdown.scan_ranges\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("streams_runtime.") for name in done.stdout.split() if "streams_runtime." in name}
-    packages = {"metrics", "pipeline", "pipeline.formats", "topology", "topology.nodes"}
+    packages = {"metrics", "pipeline", "pipeline.formats", "time_zones", "topology", "topology.nodes"}
     others = {name for name in loaded - packages if not any(f"{name}.".startswith(f"{each}.") for each in READING)}
     assert not others
 

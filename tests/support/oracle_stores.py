@@ -156,8 +156,9 @@ class Inspection:
     def codec(self, store: str) -> StoreCodec:
         key, value = FORMATS[store]
         windowing = self._topology.store(store)[1].windowing
-        size = None if windowing is None or windowing.size is None else timedelta(milliseconds=windowing.size)
-        return StoreCodec(key_serde(Format(key)), value_serde(Format(value)).decode, size)
+        size = None if windowing is None else windowing.size
+        end = None if size is None else size.__add__
+        return StoreCodec(key_serde(Format(key)), value_serde(Format(value)).decode, end)
 
 
 def contents(topology: Topology, stores: Stores, name: str) -> dict[Key, Any]:

@@ -235,8 +235,9 @@ class QueryStage:
         return {partition for partition, place in self._places.items() if place in _ASSIGNED}
 
     def codec(self, store: str) -> StoreCodec:
-        size = SIZE if store == WINDOW else None
-        return StoreCodec(key_serde(Format("string")), value_serde(Format("json")).decode, size)
+        size = SIZE // timedelta(milliseconds=1)
+        end = size.__add__ if store == WINDOW else None
+        return StoreCodec(key_serde(Format("string")), value_serde(Format("json")).decode, end)
 
     def owners(self, _: str) -> Mapping[int, Owner]:
         return self.known_owners

@@ -651,6 +651,48 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "20s, when a window begins every 20s",
         "give 0ms",
     ),
+    "window-in-a-zone-that-is-none": (
+        application(total(window={"tumbling": {"size": "1d", "timezone": "Europe/Berln"}})),
+        f"{S}.window.tumbling.timezone",
+        "'Europe/Berln', which is no time zone",
+        "did you mean 'Europe/Berlin'?",
+    ),
+    "window-in-an-abbreviated-zone": (
+        application(total(window={"tumbling": {"size": "1d", "timezone": "CEST"}})),
+        f"{S}.window.tumbling.timezone",
+        "'CEST', which is no time zone",
+        "give a name such as Europe/Berlin",
+    ),
+    "window-in-a-zone-of-an-offset": (
+        application(total(window={"tumbling": {"size": "1d", "timezone": "+02:00"}})),
+        f"{S}.window.tumbling.timezone",
+        "'+02:00', which is no place's clock",
+        "leave timezone out and give offset: 22h",
+    ),
+    "window-in-a-zone-without-a-name": (
+        application(total(window={"tumbling": {"size": "1d", "timezone": ""}})),
+        f"{S}.window.tumbling.timezone",
+        "''",
+        "at least one character",
+    ),
+    "window-of-hours-in-a-zone": (
+        application(total(window={"tumbling": {"size": "36h", "timezone": "Europe/Berlin"}})),
+        f"{S}.window.tumbling.size",
+        "1d12h by the clock of a time zone, which only divides time into days",
+        "whole days, such as 1d",
+    ),
+    "hopping-windows-in-a-zone": (
+        application(total(window={"hopping": {"size": "2d", "advance": "1d", "timezone": "Europe/Berlin"}})),
+        f"{S}.window.hopping.timezone",
+        "timezone is not there yet",
+        "use tumbling",
+    ),
+    "day-of-a-zone-kept-too-shortly": (
+        application(total(window={"tumbling": {"size": "1d", "timezone": "Europe/Berlin"}, "retention": "1d"})),
+        f"{S}.window.retention",
+        "does not come to its end",
+        "at least 1d1h",
+    ),
     "session-without-a-gap": (
         application(total(window={"session": {"gap": "0ms"}})),
         f"{S}.window.session.gap",

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from zone_days import day_bounds
+
 from streams_runtime.topology.nodes.window_kinds import TimeWindows
 
 Window = tuple[int, str, int]
@@ -26,11 +28,11 @@ class WindowsModel:
 
     def process(self, partition: int, key: str, time: int, amount: int) -> None:
         """One record, after all that were processed before. One that no window can take moves no stream time."""
-        if time >= self.windows.offset:
+        if any(start >= 0 for start in self.starts(time)):
             self.stream_time[partition] = max(self.stream_time[partition], time)
         late: list[int] = []
         for start in self.starts(time):
-            if start < 0 or start + self.windows.size + self.windows.grace <= self.stream_time[partition]:
+            if start < 0 or self.end(start) + self.windows.grace <= self.stream_time[partition]:
                 late.append(start)
                 continue
             total, count, latest = self.found.get((partition, key, start), (0, 0, -1))
@@ -44,9 +46,18 @@ class WindowsModel:
         """How often a record met a closed window."""
         return sum(len(starts) for *_, starts in self.missed)
 
+    def end(self, start: int) -> int:
+        """When a window ends."""
+        if self.windows.timezone is None:
+            return start + self.windows.size
+        return day_bounds(self.windows.timezone, self.windows.size, self.windows.offset, start)[1]
+
     def starts(self, time: int) -> Iterator[int]:
         """TimeWindows.windowsFor, with an offset; before the first window there is one that takes nothing."""
         size, advance, offset = self.windows.size, self.windows.advance, self.windows.offset
+        if self.windows.timezone is not None:
+            yield day_bounds(self.windows.timezone, size, offset, time)[0]
+            return
         start = min(max(0, time - size + advance - offset), time - offset) // advance * advance + offset
         while start <= time:
             yield start

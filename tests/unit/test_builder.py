@@ -121,6 +121,8 @@ def test_aggregates_windows_and_dedupe_are_those_of_a_file() -> None:
         "n", store="often"
     )
     grouped.windowed_by(hopping(timedelta(minutes=1), "10s")).count("n", store="hops")
+    days = tumbling("1d", timezone="Europe/Berlin", offset="6h")
+    grouped.windowed_by(days, retention="9d").count("n", store="days")
     grouped.windowed_by(sliding("1m")).count("n", store="around")
     grouped.windowed_by(session("5m", "1m")).count("n", store="visits")
     assert builder.build() == declared(
@@ -136,6 +138,8 @@ steps:
   - {name: often, from: by-user, aggregate: {n: count(*)}, store: often, suppress: untilWindowCloses,
      window: {tumbling: {size: 1m, grace: 10s, offset: 5s}, retention: 1d, late: {topic: late}}}
   - {name: hops, from: by-user, aggregate: {n: count(*)}, store: hops, window: {hopping: {size: 1m, advance: 10s}}}
+  - {name: days, from: by-user, aggregate: {n: count(*)}, store: days,
+     window: {tumbling: {size: 1d, timezone: Europe/Berlin, offset: 6h}, retention: 9d}}
   - {name: around, from: by-user, aggregate: {n: count(*)}, store: around, window: {sliding: {timeDifference: 1m}}}
   - {name: visits, from: by-user, aggregate: {n: count(*)}, store: visits, window: {session: {gap: 5m, grace: 1m}}}
 sinks: [{from: again, topic: spread}, {from: totals, topic: totals}]

@@ -158,8 +158,8 @@ def test_the_plan_has_a_window_store_whose_changelog_drops_what_has_expired() ->
     expected = StoreSpec("windows", "window", "app-windows-changelog", False, "p", Kept(100_000, 10_000))
     assert (spec, spec.is_queryable) == (expected, True)
     codec = codec_of(planned(), "windows", lambda: pytest.fail("nothing of Spark's is needed"))
-    assert codec.window_size is not None
-    assert codec.window_size.total_seconds() == 10
+    assert codec.window_end is not None
+    assert codec.window_end(20_000) == 30_000
 
 
 @pytest.mark.parametrize(

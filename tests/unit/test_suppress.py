@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from refused_applications import application, held_back, total
 from state_kit import memory_folder
 from suppress_model import ModelFull, SuppressModel
+from zone_days import local
 
 from streams_runtime.api import parse_application
 from streams_runtime.batch.columns import (
@@ -210,31 +211,43 @@ def test_a_full_buffer_that_may_not_emit_early_ends_the_application_with_its_num
 
 MINUTES = TimeWindows(60_000, 60_000, 0, 60_000, False)
 SESSIONS = SessionWindows(10, 0, 10, False)
+DAYS = TimeWindows(86_400_000, 86_400_000, 0, 90_000_000, timezone="Europe/Berlin")
+SPRING = [local("Europe/Berlin", f"2024-{day}") for day in ("03-31", "04-01", "04-02")]
+"""A day of 23 hours and one of 24."""
 
 
-@pytest.mark.parametrize("windows", [MINUTES, SESSIONS], ids=["windows", "sessions"])
-def test_windows_wait_each_for_itself_and_come_back_with_their_times(windows: Windows) -> None:
-    def batch(*changes: Row, start: int, length: int) -> pa.Table:
-        bounds = {WINDOW_START: start, WINDOW_END: start + length}
+@pytest.mark.parametrize(
+    ("windows", "first", "second"),
+    [
+        (MINUTES, (0, 60_000), (60_000, 120_000)),
+        (SESSIONS, (0, 60_000), (60_000, 120_000)),
+        (DAYS, SPRING[:2], SPRING[1:]),
+    ],
+    ids=["windows", "sessions", "days"],
+)
+def test_windows_wait_each_for_itself_and_come_back_with_their_times(
+    windows: Windows, first: Sequence[int], second: Sequence[int]
+) -> None:
+    def batch(*changes: Row, bounds: Sequence[int]) -> pa.Table:
         made = rows(changes)
-        for name, at in bounds.items():
+        for name, at in zip((WINDOW_START, WINDOW_END), bounds, strict=True):
             made = made.append_column(name, pa.chunked_array([moments(pa.array([at] * len(changes), pa.int64()))]))
         return made
 
     with memory_folder() as folder, store_of(folder) as store:
         both = [
-            batch((0, ("a", 100, "1")), start=0, length=60_000),
-            batch((1, ("a", 70_000, "2")), start=60_000, length=60_000),
+            batch((0, ("a", 100, "1")), bounds=first),
+            batch((1, ("a", 70_000, "2")), bounds=second),
         ]
         process(node(100_000), pa.concat_tables(both), {0: store}, windows)
-        last = batch((2, ("z", 200_000, "3")), start=180_000, length=60_000)
+        last = batch((2, ("z", 200_000, "3")), bounds=second)
         found = process(node(100_000), last, {0: store}, windows).rows
         assert list(zip(found["_key"].to_pylist(), found[OUT_VALUE].to_pylist(), strict=True)) == [
             ("a", "1"),
             ("a", "2"),
         ]
-        assert found[WINDOW_START].cast(pa.int64()).to_pylist() == [0, 60_000_000]
-        assert found[WINDOW_END].cast(pa.int64()).to_pylist() == [60_000_000, 120_000_000]
+        assert found[WINDOW_START].cast(pa.int64()).to_pylist() == [first[0] * 1000, second[0] * 1000]
+        assert found[WINDOW_END].cast(pa.int64()).to_pylist() == [first[1] * 1000, second[1] * 1000]
 
 
 def test_every_short_history_gives_what_kafka_streams_buffer_gives() -> None:

@@ -131,9 +131,13 @@ def test_changes_that_wait_are_not_read_as_something_else() -> None:
     ("windows", "words"),
     [
         ({"window": {"tumbling": {"size": "2m"}}}, "windows of 120000 ms"),
+        (
+            {"window": {"tumbling": {"size": "1d", "timezone": "Europe/Berlin"}}},
+            "windows of 86400000 ms by the clock of Europe/Berlin",
+        ),
         ({"window": {"session": {"gap": "1m"}}}, "sessions"),
     ],
-    ids=["longer", "sessions"],
+    ids=["longer", "days of a place", "sessions"],
 )
 def test_windows_that_wait_are_not_read_as_other_windows(windows: Any, words: str) -> None:
     calm = held_back({"within": "1m"}, from_="n")

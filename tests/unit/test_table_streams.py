@@ -105,6 +105,18 @@ REFUSED: dict[str, tuple[list[Any], str, str, str]] = {
         "'c', whose keys are windows of 1m, and 'v', whose keys are windows of 2m",
         "by a keyBy before the merge",
     ),
+    "a merge of days and of a place's days": (
+        [
+            step(name="m", merge=["c", "v"], from_=None),
+            step(name="c", from_="t", **TOLD),
+            total(name="t", window={"tumbling": {"size": "1d"}}),
+            step(name="v", from_="s", **TOLD),
+            total(name="s", window={"tumbling": {"size": "1d", "timezone": "Europe/Berlin"}}, store="s"),
+        ],
+        f"{S}.merge[1]",
+        "whose keys are windows of 1d, and 'v', whose keys are windows of 1d by the clock of Europe/Berlin",
+        "by a keyBy before the merge",
+    ),
     "an aggregate of merged windows as keys": (
         [
             step(from_="m", aggregate={"m": "max(n)"}, store="m"),

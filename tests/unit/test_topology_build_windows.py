@@ -16,6 +16,8 @@ from streams_runtime.topology.nodes.window_kinds import SessionWindows, SlidingW
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.store_specs import StoreSpec, Windowing
 
+DAY = 86_400_000
+
 
 def of(window: dict[str, Any]) -> Topology:
     steps = [
@@ -37,6 +39,10 @@ def of(window: dict[str, Any]) -> Topology:
             TimeWindows(86_400_000, 86_400_000, 0, 86_400_000, False, 79_200_000),
         ),
         (
+            {"tumbling": {"size": "7d", "offset": "4d", "timezone": "Europe/Berlin", "grace": "5s"}, "retention": "9d"},
+            TimeWindows(7 * DAY, 7 * DAY, 5_000, 9 * DAY, False, 4 * DAY, "Europe/Berlin"),
+        ),
+        (
             {"hopping": {"size": "1m", "advance": "2s", "offset": "1s"}},
             TimeWindows(60_000, 2_000, 0, 60_000, False, 1_000),
         ),
@@ -47,8 +53,17 @@ def test_windows_have_lengths_in_ms_and_a_window_store(window: dict[str, Any], p
     node = topology.node("often")
     assert isinstance(node, AggregateNode)
     assert node.windows == planned
-    kept = Windowing(planned.retention, planned.size)
+    kept = Windowing(planned.retention, planned.longest)
     assert topology.stores == (StoreSpec("often", "window", "app-often-changelog", False, "often", kept),)
+
+
+def test_a_day_of_25_hours_is_kept_until_its_end_and_grace() -> None:
+    node = (topology := of({"tumbling": {"size": "1d", "grace": "2h", "timezone": "Europe/Berlin"}})).node("often")
+    assert isinstance(node, AggregateNode)
+    assert node.windows is not None
+    assert node.windows.retention == 27 * 3_600_000
+    assert topology.stores[0].windowing == Windowing(27 * 3_600_000, 25 * 3_600_000)
+    assert "in windows of 86400000 ms by the clock of Europe/Berlin, grace 7200000 ms" in as_mermaid(topology)
 
 
 def test_the_topic_of_late_records_is_one_that_the_step_writes() -> None:

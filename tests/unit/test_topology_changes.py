@@ -183,6 +183,12 @@ INCOMPATIBLE: dict[str, tuple[Any, Any, str, str]] = {
         "window",
         "were of 60000 ms and are of 60000 ms with an offset of 20000 ms",
     ),
+    "time zone": (
+        total(window=tumbling("1d", timezone="Europe/Berlin", retention="9d")),
+        total(window=tumbling("1d", timezone="Europe/London", retention="9d")),
+        "window",
+        "were of 86400000 ms by the clock of Europe/Berlin and are of 86400000 ms by the clock of Europe/London",
+    ),
     "sliding": (
         total(window=tumbling("1m", retention="1d")),
         total(window=sliding("1m")),

@@ -16,13 +16,14 @@ class Windows:
     fields: dict[str, Time | None]
 
 
-def tumbling(size: Time, grace: Time | None = None, offset: Time | None = None) -> Windows:
+def tumbling(size: Time, grace: Time | None = None, offset: Time | None = None, timezone: str | None = None) -> Windows:
     """Windows of one `size`, one after the other, aligned to 1970 (TimeWindows without an advance).
 
     `grace` is how long after its end, in stream time, a window still takes records; None: not at all. `offset`, less
     than the size, is how long after a multiple of the size since 1970 (UTC) a window begins; None: at the multiple.
+    With a `timezone` (a name of the IANA's database) size, in whole days, and offset go by its clock.
     """
-    return Windows("tumbling", {"size": size, "grace": grace, "offset": offset})
+    return Windows("tumbling", {"size": size, "grace": grace, "offset": offset, "timezone": timezone})
 
 
 def hopping(size: Time, advance: Time, grace: Time | None = None, offset: Time | None = None) -> Windows:

@@ -143,7 +143,7 @@ def _key_decoder(format: Format, aggregate: AggregateNode | None, codec: Callabl
     known = codec(aggregate.store)
 
     def decode(data: bytes) -> Windowed:
-        return session_windowed(known, data) if known.window_size is None else windowed(known, data + _NO_SEQUENCE)
+        return session_windowed(known, data) if known.window_end is None else windowed(known, data + _NO_SEQUENCE)
 
     return decode
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Literal
 
 from streams_runtime.api.reading.legal_names import changelog_topic
@@ -27,7 +26,7 @@ class Windowing:
     """How a window or session store keeps its records. All in ms.
 
     `retention`: how long a record is shown, in stream time; at least the windows' size and their grace. `size` is that
-    of each window; None for sessions, each of which has its own. Raises TopologyException for windows that would
+    of the longest window; None for sessions, each of which has its own. Raises TopologyException for windows that would
     expire before they end.
     """
 
@@ -78,12 +77,6 @@ class StoreSpec:
         that a suppress holds back.
         """
         return self.kind not in ("join", "unjoined", "dedupe", "subscription", "process", "suppress")
-
-    @property
-    def window_size(self) -> timedelta | None:
-        """How long each window is; None where each has a length of its own, and of stores without windows."""
-        size = None if self.windowing is None else self.windowing.size
-        return None if size is None else timedelta(milliseconds=size)
 
     def __post_init__(self) -> None:
         sized = self.windowing is not None and self.windowing.size is not None

@@ -238,7 +238,7 @@ def ms(text: str) -> int:
 def _windows(node: Spec) -> Windows:
     window = node["window"]
     kind = next(name for name in ("tumbling", "hopping", "sliding", "session") if name in window)
-    of = {name: ms(text) for name, text in window[kind].items()}
+    of = {name: ms(text) for name, text in window[kind].items() if name != "timezone"}
     grace = of.get("grace", 0)
     if kind == "session":
         retention = ms(window["retention"]) if "retention" in window else of["gap"] + grace
@@ -246,7 +246,8 @@ def _windows(node: Spec) -> Windows:
     if kind == "sliding":
         return SlidingWindows(node, grace, size=of["timeDifference"])
     advance = of.get("advance", of["size"])
-    return TimeWindows(node, grace, size=of["size"], advance=advance, offset=of.get("offset", 0))
+    zone = window[kind].get("timezone")
+    return TimeWindows(node, grace, size=of["size"], advance=advance, offset=of.get("offset", 0), timezone=zone)
 
 
 def _table_store(node: Mapping[str, Any]) -> str | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from zone_days import day_bounds
+
 from steps_model.folds import fold_of
 from steps_model.formats import write_key
 from steps_model.items import Change, Item, Row, Window
@@ -88,17 +90,25 @@ class TimeWindows(Windows):
     size: int = 0
     advance: int = 0
     offset: int = 0
+    timezone: str | None = None
 
     def changes(self, row: Row, before: int) -> Iterator[Change]:
-        since = row.time - self.offset
-        start = min(max(0, since - self.size + self.advance), since) // self.advance * self.advance + self.offset
-        for first in range(start, row.time + 1, self.advance):
-            if first < 0 or first + self.size + self.grace <= self.now:
+        for window in self.around(row.time):
+            if window[0] < 0 or window[1] + self.grace <= self.now:
                 self.late += 1
                 continue
-            window = (first, first + self.size)
             state, time = self.states.get((row.key, window), (None, row.time))
             yield self.put(row, window, added(self.folds, state, row), max(time, row.time))
+
+    def around(self, time: int) -> Iterator[Window]:
+        """The windows that a moment lies in."""
+        if self.timezone is not None:
+            yield day_bounds(self.timezone, self.size, self.offset, time)
+            return
+        since = time - self.offset
+        start = min(max(0, since - self.size + self.advance), since) // self.advance * self.advance + self.offset
+        for first in range(start, time + 1, self.advance):
+            yield first, first + self.size
 
 
 @dataclass

@@ -62,8 +62,11 @@ def _kind_of(name: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
     while here.to_stream is None:
         here = owners[inputs_of_step(here)[0]]  # of merges all inputs are of one kind
     windows = windows_behind(here.from_ or "", steps)
-    size = None if windows is None or windows.window is None else _size_of(windows.window)
-    return "sessions" if size is None else f"windows of {format_duration(size)}"
+    window = None if windows is None else windows.window
+    size = None if window is None else _size_of(window)
+    zone = window.tumbling.timezone if window is not None and window.tumbling is not None else None
+    clock = "" if zone is None else f" by the clock of {zone}"
+    return "sessions" if size is None else f"windows of {format_duration(size)}{clock}"
 
 
 def _size_of(window: WindowSpec) -> timedelta | None:

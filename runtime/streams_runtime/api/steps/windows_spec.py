@@ -35,6 +35,14 @@ class TumblingSpec(Model):
     size: Duration = Field(description="Length of a window.")
     grace: Grace = _NO_GRACE
     offset: Offset = _NO_OFFSET
+    timezone: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A name of the IANA's database, such as Europe/Berlin, by whose clock size (whole days) and offset"
+        " go: windows begin at its midnight, or the offset after it, and last as long as the days do, an hour more or"
+        " less where the clock is set. Windows of several days begin with 1970-01-01, a Thursday, so that weeks from"
+        " Monday on have the offset 4d. Default: UTC.",
+    )
 
 
 class HoppingSpec(Model):

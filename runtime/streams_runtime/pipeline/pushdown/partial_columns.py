@@ -13,6 +13,7 @@ from pyarrow import acero
 from streams_runtime.batch.columns import NULL_VALUE, OUT_KEY, OUT_RECORDS, OUT_TIME, OUT_WINDOW
 from streams_runtime.batch.stream_times import StreamTimes
 from streams_runtime.batch.vectors import integers
+from streams_runtime.batch.window_bounds import bounds_of
 from streams_runtime.metrics.sampled import NOTHING, Spread
 from streams_runtime.pipeline.formats.json_read import JsonReader
 from streams_runtime.pipeline.pushdown.arrow_plans import LISTED, Aggregate, Plan
@@ -135,9 +136,9 @@ class Gathering:
         pipeline.windowing.window_frames.in_windows.
         """
         times = rows["_timestamp"].cast(pa.int64()).to_numpy() // 1000
-        starts = times - (times - windows.offset) % windows.advance
+        starts, ends = bounds_of(windows, times)
         come = self._stream_times.take(rows[PARTITION].to_numpy(), times)
-        closed = starts + windows.size + windows.grace <= come
+        closed = ends + windows.grace <= come
         self._late += int(closed.sum())
         return rows.append_column(OUT_WINDOW, integers(starts)).filter(pa.array(~closed))
 

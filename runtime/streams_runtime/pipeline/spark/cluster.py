@@ -26,7 +26,8 @@ _PATIENCE = 2.0  # seconds for one attempt to reach a master
 _RETRY = 1.0  # seconds between two attempts
 _LOOK = 5.0  # seconds between two looks at the executors
 _MINUTE = 60.0
-_PACKAGE = "streams-operator"
+_PACKAGES = ("streams-operator", "tzdata")
+"""This runtime, and the zones by which windows are divided on both sides."""
 
 
 class Cluster(Protocol):
@@ -145,7 +146,7 @@ def check_executors(session: SparkSession, cluster: Cluster) -> None:
     Raises:
         EnvironmentException: they have none, or another one; the message says what to do.
     """
-    here, cores = version(_PACKAGE), cluster.cores
+    here, cores = _version(), cluster.cores
     try:
         found = session.range(0, cores, 1, cores).mapInArrow(_versions, "version string").toArrow()
     except PythonException as error:
@@ -162,6 +163,10 @@ def check_executors(session: SparkSession, cluster: Cluster) -> None:
         )
 
 
+def _version() -> str:
+    return " with tzdata ".join(map(version, _PACKAGES))
+
+
 def _versions(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in rows:
-        yield pa.record_batch([pa.array([version(_PACKAGE)] * batch.num_rows)], names=["version"])
+        yield pa.record_batch([pa.array([_version()] * batch.num_rows)], names=["version"])

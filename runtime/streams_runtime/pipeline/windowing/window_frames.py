@@ -28,10 +28,11 @@ from streams_runtime.batch.columns import (
 )
 from streams_runtime.batch.late_records import Missed, sure_age
 from streams_runtime.pipeline.spark.frames import frame_of
+from streams_runtime.pipeline.windowing.calendar_columns import with_bounds
 from streams_runtime.topology.nodes.window_kinds import SessionWindows, TimeWindows
 
 _START, _END, _, _BEFORE = FRAGMENT_COLUMNS
-_TIME, _STREAM_TIME = "_window_time", "_stream_time"
+_TIME, _STREAM_TIME, _WINDOW_END = "_window_time", "_stream_time", "_calendar_end"
 _ALONE, _PREVIOUS, _NEW = "_alone", "_previous", "_new"
 _NO_TIME = -1
 _MISSED_TYPES = (pa.int32(), pa.int32(), pa.list_(pa.int64()))
@@ -45,8 +46,13 @@ def in_windows(rows: DataFrame, windows: TimeWindows, several_topics: bool, late
     """
     timed, order = _ordered(rows, several_topics)
     up_to_here = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    spread = timed.withColumn(_STREAM_TIME, F.max(_TIME).over(up_to_here)).withColumn(OUT_WINDOW, _starts(windows))
-    closed = F.col(OUT_WINDOW) + F.lit(windows.size + windows.grace) <= F.col(_STREAM_TIME)
+    timed = timed.withColumn(_STREAM_TIME, F.max(_TIME).over(up_to_here))
+    if windows.timezone is None:
+        spread = timed.withColumn(OUT_WINDOW, _starts(windows))
+        closed = F.col(OUT_WINDOW) + F.lit(windows.size + windows.grace) <= F.col(_STREAM_TIME)
+    else:
+        spread = with_bounds(timed, _TIME, windows, OUT_WINDOW, _WINDOW_END)
+        closed = F.col(_WINDOW_END) + F.lit(windows.grace) <= F.col(_STREAM_TIME)
     return spread.observe(late, F.count_if(closed).alias("late")).where(~closed)
 
 
@@ -58,10 +64,15 @@ def missed(rows: DataFrame, windows: TimeWindows, several_topics: bool, since: M
     timed, order = _ordered(rows, several_topics)
     up_to_here = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     stream_time = F.greatest(F.max(_TIME).over(up_to_here), _before_the_batch(since))
-    closed = F.col(_STREAM_TIME) - F.lit(windows.size + windows.grace)
-    found = timed.withColumn(_STREAM_TIME, stream_time).withColumn(
-        MISSED, F.filter(_all_starts(windows), lambda start: (start < 0) | (start <= closed))
-    )
+    timed = timed.withColumn(_STREAM_TIME, stream_time)
+    if windows.timezone is None:
+        closed = F.col(_STREAM_TIME) - F.lit(windows.size + windows.grace)
+        starts = F.filter(_all_starts(windows), lambda start: (start < 0) | (start <= closed))
+    else:
+        timed = with_bounds(timed, _TIME, windows, OUT_WINDOW, _WINDOW_END)
+        is_closed = F.col(_WINDOW_END) + F.lit(windows.grace) <= F.col(_STREAM_TIME)
+        starts = F.filter(F.array(OUT_WINDOW), lambda start: (start < 0) | is_closed)
+    found = timed.withColumn(MISSED, starts)
     return found.where(F.size(MISSED) > 0)
 
 

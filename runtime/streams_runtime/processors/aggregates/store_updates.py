@@ -13,6 +13,7 @@ from streams_runtime.batch.columns import OUT_RECORDS, OUT_VALUE, OUT_WINDOW
 from streams_runtime.batch.encode import encoded
 from streams_runtime.batch.late_records import Missed
 from streams_runtime.batch.stage import StoreBatch, TableRows
+from streams_runtime.batch.window_bounds import arrow_ends
 from streams_runtime.processors.aggregates.grouped_parts import ordinal_named
 from streams_runtime.state.aggregates.aggregate_state import AggregateState
 from streams_runtime.state.open_store import AnyStore
@@ -95,7 +96,7 @@ def merged(state: AggregateState, store_batch: StoreBatch, stores: Mapping[int, 
     time_list: list[int] = times.tolist()
     updates = {p: Updates(key_bytes[part], values[part], time_list[part]) for p, part in slices.items()}
     starts = None if starts is None else starts.take(order)
-    ends = None if starts is None else pc.add(starts, windows_of(store_batch.node).size)
+    ends = None if starts is None else arrow_ends(windows_of(store_batch.node), starts)
     rows = TableRows(
         pa.array(partitions),
         store_batch.keys.take(order),
@@ -137,8 +138,8 @@ def without_closed(store_batch: StoreBatch, times: Mapping[int, int]) -> tuple[S
     windows = windows_of(store_batch.node)
     before = pa.array([times[partition] for partition in store_batch.partitions.to_pylist()], pa.int64())
     starts = store_batch.within[OUT_WINDOW]
-    is_open = pc.greater(pc.add(starts, windows.size + windows.grace), before)
-    if windows.offset:
+    is_open = pc.greater(pc.add(arrow_ends(windows, starts), windows.grace), before)
+    if windows.may_begin_before_1970:
         is_open = pc.and_(is_open, pc.greater_equal(starts, 0))
     late = pc.sum(store_batch.within[OUT_RECORDS].filter(pc.invert(is_open))).as_py() or 0
     return store_batch.filter(is_open), late

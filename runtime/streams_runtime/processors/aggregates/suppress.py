@@ -74,7 +74,8 @@ def _stored(windows: Windows, store: SegmentedStore, first: int, last: int) -> S
     if isinstance(windows, SessionWindows):
         keys = [key for key, _ in store.fetch(None, None, max(first, 0), LATEST)]
     else:
-        keys = [key for key, _ in store.fetch(None, None, max(first - windows.size, 0), last - windows.size)]
+        earliest, latest = windows.starts_of_ended(first, last)
+        keys = [key for key, _ in store.fetch(None, None, max(earliest, 0), latest)]
     return [(key, value) for key, value in zip(keys, store.get_stored(keys), strict=True) if value is not None]
 
 
@@ -83,4 +84,4 @@ def _split(windows: Windows, data: bytes) -> tuple[bytes, int, int]:
     if isinstance(windows, SessionWindows):
         return split_session_key(data)
     key, start, _ = split_window_key(data)
-    return key, start, start + windows.size
+    return key, start, windows.end_of(start)

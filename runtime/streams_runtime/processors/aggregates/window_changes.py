@@ -14,6 +14,7 @@ from streams_runtime.batch.columns import WINDOW_END, WINDOW_START
 from streams_runtime.batch.encode import Bytes, windowed_keys
 from streams_runtime.batch.record_order import Ordinal
 from streams_runtime.batch.rows import moments
+from streams_runtime.batch.window_bounds import ends_of
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.store import unstamp
 from streams_runtime.state.window_keys import split_session_key, split_window_key
@@ -62,7 +63,7 @@ def bounds_of(part: TablePart, keys: Sequence[bytes]) -> Bounds | None:
     starts = np.array([start for _, start, _ in split], np.int64)
     if isinstance(source.windows, SessionWindows):
         return Bounds([key for key, *_ in split], starts, np.array([end for *_, end in split], np.int64), sessions=True)
-    return Bounds([key for key, *_ in split], starts, starts + source.windows.size, sessions=False)
+    return Bounds([key for key, *_ in split], starts, ends_of(source.windows, starts), sessions=False)
 
 
 def numbers_within(ordinals: Sequence[Ordinal], paths: Sequence[Sequence[int]]) -> list[int]:

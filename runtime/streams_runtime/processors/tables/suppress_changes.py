@@ -192,7 +192,7 @@ def _split(key: bytes, windows: Windows | None) -> tuple[bytes, int, int]:
         plain, end = key[: -2 * _TIME_BYTES], key[-2 * _TIME_BYTES : -_TIME_BYTES]
         return plain, int.from_bytes(key[-_TIME_BYTES:], "big"), int.from_bytes(end, "big")
     start = int.from_bytes(key[-_TIME_BYTES:], "big")
-    return key[:-_TIME_BYTES], start, start + windows.size
+    return key[:-_TIME_BYTES], start, windows.end_of(start)
 
 
 def _milliseconds(times: pa.ChunkedArray) -> Any:

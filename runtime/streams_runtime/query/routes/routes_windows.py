@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Annotated, Any
 
 from anyio import CapacityLimiter
@@ -24,8 +23,8 @@ from streams_runtime.query.server.url_parameters import (
 from streams_runtime.query.stores.composite import CompositeSegments
 from streams_runtime.query.stores.session_handle import ReadOnlySessionStore, session_windowed
 from streams_runtime.query.stores.views import Entry, Queryable, StoreCodec, StoreType
-from streams_runtime.query.stores.window_handle import ReadOnlyWindowStore, windowed
-from streams_runtime.query.wire.windowed_keys import Window, later
+from streams_runtime.query.stores.window_handle import ReadOnlyWindowStore, window_at, windowed
+from streams_runtime.query.wire.windowed_keys import Window, last_ms
 
 
 def window_routes(queryable: Queryable, walks: CapacityLimiter) -> APIRouter:
@@ -39,7 +38,7 @@ def window_routes(queryable: Queryable, walks: CapacityLimiter) -> APIRouter:
         codec, start = reader.target.codec, parameters.start()
         parsed, data = reader.target.parse_key("key", key)
         value = reader.at_key(data).read(lambda opened: ReadOnlyWindowStore(opened, codec).fetch(parsed, start))
-        return json_answer(_windowed(parsed, Window(start, later(start, codec.window_size or timedelta())), value))
+        return json_answer(_windowed(parsed, window_at(codec, last_ms("time", start)), value))
 
     _add_ranges(router, "windows", readers, window_shown, "windows that start between the times")
 

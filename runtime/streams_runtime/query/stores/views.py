@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Protocol
 
 from streams_runtime.errors import StreamsException
@@ -117,13 +116,13 @@ class StoreCodec:
     """How one store's bytes are read.
 
     `key` raises a ValueError for what can't be a key. `decode_value` gives the object that a user sees (of an
-    aggregate: its finished columns) and raises a ValueError for bytes that it can't read. `window_size` is that of a
-    window store's windows, and None for the other kinds.
+    aggregate: its finished columns) and raises a ValueError for bytes that it can't read. `window_end` gives the
+    end of a window store's window by its start, in ms, and is None for the other kinds.
     """
 
     key: KeySerde
     decode_value: Callable[[bytes], object]
-    window_size: timedelta | None = None
+    window_end: Callable[[int], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import overload
 
 from streams_runtime.query.stores.composite import CompositeSegments
@@ -15,7 +14,6 @@ from streams_runtime.query.wire.windowed_keys import (
     first_ms,
     is_whole_ms,
     last_ms,
-    later,
     moment,
     warn_of_ms,
 )
@@ -40,8 +38,8 @@ class ReadOnlyWindowStore:
     """
 
     def __init__(self, store: CompositeSegments, codec: StoreCodec) -> None:
-        if codec.window_size is None:
-            raise ValueError("a window store's codec needs the size of its windows")
+        if codec.window_end is None:
+            raise ValueError("a window store's codec needs to know where its windows end")
         self._store = store
         self._codec = codec
 
@@ -130,9 +128,14 @@ class ReadOnlyWindowStore:
 
 def windowed(codec: StoreCodec, data: bytes) -> Windowed:
     """The key and the window that a changelog key of a window store stands for."""
-    key, ms, _ = split_window_key(data)
-    start = moment(ms)
-    return Windowed(codec.key.decode(key), Window(start, later(start, codec.window_size or timedelta())))
+    key, start, _ = split_window_key(data)
+    return Windowed(codec.key.decode(key), window_at(codec, start))
+
+
+def window_at(codec: StoreCodec, start: int) -> Window:
+    """The window of a window store that begins at `start` (ms)."""
+    assert codec.window_end is not None, "the store is a window store"
+    return Window(moment(start), moment(codec.window_end(start)))
 
 
 def _start(data: bytes) -> object:

@@ -40,11 +40,6 @@ def moment(ms: int) -> datetime:
         return _LAST
 
 
-def later(start: datetime, by: timedelta) -> datetime:
-    """`start + by`; the last moment that a datetime can hold for all that are later."""
-    return _LAST if _LAST - start < by else start + by
-
-
 def first_ms(name: str, value: Moment) -> int:
     """The first whole ms at or after `value`.
 

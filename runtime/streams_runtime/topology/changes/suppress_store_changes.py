@@ -9,7 +9,7 @@ from streams_runtime.topology.changes.change import Change
 from streams_runtime.topology.changes.to_table_changes import other_columns
 from streams_runtime.topology.column_types import columns_of
 from streams_runtime.topology.nodes.suppress_node import SuppressNode
-from streams_runtime.topology.nodes.window_kinds import SessionWindows
+from streams_runtime.topology.nodes.window_kinds import SessionWindows, TimeWindows
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.store_origins import keys_of
 from streams_runtime.topology.table_parts import windows_of
@@ -51,4 +51,7 @@ def _keys(topology: Topology, node: SuppressNode) -> str:
     windows = windows_of(sub, node.input)
     if windows is None:
         return words
-    return f"{words} in {'sessions' if isinstance(windows, SessionWindows) else f'windows of {windows.size} ms'}"
+    if isinstance(windows, SessionWindows):
+        return f"{words} in sessions"
+    zone = windows.timezone if isinstance(windows, TimeWindows) else None
+    return f"{words} in windows of {windows.size} ms" + (f" by the clock of {zone}" if zone else "")

@@ -205,17 +205,19 @@ def _windows(window: WindowSpec, path: str, only_final: bool) -> Windows:
     if window.sliding is not None:
         size, grace = _ms(window.sliding.time_difference), _ms(window.sliding.grace)
         return SlidingWindows(size, grace, _retention(window, 2 * size + grace), only_final)
+    timezone = None
     if window.tumbling is not None:
         tumbling = window.tumbling
         size = advance = _ms(tumbling.size)
-        grace, offset = _ms(tumbling.grace), _ms(tumbling.offset)
+        grace, offset, timezone = _ms(tumbling.grace), _ms(tumbling.offset), tumbling.timezone
     elif window.hopping is not None:
         hopping = window.hopping
         size, advance = _ms(hopping.size), _ms(hopping.advance)
         grace, offset = _ms(hopping.grace), _ms(hopping.offset)
     else:
         raise TopologyException(f"{under(path, 'window')}: no kind of window")
-    return TimeWindows(size, advance, grace, _retention(window, size + grace), only_final, offset)
+    windows = TimeWindows(size, advance, grace, size + grace, only_final, offset, timezone)
+    return replace(windows, retention=_retention(window, windows.longest + grace))
 
 
 def _retention(window: WindowSpec, least: int) -> int:

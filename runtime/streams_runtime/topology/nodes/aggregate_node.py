@@ -93,5 +93,5 @@ class AggregateNode(StepNode):
             case SessionWindows(retention=retention):
                 return (StoreSpec.kept(self.store, "session", application_id, self.name, Windowing(retention)),)
             case windows:
-                windowing = Windowing(windows.retention, windows.size)
+                windowing = Windowing(windows.retention, windows.longest)
                 return (StoreSpec.kept(self.store, "window", application_id, self.name, windowing),)

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streams_runtime.time_zones.arithmetic import WHOLE_NUMBERS, Arithmetic
+
+if TYPE_CHECKING:
+    from streams_runtime.time_zones.day_calendar import DayCalendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +26,55 @@ class TimeWindows:
     only_final: bool = False
     offset: int = 0
     """Less than `advance`. A record from before it is late: no window may begin before 1970."""
+    timezone: str | None = None
+    """Whose clock `size` and `offset` go by; then `advance` is `size`, whole days, and windows may last longer."""
+
+    @property
+    def may_begin_before_1970(self) -> bool:
+        """Whether records of 1970 may fall into a window that would begin before it, which takes none."""
+        return self.offset > 0 or self.timezone is not None
+
+    @property
+    def calendar(self) -> DayCalendar:
+        """The days of windows with a time zone."""
+        from streams_runtime.time_zones.day_calendar import calendar_of  # workers load zones where there is one
+
+        assert self.timezone is not None, "the windows have a time zone"
+        return calendar_of(self.timezone, self.size, self.offset)
+
+    @property
+    def longest(self) -> int:
+        """No window is longer (ms)."""
+        return self.size if self.timezone is None else self.calendar.longest
+
+    def aligned(self, time: Any, by: Arithmetic = WHOLE_NUMBERS) -> Any:
+        """The start of the last window that begins at a time or before it."""
+        if self.timezone is not None:
+            return self.calendar.start_of(time, by)
+        return time - by.rest(time - self.offset, self.advance)
+
+    def end_of(self, start: Any, by: Arithmetic = WHOLE_NUMBERS) -> Any:
+        """When the window ends that begins at `start`; the window's key has only this."""
+        if self.timezone is None:
+            return start + self.size
+        if by is not WHOLE_NUMBERS:
+            return self.calendar.end_of(start, by)
+        from streams_runtime.time_zones.day_calendar import end_of_window  # as in `calendar`
+
+        return end_of_window(self.timezone, self.size, self.offset, start)
+
+    def starts_of_ended(self, first: int, last: int) -> tuple[int, int]:
+        """Between which starts, both inclusive, the windows lie that end between two times, both inclusive."""
+        if self.timezone is not None:
+            return self.aligned(first - 1), self.aligned(last) - 1
+        return first - self.size, last - self.size
 
     @property
     def lengths(self) -> str:
         """How long the windows are and where they begin, in a user's words."""
         every = "" if self.advance == self.size else f" every {self.advance} ms"
-        return f"{self.size} ms{every}" + (f" with an offset of {self.offset} ms" if self.offset else "")
+        clock = "" if self.timezone is None else f" by the clock of {self.timezone}"
+        return f"{self.size} ms{every}{clock}" + (f" with an offset of {self.offset} ms" if self.offset else "")
 
     @property
     def summary(self) -> str:
@@ -45,6 +94,19 @@ class SlidingWindows:
     grace: int
     retention: int
     only_final: bool = False
+
+    @property
+    def longest(self) -> int:
+        """As long as all (ms)."""
+        return self.size
+
+    def end_of(self, start: int) -> int:
+        """When the window ends that begins at `start`."""
+        return start + self.size
+
+    def starts_of_ended(self, first: int, last: int) -> tuple[int, int]:
+        """Between which starts, both inclusive, the windows lie that end between two times, both inclusive."""
+        return first - self.size, last - self.size
 
     @property
     def summary(self) -> str:
