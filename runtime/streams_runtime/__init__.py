@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         ReadOnlyStore,
         ReadOnlyWindowStore,
         StoreQueryParameters,
+        VersionedRecord,
         Window,
         Windowed,
         WindowStoreIterator,
@@ -192,6 +193,7 @@ __all__ = [
     "UnknownStateStoreException",
     "UnreleasedInstanceIdException",
     "UserCodeException",
+    "VersionedRecord",
     "Window",
     "WindowStoreIterator",
     "Windowed",
@@ -236,7 +238,7 @@ _NAMES = {
     ".query.server.tls": "TlsFiles",
     ".query.stores.key_value_handle": (
         "KeyValue KeyValueIterator ReadOnlyKeyValueStore ReadOnlySessionStore ReadOnlyStore ReadOnlyWindowStore "
-        "StoreQueryParameters Window Windowed WindowStoreIterator"
+        "StoreQueryParameters VersionedRecord Window Windowed WindowStoreIterator"
     ),
     ".query.stores.views": "StoreType",
     ".query.wire.problems": (

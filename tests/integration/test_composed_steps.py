@@ -80,6 +80,13 @@ OF_DAYS: Sequence[tuple[str, Chain]] = (
 )
 """Tables of windows, their changes that wait, and those that have closed."""
 
+OF_HISTORIES: Sequence[tuple[str, Chain]] = (
+    ("stream", ("left join table", "join table", "sum")),
+    ("stream", ("dedupe", "toTable", "look up", "repartition", "left join table")),
+    ("stream", ("keyBy number", "left join table", "tumbling", "toStream", "keyBy text", "left join table")),
+)
+"""Joins with tables of topics and of streams, before and behind other kinds of state."""
+
 # Of the times at which records begin, the first ones lie before the first day that can be.
 DAYS = {"tumbling": {"size": "1d", "grace": "1s", "offset": "19h1m45s", "timezone": "America/New_York"}}
 
@@ -98,12 +105,12 @@ def refused(chain: Chain, begins: str) -> bool:
     return named_wrongly(chain) or bool(refusals(made_of(chain, begins)))
 
 
-def wrong(spark: SparkSession, document: dict[str, Any], partitions: int = 1) -> list[str]:
+def wrong(spark: SparkSession, document: dict[str, Any], partitions: int = 1, count: int = RECORDS) -> list[str]:
     """How what the topology makes of records differs from what it should."""
     source = random.Random(SEED)
     made = Application(spark, document, partitions)
-    records = records_for(document, source, RECORDS)
-    cuts, model = cuts_of(source, RECORDS)[:2], Model(document, partitions)
+    records = records_for(document, source, count)
+    cuts, model = cuts_of(source, count)[:2], Model(document, partitions)
     for first, end in batches(len(records), cuts):
         model.feed(records[first:end])
     return differences(model, made.run(records, cuts))
@@ -156,6 +163,26 @@ def test_days_of_a_time_zone_are_the_same_to_all_steps(spark: SparkSession, poli
         if "window" in step:
             step["window"] = DAYS
     assert wrong(spark, document, partitions) == []
+
+
+@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+def test_joins_meet_what_a_table_with_a_history_had_then(spark: SparkSession, policy: str, partitions: int) -> None:
+    together = Made("string", policy)
+    # The last one brings records of several partitions together, which have no one order before a join.
+    for begins, chain in OF_HISTORIES if partitions == 1 else OF_HISTORIES[:-1]:
+        add_chain(together, begins, chain)
+    document = together.document
+    topology = document["spec"]["topology"]
+    tables = [
+        each[kind]
+        for each in (*topology["sources"], *topology["steps"])
+        for kind in ("table", "toTable")
+        if kind in each
+    ]
+    for table in tables:
+        table["historyRetention"] = "2s"
+    assert len(tables) > 2
+    assert wrong(spark, document, partitions, 5 * RECORDS) == []
 
 
 def test_changes_of_a_table_of_results_have_the_order_of_these(spark: SparkSession) -> None:

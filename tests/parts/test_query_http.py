@@ -554,7 +554,7 @@ def test_every_endpoint_is_described_with_its_answer_and_its_problems() -> None:
     }
     assert {*schemas["Problem"]["properties"]["remedy"]["enum"]} == {kind.remedy for kind in KINDS.values()}
     stores = [path for path in document["paths"] if "/stores" in path]
-    assert len(stores) == 16
+    assert len(stores) == 17
     for path in stores:
         operation = document["paths"][path]["get"]
         assert operation["summary"]

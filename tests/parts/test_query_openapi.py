@@ -15,7 +15,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
-from query_stage import STORES, Place, QueryStage
+from query_stage import STORES, Place, QueryStage, query_stage
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -58,6 +58,12 @@ GATE: Gate = Tokens()
 
 
 @pytest.fixture(scope="module")
+def shared_stage() -> Iterator[QueryStage]:
+    with query_stage(history=3_600_000) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def app(shared_stage: QueryStage) -> Any:
     return create_app(shared_stage, CollectorRegistry(), GATE)
 
@@ -87,7 +93,8 @@ def operations(document: dict[str, Any]) -> dict[str, Any]:
 
 PATHS = (
     *("/healthz", "/readyz", "/metrics", "/state", "/state/figures", "/stores", "/stores/{store}/owners"),
-    *(f"/stores/{{store}}/{way}" for way in ("keys/{key}", "range", "all", "prefix", "count", "approximate-count")),
+    *(f"/stores/{{store}}/{way}" for way in ("keys/{key}", "versions/{key}", "range", "all", "prefix")),
+    *(f"/stores/{{store}}/{way}" for way in ("count", "approximate-count")),
     *(f"/stores/{{store}}/{way}" for way in ("window/{key}", "windows/keys/{key}", "windows/range", "windows/all")),
     *(f"/stores/{{store}}/{way}" for way in ("session/{key}", "sessions/keys/{key}", "sessions/range")),
     "/relay/{address}/stores/{store}/{rest}",

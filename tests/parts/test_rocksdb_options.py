@@ -23,6 +23,7 @@ from streams_runtime.state.database.rocksdb_adapter import write_sst
 from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.store import KeyValueStore, LocalStore, Updates, stamp
 from streams_runtime.state.store_options import store_options
+from streams_runtime.state.versioned_store import VersionedStore
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.state.window_store import WindowStore
 
@@ -77,13 +78,20 @@ def windows(folder: Path, options: RocksDBOptions) -> WindowStore:
     return WindowStore("minutes", LOG, folder, 600_000, 60_000, options=options)
 
 
+def histories(folder: Path, options: RocksDBOptions) -> VersionedStore:
+    return VersionedStore("prices", LOG, folder, 180_000, options=options)
+
+
 def fill(store: LocalStore, rows: range = range(300), value: bytes = b"v" * 100) -> dict[bytes, bytes]:
-    """Put records in, and return them: of a window store in three segments."""
+    """Put records in, and return them: in three segments of a window store, or of what they replace in a history."""
+    times = [60_000 * (row % 3) for row in rows]
     pairs = {
-        window_key(b"%08d" % row, 60_000 * (row % 3)) if isinstance(store, WindowStore) else b"%08d" % row: value
-        for row in rows
+        window_key(b"%08d" % row, time) if isinstance(store, WindowStore) else b"%08d" % row: value
+        for row, time in zip(rows, times, strict=True)
     }
-    store.write(Updates(list(pairs), list(pairs.values()), [1] * len(pairs)), 5)
+    if isinstance(store, VersionedStore):
+        store.write(Updates(list(pairs), [b"replaced"] * len(pairs), [0] * len(pairs)), 4)
+    store.write(Updates(list(pairs), list(pairs.values()), [60_000 + time for time in times]), 5)
     return pairs
 
 
@@ -106,7 +114,7 @@ def table_properties(store: KeyValueStore) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(r"([^;=]+)=(\d+);", text.replace("; ", ";"))}
 
 
-@pytest.mark.parametrize("make", [key_values, windows])
+@pytest.mark.parametrize("make", [key_values, windows, histories])
 @pytest.mark.parametrize(("fields", "opened"), [(ALL, OPENED), ({}, BY_DEFAULT)], ids=["all", "none"])
 def test_every_family_of_a_database_is_opened_with_what_is_given(
     make: Make, fields: dict[str, Any], opened: dict[str, str], folder: Path
@@ -192,7 +200,7 @@ def test_the_jobs_are_threads_of_all_stores_together(jobs: int, folder: Path) ->
     assert int(done.stdout) == jobs
 
 
-@pytest.mark.parametrize("make", [key_values, windows])
+@pytest.mark.parametrize("make", [key_values, windows, histories])
 def test_a_start_with_other_options_keeps_what_was_written_with_the_old_ones(make: Make, folder: Path) -> None:
     place, small = folder / "store", {"writeBufferSize": "64Ki"}
     rounds: list[dict[str, Any]] = [{}, ALL, small, {"compaction": "universal", **small}, {"bloomFilterBits": 0}, ALL]

@@ -22,6 +22,7 @@ from streams_runtime.snapshots.snapshot_download import download
 from streams_runtime.snapshots.snapshot_settings import SnapshotSettings
 from streams_runtime.snapshots.snapshotter import Snapshotter
 from streams_runtime.state.store import KeyValueStore, LocalStore, Updates
+from streams_runtime.state.versioned_store import Version, VersionedStore
 from streams_runtime.state.window_keys import SESSION_KEYS, WINDOW_KEYS
 from streams_runtime.state.window_store import DedupeStore, JoinStore, SessionStore, WindowStore
 from streams_runtime.topology.plan import TaskId
@@ -34,6 +35,7 @@ KINDS: list[Callable[[Path], LocalStore]] = [
     lambda folder: SessionStore("w", LOG, folder, 10_000, 1_000),
     lambda folder: JoinStore("w", LOG, folder, 10_000, 1_000),
     lambda folder: DedupeStore("w", LOG, folder, 10_000, 1_000),
+    lambda folder: VersionedStore("w", LOG, folder, 10_000),
 ]
 
 
@@ -146,7 +148,7 @@ def test_a_store_that_is_never_left_alone_is_not_stopped_for_a_checkpoint(
         assert checkpoints_of(store) == []
 
 
-@pytest.mark.parametrize("made", KINDS, ids=["key-value", "window", "session", "join", "dedupe"])
+@pytest.mark.parametrize("made", KINDS, ids=["key-value", "window", "session", "join", "dedupe", "versioned"])
 def test_a_store_of_any_kind_comes_back_with_all_that_it_had(
     made: Callable[[Path], LocalStore], folder: Path, stage: Stage
 ) -> None:
@@ -174,6 +176,25 @@ def test_a_store_of_any_kind_comes_back_with_all_that_it_had(
     assert (again.offset(), again.get(keys[0])) == (901, b"goes on")
     again.close()
     store.close()
+
+
+def test_a_history_comes_back_too(folder: Path, stage: Stage) -> None:
+    def made(at: Path) -> VersionedStore:
+        return VersionedStore("w", LOG, at, 10_000)
+
+    store, other = made(folder / "w"), made(folder.parent.parent / "other" / "w")
+    store.write(Updates([b"a", b"a", b"b", b"b"], [b"1", b"2", b"3", None], [1_000, 2_000, 3_000, 4_000]), 4)
+    store.follow("id", 4)
+    stage.brokers.ends[LOG] = 4
+    stage.add(store)
+    stage.pass_by(0)
+    brought_back(stage.bucket, newest(stage.bucket, store), other, folder.parent.parent / "other" / "download")
+    assert other.stream_time == 4_000
+    assert other.as_of(b"a", 1_500) == Version(b"1", 1_000, 2_000)
+    assert other.as_of(b"b", 3_500) == Version(b"3", 3_000, 4_000)
+    assert other.newest([b"b"]) == [Version(None, 4_000)]
+    store.close()
+    other.close()
 
 
 def test_only_files_that_are_new_go_up(folder: Path, stage: Stage) -> None:

@@ -83,6 +83,7 @@ spec:
       - {name: spans, from: often, where: n > 1, select: {n: n, of: _window_start, to: _window_end}}
       - {name: mean, from: totals, where: n > 1, select: {value: total / n}}
       - {name: users, from: people, toTable: {store: users}}
+      - {name: past, from: people, toTable: {store: past, historyRetention: 1h}}
       - {name: changes, from: users, toStream: {}}
       - {name: calm, from: totals, toStream: {suppress: {within: 10s, buffer: {records: 1000, bytes: 1000000,
          full: fail}}}}

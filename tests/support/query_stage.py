@@ -10,6 +10,7 @@ import enum
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -123,10 +124,10 @@ def _in_order() -> list[tuple[int, str]]:
 class _Task:
     """One partition's stores, as a task has them; it never opens again once it is closed."""
 
-    def __init__(self, folder: Path, partition: int, active: bool) -> None:
+    def __init__(self, folder: Path, partition: int, active: bool, specs: Mapping[str, StoreSpec]) -> None:
         self.active = active
         self.stores: dict[str, AnyStore] = {}
-        for name, spec in SPECS.items():
+        for name, spec in specs.items():
             self.stores[name] = store = open_store(spec, partition, folder / f"{name}-{partition}")
             if store.is_empty():
                 store.write(_contents(name, partition), 1)
@@ -155,9 +156,13 @@ def _contents(name: str, partition: int) -> Updates:
 
 
 class QueryStage:
-    """A Queryable: `state` is set by assignment, partitions are put into their places by `put`."""
+    """A Queryable: `state` is set by assignment, partitions are put into their places by `put`.
 
-    def __init__(self, folder: Path) -> None:
+    With `history` (ms) the key-value store keeps what each key had.
+    """
+
+    def __init__(self, folder: Path, history: int | None = None) -> None:
+        self._specs = {**SPECS, KEY_VALUE: replace(SPECS[KEY_VALUE], history=history)}
         self.state = ClientState.RUNNING
         self.url = "http://here:1"
         self.known_owners: dict[int, Owner] = {}
@@ -186,7 +191,7 @@ class QueryStage:
             if place is not Place.CLOSED:
                 del self._tasks[partition]
         if place in _OPEN and not keep:
-            self._tasks[partition] = _Task(self._folder, partition, place in _ACTIVE)
+            self._tasks[partition] = _Task(self._folder, partition, place in _ACTIVE, self._specs)
         elif keep and task is not None:
             task.active = place in _ACTIVE
         self._places[partition] = place
@@ -292,10 +297,10 @@ def _view(task: _Task, store: str) -> AnyView:
 
 
 @contextmanager
-def query_stage() -> Iterator[QueryStage]:
+def query_stage(history: int | None = None) -> Iterator[QueryStage]:
     """A stage in a folder of its own, RUNNING with all partitions; closed at the end."""
     with memory_folder() as folder:
-        stage = QueryStage(folder)
+        stage = QueryStage(folder, history)
         try:
             yield stage
         finally:

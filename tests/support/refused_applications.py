@@ -60,6 +60,11 @@ def joined(table: str = "users", **fields: Any) -> dict[str, Any]:
     return step(join={"table": table, "select": select, **fields.pop("more", {})}, **fields)
 
 
+def versioned(retention: str, **table: Any) -> dict[str, Any]:
+    """The table `users` with a history."""
+    return {**USERS, "table": {"store": "users", "historyRetention": retention, **table}}
+
+
 def held_back(suppress: Any, **fields: Any) -> dict[str, Any]:
     return step(**{"from_": "users", "toStream": {"suppress": suppress}, **fields})
 
@@ -1423,6 +1428,77 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         f"{S}.peek",
         "peek at the table 'users'",
         "peek at the stream before the table",
+    ),
+    "history-without-a-length": (
+        application(step(keyBy="user"), step(name="t", from_="s", toTable={"store": "t", "historyRetention": "0ms"})),
+        "spec.topology.steps[1].toTable.historyRetention",
+        "a history without a length",
+        "at least 1ms",
+    ),
+    "history-of-a-source-without-a-length": (
+        application(sources=[ORDERS, versioned("0s")]),
+        "spec.topology.sources[1].table.historyRetention",
+        "a history without a length",
+        "at least 1ms",
+    ),
+    "history-of-a-global-table": (
+        application(sources=[ORDERS, versioned("1h", **{"global": True})]),
+        "spec.topology.sources[1].table.historyRetention",
+        "a history of a global table",
+        "leave it out",
+    ),
+    "history-by-times-that-are-not-in-the-topic": (
+        application(sources=[ORDERS, {**versioned("1h"), "timestamp": "_timestamp"}]),
+        "spec.topology.sources[1].table.historyRetention",
+        "the times of an expression",
+        "leave timestamp out",
+    ),
+    "where-of-a-table-with-a-history": (
+        application(step(from_="users", where="tier = 'gold'"), sources=[ORDERS, versioned("1h")]),
+        f"{S}.from",
+        "'users' is a table with a history",
+        "declare it without historyRetention",
+    ),
+    "to-stream-of-a-table-with-a-history": (
+        application(step(from_="users", toStream={}), sources=[ORDERS, versioned("1h")]),
+        f"{S}.from",
+        "'users' is a table with a history",
+        "join a stream with it",
+    ),
+    "groups-of-a-table-with-a-history": (
+        application(
+            step(from_="users", groupBy="tier", aggregate={"n": "count(*)"}, store="n"),
+            sources=[ORDERS, versioned("1h")],
+        ),
+        f"{S}.from",
+        "'users' is a table with a history",
+        "declare it without historyRetention",
+    ),
+    "table-joined-with-one-with-a-history": (
+        application(
+            step(name="t", toTable={"store": "t"}),
+            step(from_="t", join={"table": "users", "select": {"tier": "users.tier"}}),
+            sources=[ORDERS, versioned("1h")],
+        ),
+        "spec.topology.steps[1].join.table",
+        "'users' is a table with a history",
+        "declare it without historyRetention",
+    ),
+    "table-joined-by-a-foreign-key-with-one-with-a-history": (
+        application(
+            step(name="t", toTable={"store": "t"}),
+            step(from_="t", join={"table": "users", "key": "user", "select": {"tier": "users.tier"}}, store="j"),
+            sources=[ORDERS, versioned("1h")],
+        ),
+        "spec.topology.steps[1].join.table",
+        "'users' is a table with a history",
+        "declare it without historyRetention",
+    ),
+    "sink-of-a-table-with-a-history": (
+        application(step(toTable={"store": "t", "historyRetention": "1h"}), sinks=[{"from": "s", "topic": "out"}]),
+        "spec.topology.sinks[0].from",
+        "'s' is a table with a history",
+        "declare it without historyRetention",
     ),
     "suppress-of-another-kind": (
         application(total(window={"tumbling": {"size": "1m"}}, suppress="untilTimeLimit")),

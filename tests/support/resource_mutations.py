@@ -107,6 +107,7 @@ BASES: tuple[dict[str, Any], ...] = (
         [{"name": "a", "topic": "a", "key": {"format": "string"}, "value": {"format": "avro", "schema": _AVRO}}],
         [
             {"name": "t", "from": "a", "toTable": {"store": "t"}},
+            {"name": "h", "from": "a", "toTable": {"store": "h", "historyRetention": "1h"}},
             {"name": "c", "from": "t", "toStream": {}},
             {
                 "name": "k",

@@ -9,6 +9,7 @@ import pyarrow as pa
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from join_rows import Row, changes_of, chunked, placed
 
 from streams_runtime.batch.columns import MATCH, OUT_VALUE
 from streams_runtime.batch.record_order import order_among, ordinals_among
@@ -17,11 +18,7 @@ from streams_runtime.processors.joins.stream_table_join import matched
 from streams_runtime.state.shown_values import as_stored
 from streams_runtime.state.store import stamp
 from streams_runtime.topology.nodes.join_node import JoinNode
-from streams_runtime.topology.nodes.source_and_sink_nodes import Format, TableSourceNode
 
-Row = tuple[int, str | None, int]
-"""Partition, key and time."""
-TABLE = TableSourceNode("users", "users", Format("string"), Format("bytes"), None, "users", "p")
 KEYS = st.none() | st.sampled_from(["", "a", "b", "c" * 40])
 ROWS = st.lists(st.tuples(st.integers(0, 2), KEYS, st.integers(0, 9)), max_size=25)
 VALUES = st.none() | st.binary(max_size=3)
@@ -34,30 +31,6 @@ class Store:
     def get_stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
         assert list(keys) == sorted(set(keys)), "sorted keys are read faster"
         return [self.held.get(key) for key in keys]
-
-
-def placed(topic: str, rows: Sequence[Row]) -> dict[str, pa.Array]:
-    offsets: dict[int, int] = {}
-    columns = {"_topic": pa.array([topic] * len(rows), pa.string())}
-    numbers = [offsets.setdefault(at, 0) for at, *_ in rows]
-    for row, (at, *_) in enumerate(rows):
-        numbers[row] = offsets[at]
-        offsets[at] += 1
-    columns["_offset"] = pa.array(numbers, pa.int64())
-    columns["_timestamp"] = pa.array([time * 1000 for *_, time in rows], pa.timestamp("us", tz="UTC"))
-    return columns
-
-
-def chunked(values: Sequence[object], kind: pa.DataType) -> pa.ChunkedArray:
-    middle = len(values) // 2
-    return pa.chunked_array([pa.array(values[:middle], kind), pa.array(values[middle:], kind)])
-
-
-def changes_of(rows: Sequence[Row], values: Sequence[bytes | None]) -> StoreBatch:
-    columns = {OUT_VALUE: chunked(values, pa.binary()), **placed("users", rows)}
-    partitions, keys, times = zip(*rows, strict=True) if rows else ((), (), ())
-    kinds = (pa.int32(), pa.string(), pa.int64())
-    return StoreBatch(TABLE, *(map(chunked, (partitions, keys, times), kinds)), pa.table(columns))
 
 
 def by_a_loop(

@@ -33,6 +33,7 @@ GUARDED = (
     "/stores",
     "/stores/counts/owners",
     "/stores/counts/keys/UA",
+    "/stores/counts/versions/UA?asOf=x",
     "/stores/counts/range",
     "/stores/counts/all?nonsense=1",
     "/stores/counts/prefix?prefix=A",

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from restore_heard import Heard
 from state_kit import contents, key_value_store, memory_folder
 
+from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.restore.restore_listener import NullListener
 from streams_runtime.restore.restore_start import Beginning, Log
 from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.state.database.rocksdb_adapter import write_sst
 from streams_runtime.state.store import KeyValueStore, Updates, stamp
+from streams_runtime.state.versioned_store import Version, VersionedStore
 from streams_runtime.topology.plan import TaskId
 
 
@@ -43,6 +45,19 @@ def test_the_last_record_of_a_key_wins_null_keys_are_skipped_null_values_delete(
     assert contents(store) == {b"a": b"3"}
     assert store.get_stored([b"a"]) == [stamp(9, b"3")]
     assert (store.offset(), restorer.position, restorer.checkpoint) == (12, 12, 12)
+
+
+def test_a_store_with_a_history_gets_every_record_in_order(folder: Path) -> None:
+    changelog = TopicPartition("prices", 0)
+    store = VersionedStore("prices", changelog, folder / "prices", 100)
+    try:
+        restorer = StateRestorer(TaskId(0, 0), store)
+        restorer.apply([Change(0, b"a", b"1", time=5), Change(1, None, b"no key"), Change(2, b"a", b"2", time=9)], 3)
+        restorer.apply([Change(3, b"a", b"3", time=7), Change(4, b"a", None, time=9)], 5)
+        assert [store.as_of(b"a", time) for time in (5, 7, 9)] == [Version(b"1", 5, 7), Version(b"3", 7, 9), None]
+        assert (store.offset(), store.stream_time, restorer.restored) == (5, 9, 5)
+    finally:
+        store.close()
 
 
 def test_a_batch_of_null_keys_moves_the_checkpoint_all_the_same(store: KeyValueStore) -> None:

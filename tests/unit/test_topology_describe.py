@@ -78,6 +78,7 @@ def test_the_json_has_nodes_topics_and_stores(topology: Topology) -> None:
             "changelogTopic": "users",
             "sourceChangelog": True,
             "global": False,
+            "historyRetention": None,
             "node": "users",
         }
     ]

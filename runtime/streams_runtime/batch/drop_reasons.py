@@ -15,6 +15,7 @@ class DropReason(StrEnum):
     LATE = "late"
     DUPLICATE = "duplicate"
     NOT_KEPT = "not-kept"
+    EXPIRED = "expired"
     REFUSED = "refused"
 
 
@@ -26,5 +27,6 @@ MEANINGS = {
     DropReason.LATE: "The record came after a window had closed. One that misses several windows counts for each.",
     DropReason.DUPLICATE: "A dedupe has seen the record's id.",
     DropReason.NOT_KEPT: "The record came too late to be kept for those after it. It went on all the same.",
+    DropReason.EXPIRED: "The record is older than the history of the table that it would change reaches back.",
     DropReason.REFUSED: "The sink's topic takes no such record; with `deadLetter` it was sent on.",
 }

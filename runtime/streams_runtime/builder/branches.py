@@ -19,7 +19,7 @@ S = TypeVar("S")
 class NamedStreams(Generic[S]):
     """The streams of a step by name: `outputs["large"]` is one of them."""
 
-    def __init__(self, step: str, stream: Callable[[str], S], names: Sequence[str] = (), part: str = "output"):
+    def __init__(self, step: str, stream: Callable[[str], S], names: Sequence[str] = (), part: str = "output") -> None:
         """Made by KStream.process; `stream` gives the stream of a name."""
         self._step, self._stream, self._names, self._part = step, stream, [*names], part
 

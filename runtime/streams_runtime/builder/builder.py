@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from streams_runtime.builder.builder_global_tables import GlobalKTable
 from streams_runtime.builder.function_names import reference_of
 from streams_runtime.builder.recording import Recording
 from streams_runtime.builder.streams_and_tables import KStream, KTable
+from streams_runtime.builder.window_arguments import Time
 from streams_runtime.errors import InvalidApplicationException
 
 
@@ -62,15 +63,19 @@ class StreamsBuilder:
         key: Format | None = None,
         timestamp: str | None = None,
         name: str | None = None,
+        history_retention: Time | None = None,
     ) -> KTable:
         """Read a topic as a table: the last value of each key, kept in `store` (StreamsBuilder#table).
 
-        The other parameters are those of `stream`. Each task keeps the partition that it reads.
+        With `history_retention` the store also keeps what each key had, so long back in stream time
+        (Stores#persistentVersionedKeyValueStore, KIP-889): streams are joined with what was valid at their records'
+        times. The other parameters are those of `stream`. Each task keeps the partition that it reads.
 
         Raises:
             ConfigException: a value can't stand in a resource, such as a Column; write it as text.
         """
-        return KTable(self._recording, self._source("table", topic, value, key, timestamp, name, {"store": store}))
+        table = {"store": store, "historyRetention": history_retention}
+        return KTable(self._recording, self._source("table", topic, value, key, timestamp, name, table))
 
     def global_table(
         self,
@@ -90,7 +95,7 @@ class StreamsBuilder:
         Raises:
             ConfigException: a value can't stand in a resource, such as a Column; write it as text.
         """
-        table: dict[str, str | bool] = {"store": store, "global": True}
+        table = {"store": store, "global": True}
         made = self._source("global_table", topic, value, key, timestamp, name, table)
         return GlobalKTable(self._recording, made)
 
@@ -155,7 +160,7 @@ class StreamsBuilder:
         key: Format | None,
         timestamp: str | None,
         name: str | None,
-        table: dict[str, str | bool] | None = None,
+        table: Mapping[str, Any] | None = None,
         offset_reset: str | timedelta | None = None,
     ) -> str:
         given = name if name is not None else topic

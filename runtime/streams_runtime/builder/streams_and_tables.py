@@ -178,14 +178,16 @@ class KStream(ProcessedFlow):
         fields = {"merge": [self.name, *(self._checked(each) for each in others)]}
         return KStream(self._recording, self._step("merge", name, fields, inputs=False))
 
-    def to_table(self, store: str, *, name: str | None = None) -> KTable:
+    def to_table(self, store: str, *, name: str | None = None, history_retention: Time | None = None) -> KTable:
         """Keep the last value of each key as a table, in the key-value store `store` (KStream#toTable).
 
-        A record without a value deletes its key's row. The step is called as the store where `name` is absent. Raises
-        as every method of Flow does.
+        A record without a value deletes its key's row. With `history_retention` the store also keeps what each key had,
+        so long back in stream time (Stores#persistentVersionedKeyValueStore). The step is called as the store where
+        `name` is absent. Raises as every method of Flow does.
         """
         given = name if name is not None else store
-        return KTable(self._recording, self._step("to_table", given, {"toTable": {"store": store}}))
+        kept = {"store": store, "historyRetention": history_retention}
+        return KTable(self._recording, self._step("to_table", given, {"toTable": kept}))
 
     def split(self, *, name: str) -> BranchedKStream:
         """Divide the stream (KStream#split, KIP-418): call `.branch(…)` for each condition, in order.

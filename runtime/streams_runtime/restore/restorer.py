@@ -74,15 +74,16 @@ class StateRestorer:
         self._listener.on_restore_start(self.partition, self.store_name, start, end)
 
     def apply(self, messages: Sequence[Any], next_offset: int) -> None:
-        """Apply records in order: the last one of a key wins, null keys are skipped, null values delete."""
-        latest: dict[bytes, Any] = {}
-        for message in messages:
-            latest[message.key()] = message
-        latest.pop(None, None)  # type: ignore[call-overload]
-        keys = sorted(latest)
-        values = [latest[key].value() for key in keys]
-        timestamps = [latest[key].timestamp()[1] for key in keys]
-        self.store.write(Updates(keys, values, timestamps), next_offset)
+        """Apply records in order: the last one of a key wins, null keys are skipped, null values delete.
+
+        A store with a history gets all of them.
+        """
+        applied = [message for message in messages if message.key() is not None]
+        if not self.store.keeps_versions:
+            latest = {message.key(): message for message in applied}
+            applied = [latest[key] for key in sorted(latest)]
+        keys, values = [each.key() for each in applied], [each.value() for each in applied]
+        self.store.write(Updates(keys, values, [each.timestamp()[1] for each in applied]), next_offset)
         self._advanced(len(messages), next_offset)
 
     def ingest(self, files: Sequence[Path], records: int, next_offset: int) -> None:

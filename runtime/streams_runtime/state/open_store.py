@@ -11,6 +11,7 @@ from streams_runtime.metrics.store_recorder import StoreRecorder
 from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 from streams_runtime.state.store import KeyValueStore
 from streams_runtime.state.suppress_store import SuppressStore
+from streams_runtime.state.versioned_store import VersionedStore
 from streams_runtime.state.window_store import DedupeStore, JoinStore, SessionStore, WindowStore
 from streams_runtime.topology.store_specs import StoreSpec
 
@@ -27,6 +28,11 @@ _SEGMENTED: dict[str, type[WindowStore | SessionStore | JoinStore | DedupeStore]
 def key_value_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore:
     """The store of this name, of which the topology says that it is of that kind."""
     return cast(KeyValueStore, stores[name])
+
+
+def versioned_store(stores: Mapping[str, AnyStore], name: str) -> VersionedStore:
+    """The store of this name, of which the topology says that it has a history."""
+    return cast(VersionedStore, stores[name])
 
 
 def processor_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore | WindowStore:
@@ -47,6 +53,8 @@ def open_store(
         ProcessorStateException: the folder can't be used.
     """
     changelog = TopicPartition(spec.changelog_topic, partition)
+    if spec.history is not None:
+        return VersionedStore(spec.name, changelog, folder, spec.history, measured, options)
     windowing = spec.windowing
     if windowing is None:
         kept = SuppressStore if spec.kind == "suppress" else KeyValueStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import uuid
 from abc import ABC, abstractmethod
@@ -21,8 +22,10 @@ from streams_runtime.state.database.damaged_files import DAMAGED
 from streams_runtime.state.database.open_database import Database
 from streams_runtime.state.database.rocksdb_adapter import RocksDB
 from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
+from streams_runtime.state.database.segments import segment_families
 from streams_runtime.state.state_directory import DELETED
 
+_LOGGER = logging.getLogger("streams_runtime.state")
 _TIMESTAMP_BYTES = 8
 
 
@@ -50,7 +53,10 @@ def unstamp(stored: bytes) -> tuple[int, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """New contents for some keys of one partition: keys once each, None deletes, timestamps in ms."""
+    """New contents for some keys of one partition: None deletes, timestamps in ms.
+
+    Keys are there once each, but for a store that `keeps_versions`.
+    """
 
     keys: Sequence[bytes]
     values: Sequence[bytes | None]
@@ -76,6 +82,8 @@ class LocalStore(ABC):
 
     takes_files = True
     """Whether `ingest` is for this kind; the others are restored record by record."""
+    keeps_versions = False
+    """Whether a write may have several updates of a key, all of which count, in their order."""
     _database: Database
 
     def __init__(
@@ -225,7 +233,21 @@ class KeyValueStore(LocalStore):
     _database: RocksDB
 
     def _open(self) -> None:
+        if segment_families(self.folder):  # which RocksDB does not open without
+            self._begin_anew()
         self._database = RocksDB(self.folder, measured=self._measured, options=self.options)
+        if self._database.layout():  # a history of which nothing is there yet
+            self._database.close()
+            self._begin_anew()
+            self._database = RocksDB(self.folder, measured=self._measured, options=self.options)
+
+    def _begin_anew(self) -> None:
+        _LOGGER.warning(
+            "Store %s was one with segments of time, and is a key-value store now: its kind was changed, or its history"
+            " taken away. It is wiped and restored from its changelog",
+            self.folder,
+        )
+        self._remove()
 
     def get(self, key: bytes) -> bytes | None:
         stored = self._database.get([key])[0]

@@ -10,6 +10,7 @@ from streams_runtime.kafka.types import TopicDescription
 from streams_runtime.topology.plan import InternalTopic
 
 _UNLIMITED = -1
+_LAG = "min.compaction.lag.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def _reasons(expected: InternalTopic, found: TopicDescription) -> tuple[str, ...
         return (*reasons, *_repartition_reasons(found.config))
     if "delete" in _policies(expected.config_dict):
         return (*reasons, *_windowed_reasons(expected.config_dict, found.config))
-    return (*reasons, *_key_value_reasons(found.config))
+    return (*reasons, *_key_value_reasons(found.config), *_history_reasons(expected.config_dict, found.config))
 
 
 def _repartition_reasons(config: Mapping[str, str]) -> list[str]:
@@ -77,6 +78,15 @@ def _key_value_reasons(config: Mapping[str, str]) -> list[str]:
         policy = config.get("cleanup.policy")
         return [f"has cleanup.policy={policy}, which drops keys that are still in the store; set compact"]
     return []
+
+
+def _history_reasons(expected: Mapping[str, str], config: Mapping[str, str]) -> list[str]:
+    if _LAG not in expected:
+        return []
+    has, needs = int(config.get(_LAG, 0)), int(expected[_LAG])
+    if has >= needs:
+        return []
+    return [f"has {_LAG}={has}, which drops what a table's history still needs; set {needs} or more"]
 
 
 def _windowed_reasons(expected: Mapping[str, str], config: Mapping[str, str]) -> list[str]:

@@ -54,6 +54,7 @@ def as_json(topology: Topology) -> dict[str, Any]:
                         "changelogTopic": store.changelog_topic,
                         "sourceChangelog": store.source_changelog,
                         "global": store.global_,
+                        "historyRetention": store.history,
                         "node": store.node,
                     }
                     for store in sub.stores

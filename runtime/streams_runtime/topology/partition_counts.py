@@ -183,7 +183,11 @@ def _internal_topic(
 
 
 def _changelog(store: StoreSpec) -> Mapping[str, str]:
-    """The library's own properties of a store's changelog; windows go from it some time after they have expired."""
+    """The library's own properties of a store's changelog; windows go from it some time after they have expired, and
+    what a table with a history has replaced stays for as long.
+    """
+    if store.history is not None:
+        return {**_CHANGELOG, "min.compaction.lag.ms": str(store.history + _CLOCK_DIFFERENCE)}
     if store.windowing is None:
         return _CHANGELOG
     retention = store.windowing.retention + _CLOCK_DIFFERENCE

@@ -51,7 +51,8 @@ class StoreSpec:
     """A state store. `changelog_topic` is a full name; with `source_changelog` the user's source topic.
 
     `windowing` belongs to the kinds `window`, `session`, `join` and `dedupe`. Of a store that is `global_` every client
-    has the whole, and no task a part.
+    has the whole, and no task a part. `history`: for how long (ms, in stream time) a key-value store keeps what each
+    key had; None: it keeps the last value alone.
     """
 
     name: str
@@ -61,13 +62,20 @@ class StoreSpec:
     node: str
     windowing: Windowing | None = None
     global_: bool = False
+    history: int | None = None
 
     @classmethod
     def kept(
-        cls, name: str, kind: StoreKind, application_id: str, node: str, windowing: Windowing | None = None
+        cls,
+        name: str,
+        kind: StoreKind,
+        application_id: str,
+        node: str,
+        windowing: Windowing | None = None,
+        history: int | None = None,
     ) -> StoreSpec:
         """A store with a changelog of its own."""
-        return cls(name, kind, changelog_topic(application_id, name), False, node, windowing)
+        return cls(name, kind, changelog_topic(application_id, name), False, node, windowing, history=history)
 
     @property
     def is_queryable(self) -> bool:

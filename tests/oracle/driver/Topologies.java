@@ -52,6 +52,7 @@ final class Topologies {
         KEYS,
         WINDOWS,
         SESSIONS,
+        VERSIONS,
         STATELESS
     }
 
@@ -78,7 +79,8 @@ final class Topologies {
      * `users`, JSON {"b": number}, as JSON {"a", "b"}. Or {"streams": {…}}, see StreamJoins, or {"tables": table}, see
      * Tables. Or {"dedupe": {…}}, see Dedupe. Or {"global": {…}}, see Globals. Or {"foreign": {…}},
      * see ForeignKeys. Or {"chains": name}, see ForeignChains. Or {"changes": name}, see Changes. Or {"stages": name},
-     * see Stages. Or {"processors": {…}}, see Processors. Or {"held": name}, see Suppressions.
+     * see Stages. Or {"processors": {…}}, see Processors. Or {"held": name}, see Suppressions. Or {"versions": ms}, see
+     * Versions.
      */
     static Topologies of(JsonNode asked) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -113,6 +115,10 @@ final class Topologies {
         if (asked.has("held")) {
             List<String> sinks = Suppressions.add(builder, asked.get("held").asText());
             return new Topologies(builder.build(), Kind.STATELESS, sinks);
+        }
+        if (asked.has("versions")) {
+            List<String> sinks = Versions.add(builder, asked.get("versions").asLong());
+            return new Topologies(builder.build(), Kind.VERSIONS, sinks);
         }
         if (asked.has("stages")) {
             List<String> sinks = Stages.add(builder, asked.get("stages").asText());
@@ -250,6 +256,10 @@ final class Topologies {
     /** What the store holds: key, value, time, and start where it holds windows. */
     void store(TopologyTestDriver driver, ArrayNode found) {
         if (kind == Kind.STATELESS) {
+            return;
+        }
+        if (kind == Kind.VERSIONS) {
+            Versions.store(driver, found);
             return;
         }
         if (kind == Kind.SESSIONS) {

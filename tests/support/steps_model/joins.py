@@ -28,7 +28,8 @@ def joined(spec: Spec, left: Value, right: Value, key: Any, time: int | None) ->
 class WithTable:
     """A stream with a table, by its key, or with a global one by an expression."""
 
-    def __init__(self, spec: Spec, table: Lookup) -> None:
+    def __init__(self, spec: Spec, table: Callable[[Any, int], tuple[dict[str, Any], int] | None]) -> None:
+        """`table`: its row of a key, for a record of this time."""
         self._spec, self._table = spec, table
 
     def take(self, item: Item, source: str) -> Iterator[Output]:
@@ -38,7 +39,7 @@ class WithTable:
         key = item.key if by is None else evaluate(by, item.env)
         if item.value is None or (kind == "inner" and key is None):
             return
-        found = None if key is None else self._table(key)
+        found = None if key is None else self._table(key, item.time)
         if found is None and kind == "inner":
             return
         value = joined(self._spec, item.value, found and found[0], item.key, item.time)

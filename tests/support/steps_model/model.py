@@ -13,7 +13,7 @@ from steps_model.graph import Graph, Spec, inputs
 from steps_model.groups import Grouped, regrouped
 from steps_model.items import Change, Given, Item, Row, Written
 from steps_model.joins import ByForeignKey, OfStreams, OfTables, WithTable
-from steps_model.steps import Aggregate, Dedupe, Kept, Stateless, Step, Suppress
+from steps_model.steps import Aggregate, Dedupe, History, Kept, Stateless, Step, Suppress
 from steps_model.windows import Sessions, SlidingWindows, TimeWindows, Windows
 from streams_runtime.kafka.producer.partitioner import partition_for
 
@@ -189,11 +189,11 @@ class Model:
 
     def _step(self, node: Spec, task: Task) -> Step | None:
         made: Mapping[str, Callable[[], Step | None]] = {
-            "topic": lambda: Kept(node["name"]) if "table" in node and not self._is_global(node) else None,
+            "topic": lambda: _kept(node, node["table"]) if "table" in node and not self._is_global(node) else None,
             "window": lambda: _windows(node),
             "groupBy": lambda: Grouped(node),
             "aggregate": lambda: Aggregate(node),
-            "toTable": lambda: Kept(node["name"]),
+            "toTable": lambda: _kept(node, node["toTable"]),
             "dedupe": lambda: Dedupe(node, ms(node["dedupe"]["within"])),
             "join": lambda: self._join(node, task),
         }
@@ -215,7 +215,17 @@ class Model:
             return None
         if node["from"] in self.graph.tables:
             return OfTables(node, self._lookup(node["from"], task), self._lookup(join["table"], task), columns)
-        return WithTable(node, self._lookup(join["table"], task))
+        return WithTable(node, self._lookup_at(join["table"], task))
+
+    def _lookup_at(self, name: str, task: Task) -> Callable[[Any, int], Any]:
+        if "historyRetention" in (self.graph.nodes[name].get("table") or self.graph.nodes[name].get("toTable", {})):
+
+            def row_at(key: Any, time: int) -> Any:
+                return task[name].row_at(key, time)  # type: ignore[attr-defined]  # the step may not be made yet
+
+            return row_at
+        row = self._lookup(name, task)
+        return lambda key, _: row(key)
 
     def _lookup(self, name: str, task: Task) -> Callable[[Any], Any]:
         if name in self._globals:
@@ -248,6 +258,11 @@ def _windows(node: Spec) -> Windows:
     advance = of.get("advance", of["size"])
     zone = window[kind].get("timezone")
     return TimeWindows(node, grace, size=of["size"], advance=advance, offset=of.get("offset", 0), timezone=zone)
+
+
+def _kept(node: Spec, table: Spec) -> Kept:
+    retention = table.get("historyRetention")
+    return Kept(node["name"]) if retention is None else History(node["name"], ms(retention))
 
 
 def _table_store(node: Mapping[str, Any]) -> str | None:

@@ -155,6 +155,36 @@ class Kept:
         return self.rows.get(key)
 
 
+class History(Kept):
+    """A table with a history: every version of every key."""
+
+    def __init__(self, name: str, retention: int) -> None:
+        super().__init__(name)
+        self._retention = retention
+        self._now = -1
+        self._versions: dict[Any, dict[int, dict[str, Any] | None]] = {}
+
+    def take(self, item: Item, source: str) -> Iterator[Output]:
+        assert isinstance(item, Row)
+        if item.key is not None and item.time >= self._now - self._retention:
+            self._now = max(self._now, item.time)
+            versions = self._versions.setdefault(item.key, {})
+            versions[item.time] = item.value
+            last = max(versions)
+            self.rows.pop(item.key, None)
+            if (value := versions[last]) is not None:
+                self.rows[item.key] = (value, last)
+        yield from ()  # nothing but joins and queries follows
+
+    def row_at(self, key: Any, time: int) -> tuple[dict[str, Any], int] | None:
+        """What was valid then, as far as the history reaches back."""
+        versions = self._versions.get(key, {})
+        since = max((each for each in versions if each <= time), default=None)
+        if since is None or (value := versions[since]) is None:
+            return None
+        return (value, since) if since == max(versions) or time >= self._now - self._retention else None
+
+
 class Aggregate:
     """An aggregate by key: every change of it."""
 

@@ -31,6 +31,7 @@ class Stream:
     `columns` is None where they are not known. `unkeyed` names the sources whose keys nothing can be found by, for want
     of a format or because it is avro or protobuf, and that no keyBy follows; empty means keyed. With `aggregated` a row
     is no longer one record; with `windowed` it is one window. `is_global` is a source's own: a global table.
+    `has_history`: it is a table that keeps what its keys had.
     """
 
     columns: Columns | None
@@ -41,6 +42,7 @@ class Stream:
     windowed: bool = False
     functions: Mapping[str, Type] = field(default_factory=dict)
     is_global: bool = False
+    has_history: bool = False
 
     @property
     def visible(self) -> Columns | None:
@@ -109,6 +111,7 @@ def _source_stream(source: SourceSpec) -> Stream:
         source.table is not None,
         aggregated=False,
         is_global=source.table is not None and source.table.global_,
+        has_history=source.table is not None and source.table.history_retention is not None,
     )
 
 
@@ -138,7 +141,8 @@ def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:
         key = before.key if step.group_by is None else _static_type(step.group_by, before.visible)
         return Stream(columns, key, (), table=True, aggregated=True, windowed=step.window is not None)
     if step.to_table is not None:
-        return replace(before, table=True, aggregated=False)
+        has_history = step.to_table.history_retention is not None
+        return replace(before, table=True, aggregated=False, has_history=has_history)
     if step.to_stream is not None:
         # A change has its place by the record that brought it about; a window that closes has none.
         return replace(before, table=False, aggregated=before.windowed)

@@ -25,7 +25,12 @@ from streams_runtime.api.step_checks.merge_checks import merge_mistakes
 from streams_runtime.api.step_checks.processing_error_checks import processing_error_mistakes
 from streams_runtime.api.step_checks.stream_join_checks import stream_join_mistakes
 from streams_runtime.api.step_checks.stream_step_checks import stream_step_mistakes, table_mistakes
-from streams_runtime.api.step_checks.table_checks import table_source_mistakes, table_step_mistakes
+from streams_runtime.api.step_checks.table_checks import (
+    history_input_mistakes,
+    history_source_mistakes,
+    table_source_mistakes,
+    table_step_mistakes,
+)
 from streams_runtime.api.step_checks.table_stream_checks import table_stream_mistakes
 from streams_runtime.api.steps.format_names import OF_COLUMNS, REGISTERED
 from streams_runtime.api.steps.topology_spec import OF_RECORDS, SinkSpec, SourceSpec, StepSpec
@@ -43,12 +48,17 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
         if source.model and source.model.timestamp is not None:
             yield from _timestamp(source.model, source.path, source.model.timestamp, streams)
             yield from table_source_mistakes(source.model, source.path)
+        if source.model:
+            yield from history_source_mistakes(source.model, source.path)
     for step in parts.steps:
         if step.model:
             visible = _input(step.model, streams).visible
             yield from _expressions(step.model, step.path, visible)
             yield from stream_step_mistakes(step.model, step.path, visible)
-            wrong_inputs = list(global_input_mistakes(step.model, step.path, streams))
+            wrong_inputs = [
+                *global_input_mistakes(step.model, step.path, streams),
+                *history_input_mistakes(step.model, step.path, streams),
+            ]
             yield from wrong_inputs
             if step.clean and not wrong_inputs:
                 yield from on_mistakes(step.model, step.path, streams)
@@ -196,6 +206,7 @@ def _sink(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[
     yield from global_input_mistakes(sink, path, streams)
     if sink.topic_by is not None:
         yield from _topic_by(sink.topic_by, under(path, "topicBy"), stream.visible)
+    yield from history_input_mistakes(sink, path, streams)
     value = sink.value
     if value is not None and value.format == "avro" and value.schema_ is not None and stream.columns is not None:
         yield from avro_columns_mistakes(value.schema_, stream.columns, under(path, "value", "schema"))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
 from streams_runtime.api.flow.per_update_tables import per_update_aggregates, roots_of
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import moment_problems, scalar_problems
 from streams_runtime.api.step_checks.join_sides import key_mistakes, name_mistakes, select_mistakes
-from streams_runtime.api.steps.topology_spec import JoinSpec, SourceSpec, StepSpec
+from streams_runtime.api.steps.topology_spec import JoinSpec, SinkSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
+_LEAST_HISTORY = timedelta(milliseconds=1)
 _LATER = "is another value when the row changes, so that what was passed on before would not be known again"
 
 
@@ -45,6 +47,41 @@ def table_source_mistakes(source: SourceSpec, path: str) -> Iterator[Mistake]:
     if source.table is not None and source.timestamp is not None and not scalar_problems(source.timestamp, None):
         for problem in moment_problems(source.timestamp, _LATER):
             yield Mistake(under(path, "timestamp"), problem.found, problem.remedy)
+
+
+def history_source_mistakes(source: SourceSpec, path: str) -> Iterator[Mistake]:
+    """What does not go together with the history of a source's table."""
+    table, field = source.table, under(path, "table", "historyRetention")
+    if table is None or table.history_retention is None:
+        return
+    yield from history_length_mistakes(table.history_retention, field)
+    if table.global_:
+        found = "a history of a global table, with whose changes the records of streams have no order"
+        yield Mistake(field, found, "leave it out, or leave global out and join by the key")
+    if source.timestamp is not None:
+        found = "a history by the times of an expression, which the topic does not have when the store is restored"
+        remedy = "leave timestamp out, or read a stream with it, and put a toTable with historyRetention behind it"
+        yield Mistake(field, found, remedy)
+
+
+def history_length_mistakes(retention: timedelta, field: str) -> Iterator[Mistake]:
+    """A history without a length."""
+    if retention < _LEAST_HISTORY:
+        yield Mistake(field, "a history without a length", "give at least 1ms, or leave it out")
+
+
+def history_input_mistakes(node: StepSpec | SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
+    """Tables with a history that a step or a sink takes its rows from, or joins another table with."""
+    names: list[tuple[tuple[object, ...], str]] = [] if node.from_ is None else [(("from",), node.from_)]
+    if isinstance(node, StepSpec):
+        names += [(("merge", index), name) for index, name in enumerate(node.merge or ())]
+        if node.join is not None and streams.get(node.from_ or "", UNKNOWN).table:
+            names.append((("join", "table"), node.join.other))
+    for tokens, name in names:
+        if streams.get(name, UNKNOWN).has_history:
+            found = f"{name!r} is a table with a history, which is only there for joins of streams and for queries"
+            remedy = f"join a stream with it (join: {{table: {name}, …}}), or declare it without historyRetention"
+            yield Mistake(under(path, *tokens), found, remedy)
 
 
 def table_join_mistakes(

@@ -9,6 +9,7 @@ from streams_runtime.api.flow.flows import UNKNOWN, Stream
 from streams_runtime.api.flow.per_update_tables import made_of_their_own
 from streams_runtime.api.flow.step_graph import inputs_of_step, is_suppressed
 from streams_runtime.api.reading.field_paths import under
+from streams_runtime.api.step_checks.table_checks import history_length_mistakes
 from streams_runtime.api.steps.table_steps_spec import SuppressSpec
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
@@ -30,6 +31,8 @@ def table_stream_mistakes(
 
 
 def _to_table(step: StepSpec, field: str, stream: Stream) -> Iterator[Mistake]:
+    if step.to_table is not None and step.to_table.history_retention is not None:
+        yield from history_length_mistakes(step.to_table.history_retention, under(field, "historyRetention"))
     if stream.table:
         yield Mistake(field, f"toTable of {step.from_!r}, which is a table", "leave the step out")
         return

@@ -9,6 +9,13 @@ from pydantic import Field
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.api.spec.spec_values import Duration
 
+HISTORY = (
+    "Keeps what each key had, for so long back in stream time (a versioned store, KIP-889), such as 1h. Streams are"
+    " joined with the row that was valid at their records' times, and queries may ask for one of an earlier time."
+    " Nothing else may follow such a table. Absent: only the last value is kept."
+)
+"""What `historyRetention` means, of a source's table and of a toTable alike."""
+
 
 class ToTableSpec(Model):
     """Keeps the last value of each key of a stream."""
@@ -17,6 +24,7 @@ class ToTableSpec(Model):
         description="Name of the key-value store that holds the table. No default: a made-up name changes when steps"
         " are added."
     )
+    history_retention: Duration | None = Field(default=None, description=HISTORY)
 
 
 class SuppressBufferSpec(Model):

@@ -13,7 +13,7 @@ from streams_runtime.api.steps.functions_spec import FunctionSpec
 from streams_runtime.api.steps.process_spec import ProcessSpec
 from streams_runtime.api.steps.stream_joins_spec import WithinSpec
 from streams_runtime.api.steps.stream_steps_spec import BranchSpec, DedupeSpec, FlatMapSpec, PeekSpec
-from streams_runtime.api.steps.table_steps_spec import ToStreamSpec, ToTableSpec
+from streams_runtime.api.steps.table_steps_spec import HISTORY, ToStreamSpec, ToTableSpec
 from streams_runtime.api.steps.windows_spec import WindowSpec
 
 FormatName = Literal["string", "bytes", "long", "int", "double", "json", "avro", "protobuf"]
@@ -52,6 +52,7 @@ class TableSpec(Model):
         description="true: every instance keeps the whole table, all partitions of it, and streams are joined with it"
         " by any expression (join.key), without a keyBy. Absent: each task keeps the partition that it reads.",
     )
+    history_retention: Duration | None = Field(default=None, description=HISTORY)
 
 
 class SourceSpec(Model):

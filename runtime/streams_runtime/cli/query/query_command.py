@@ -12,6 +12,7 @@ from streams_runtime.cli.query import query_windows
 from streams_runtime.cli.query.query_options import (
     EXIT_CODES,
     KEYS_MAY_BEGIN_WITH_A_DASH,
+    MOMENT,
     KeyText,
     Partition,
     QueryOptions,
@@ -21,6 +22,7 @@ from streams_runtime.cli.query.query_options import (
     print_record,
     print_records,
 )
+from streams_runtime.query.wire.moments import parse_time
 
 _HELP = "Read a store of a running application: one JSON object a line."
 
@@ -37,10 +39,17 @@ def store(
 
 @app.command("get", context_settings=KEYS_MAY_BEGIN_WITH_A_DASH)
 @with_option_groups
-def get(context: typer.Context, key: KeyText, options: QueryOptions, stale: Stale = False) -> None:
+def get(
+    context: typer.Context,
+    key: KeyText,
+    options: QueryOptions,
+    stale: Stale = False,
+    as_of: Annotated[str | None, typer.Option(help=f"With a history, what the key had then: {MOMENT}.")] = None,
+) -> None:
     """Print the key and its value; the value is null where the store has no such key."""
+    time = None if as_of is None else parse_time("--as-of", as_of)
     with options.client() as client:
-        print_record(client.record(context.obj, key, stale=stale))
+        print_record(client.record(context.obj, key, as_of=time, stale=stale))
 
 
 @app.command("range", context_settings=KEYS_MAY_BEGIN_WITH_A_DASH)

@@ -19,7 +19,7 @@ from streams_runtime.query.client.query_client import (
     Records,
     StreamsQueryClient,
 )
-from streams_runtime.query.stores.iterators import KeyValue
+from streams_runtime.query.stores.iterators import KeyValue, VersionedRecord
 from streams_runtime.query.stores.position_bound import parse_bound
 from streams_runtime.query.wire.json_values import to_json
 from streams_runtime.query.wire.problems import (
@@ -29,6 +29,8 @@ from streams_runtime.query.wire.problems import (
 )
 from streams_runtime.query.wire.windowed_keys import Windowed
 
+MOMENT = "RFC 3339 with an offset (2026-01-31T08:00:00Z), or milliseconds since 1970"
+"""How a time is written, for help texts."""
 EXIT_FAILED = 1
 EXIT_RETRY = 75
 """sysexits' EX_TEMPFAIL: the same query may succeed later."""
@@ -142,6 +144,8 @@ def print_record(record: KeyValue) -> None:
     if isinstance(key, Windowed):
         bounds = {"start": key.window.start, "end": key.window.end}
         print_document({"key": key.key, "window": bounds, "value": value})
+    elif isinstance(value, VersionedRecord):
+        print_document({"key": key, "value": value.value, "validFrom": value.valid_from, "validTo": value.valid_to})
     else:
         print_document({"key": key, "value": value})
 

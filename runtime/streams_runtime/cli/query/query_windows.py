@@ -11,6 +11,7 @@ import typer
 from streams_runtime.cli.option_groups import with_option_groups
 from streams_runtime.cli.query.query_options import (
     KEYS_MAY_BEGIN_WITH_A_DASH,
+    MOMENT,
     KeyText,
     QueryOptions,
     ScanOptions,
@@ -20,8 +21,6 @@ from streams_runtime.cli.query.query_options import (
 )
 from streams_runtime.query.wire.moments import parse_time
 from streams_runtime.query.wire.problems import InvalidQueryException
-
-_MOMENT = "RFC 3339 with an offset (2026-01-31T08:00:00Z), or milliseconds since 1970"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,8 @@ class RangeOptions:
     ] = None
     from_key: Annotated[str | None, typer.Option(help="First key, inclusive.")] = None
     to_key: Annotated[str | None, typer.Option(help="Last key, inclusive.")] = None
-    from_time: Annotated[str | None, typer.Option(help=f"Earliest, inclusive: {_MOMENT}.")] = None
-    to_time: Annotated[str | None, typer.Option(help=f"Latest, inclusive: {_MOMENT}.")] = None
+    from_time: Annotated[str | None, typer.Option(help=f"Earliest, inclusive: {MOMENT}.")] = None
+    to_time: Annotated[str | None, typer.Option(help=f"Latest, inclusive: {MOMENT}.")] = None
 
     def bounds(self) -> tuple[str | None, str | None, datetime | None, datetime | None]:
         """The first and the last key, and the earliest and the latest time; None is an open end.
@@ -62,7 +61,7 @@ def add_to(app: typer.Typer) -> None:
 def window(
     context: typer.Context,
     key: KeyText,
-    time: Annotated[str, typer.Argument(metavar="TIME", help=f"Where the window begins: {_MOMENT}.")],
+    time: Annotated[str, typer.Argument(metavar="TIME", help=f"Where the window begins: {MOMENT}.")],
     options: QueryOptions,
     stale: Stale = False,
 ) -> None:
@@ -82,8 +81,8 @@ def windows(context: typer.Context, ranges: RangeOptions, options: QueryOptions,
 def session(
     context: typer.Context,
     key: KeyText,
-    start: Annotated[str, typer.Argument(metavar="START", help=f"Of its first record: {_MOMENT}.")],
-    end: Annotated[str, typer.Argument(metavar="END", help=f"Of its last record: {_MOMENT}.")],
+    start: Annotated[str, typer.Argument(metavar="START", help=f"Of its first record: {MOMENT}.")],
+    end: Annotated[str, typer.Argument(metavar="END", help=f"Of its last record: {MOMENT}.")],
     options: QueryOptions,
     stale: Stale = False,
 ) -> None:

@@ -19,20 +19,23 @@ from streams_runtime.batch.record_order import Vector, order_among
 from streams_runtime.batch.stage import StageInput, StoreBatch
 from streams_runtime.batch.vectors import integers
 from streams_runtime.processors.contract import Applied, ApplyContext
-from streams_runtime.state.open_store import key_value_store
+from streams_runtime.processors.joins.table_matches import asked_once, values_taken
+from streams_runtime.processors.joins.versioned_join import matched_versions
+from streams_runtime.state.open_store import key_value_store, versioned_store
 from streams_runtime.state.shown_values import Shown
 from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.topology.nodes.join_node import JoinNode
-
-_PIECE = 65_536  # rows whose matches are copied at once: what they hold has to fit into one of Arrow's arrays
 
 
 def apply(given: StageInput, context: ApplyContext) -> Applied:
     """The records that go on, each with what the table holds for its key."""
     node = given.node
     assert isinstance(node, JoinNode)
-    (name,) = (store.name for store in context.sub.stores if store.node == node.table)
-    stores = {partition: key_value_store(of_task, name) for partition, of_task in context.stores.items()}
+    (spec,) = (store for store in context.sub.stores if store.node == node.table)
+    if spec.history is not None:
+        versioned = {partition: versioned_store(of_task, spec.name) for partition, of_task in context.stores.items()}
+        return Applied(rows=matched_versions(given, context.changes.get(node.table), versioned))
+    stores = {partition: key_value_store(of_task, spec.name) for partition, of_task in context.stores.items()}
     return Applied(rows=matched(given, context.changes.get(node.table), stores, context.spark.shown_by(node.table)))
 
 
@@ -47,37 +50,22 @@ def matched(join: StageInput, changes: StoreBatch | None, stores: Mapping[int, K
     partitions = join.rows["_partition"].to_numpy().astype(np.int64)
     keys = encoded_column(join.rows["_key"])
     if changes is None or not len(changes.keys):
-        asked, numbers = _asked(partitions, keys)
+        asked, numbers = asked_once(partitions, keys)
         values = [_held(asked, stores, show)]
     else:
         changing = changes.partitions.to_numpy().astype(np.int64)
         changed = encoded_column(changes.keys)
         both = pa.concat_arrays([changed, keys])
-        asked, whose = _asked(np.concatenate([changing, partitions]), both)
+        asked, whose = asked_once(np.concatenate([changing, partitions]), both)
         order_numbers = order_among((changing, changes.columns), (partitions, join.rows))
         latest = _latest(whose, np.concatenate(order_numbers), len(changed))
         of_records = whose[len(changed) :]
         numbers = np.where(latest < 0, of_records, len(asked) + latest)
         values = [_held(asked, stores, show), *changes.columns[OUT_VALUE].chunks]
     there = keys.is_valid().to_numpy(zero_copy_only=False)
-    rows = join.rows.append_column(MATCH, _taken(values, integers(numbers, there)))
+    rows = join.rows.append_column(MATCH, values_taken(values, integers(numbers, there)))
     assert isinstance(join.node, JoinNode)
     return rows if join.node.left else rows.filter(rows[MATCH].is_valid())
-
-
-def _asked(partitions: Vector, keys: pa.LargeBinaryArray) -> tuple[pa.Table, Vector]:
-    """Each partition and key once, without null keys, and which of these each row has; any number where it has none."""
-    encoded = keys.dictionary_encode()
-    size = len(encoded.dictionary) + 1
-    codes = encoded.indices.fill_null(size - 1).to_numpy().astype(np.int64)
-    pairs, whose = np.unique(partitions * size + codes, return_inverse=True)
-    named = pa.table(
-        {
-            "partition": integers(pairs // size),
-            "key": encoded.dictionary.take(integers(pairs % size, pairs % size < size - 1)),
-        }
-    )
-    return named, whose.astype(np.int64)
 
 
 def _held(asked: pa.Table, stores: Mapping[int, KeyValueStore], show: Shown) -> pa.BinaryArray:
@@ -106,10 +94,3 @@ def _latest(whose: Vector, order_numbers: Vector, changes: int) -> Vector:
     found = np.empty(len(order), np.int64)
     found[order] = np.where(last >= begin, order[last], -1)
     return found[changes:]
-
-
-def _taken(values: list[pa.BinaryArray], numbers: pa.Int64Array) -> pa.ChunkedArray:
-    """The values at these places of all, one behind the other."""
-    all_ = pa.concat_arrays([each.cast(pa.large_binary()) for each in values])
-    pieces = (numbers.slice(start, _PIECE) for start in range(0, len(numbers), _PIECE))
-    return pa.chunked_array([all_.take(each).cast(pa.binary()) for each in pieces], pa.binary())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from streams_runtime.batch.drop_reasons import DropReason
 from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.processors.aggregates.store_updates import table_updates
 from streams_runtime.processors.contract import Applied, ApplyContext
+from streams_runtime.processors.tables.table_versions import versions_of
+from streams_runtime.state.open_store import versioned_store
 from streams_runtime.state.store import Updates
 from streams_runtime.topology.nodes.source_and_sink_nodes import TableSourceNode
 
@@ -13,10 +16,16 @@ def apply(batch: StoreBatch, context: ApplyContext) -> Applied:
     """The table's changes. Every partition that was read gets its new offset, also when no record of it was kept."""
     node = batch.node
     assert isinstance(node, TableSourceNode)
-    updates, nothing = table_updates(batch), Updates([], [], [])
+    if node.history is not None:
+        stores = {partition: versioned_store(of_task, node.store) for partition, of_task in context.stores.items()}
+        versions = versions_of(batch, stores)
+        updates, batch, dropped = versions.updates, versions.changes, {DropReason.EXPIRED: versions.expired}
+    else:
+        updates, dropped = table_updates(batch), {}
+    nothing = Updates([], [], [])
     held = [
         (store, updates.get(partition, nothing), context.ends[node.topic, partition])
         for partition, store in context.stores_of(node.store).items()
         if (node.topic, partition) in context.ends
     ]
-    return Applied(source_updates=held, changes=batch)
+    return Applied(source_updates=held, changes=batch, dropped=dropped)

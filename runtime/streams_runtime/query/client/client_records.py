@@ -14,7 +14,7 @@ import httpx
 import orjson
 
 from streams_runtime.errors import StreamsException
-from streams_runtime.query.stores.iterators import KeyValue
+from streams_runtime.query.stores.iterators import KeyValue, VersionedRecord
 from streams_runtime.query.wire.json_values import COMPLETE, PROBLEM
 from streams_runtime.query.wire.problems import IncompleteAnswerException, InstanceNotReachableException, exception_of
 from streams_runtime.query.wire.windowed_keys import Window, Windowed
@@ -91,9 +91,20 @@ def rows(url: str, response: httpx.Response) -> Iterator[Row]:
 
 
 def record_of(document: Mapping[str, Any]) -> KeyValue:
-    """A record as a line or an answer of one record has it."""
+    """A record as a line or an answer of one record has it; of a history its value is a VersionedRecord or None."""
+    if "validFrom" in document:
+        return KeyValue(document["key"], _version_of(document))
     bounds = document.get("window")
     if bounds is None:
         return KeyValue(document["key"], document["value"])
     window = Window(datetime.fromisoformat(bounds["start"]), datetime.fromisoformat(bounds["end"]))
     return KeyValue(Windowed(document["key"], window), document["value"])
+
+
+def _version_of(document: Mapping[str, Any]) -> VersionedRecord | None:
+    since, until = document["validFrom"], document["validTo"]
+    if since is None:
+        return None
+    return VersionedRecord(
+        document["value"], datetime.fromisoformat(since), None if until is None else datetime.fromisoformat(until)
+    )

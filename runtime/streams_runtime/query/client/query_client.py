@@ -75,18 +75,22 @@ class StreamsQueryClient:
         made._dispatcher = self._dispatcher.bounded(bound)
         return made
 
-    def get(self, store: str, key: object, *, stale: bool = False) -> object:
+    def get(self, store: str, key: object, *, as_of: datetime | None = None, stale: bool = False) -> object:
         """Return a key's value in a key-value store, or None where it has no such key (ReadOnlyKeyValueStore#get).
 
+        With `as_of`, of a table with a history, the VersionedRecord that was valid then, or None
+        (VersionedKeyValueStore#get). Raises as every method does.
+        """
+        return self.record(store, key, as_of=as_of, stale=stale).value
+
+    def record(self, store: str, key: object, *, as_of: datetime | None = None, stale: bool = False) -> KeyValue:
+        """Return a key of a key-value store, as the store has it, and its value or None, as `get` gives it.
+
         Raises as every method does.
         """
-        return self.record(store, key, stale=stale).value
-
-    def record(self, store: str, key: object, *, stale: bool = False) -> KeyValue:
-        """Return a key of a key-value store, as the store has it, and its value or None.
-
-        Raises as every method does.
-        """
+        if as_of is not None:
+            query = RemoteQuery(store, "versions", {"asOf": as_of.isoformat()}, stale=stale)
+            return self._dispatcher.one(query, _text(key))
         return self._dispatcher.one(RemoteQuery(store, "keys", stale=stale), _text(key))
 
     def range(

@@ -35,6 +35,15 @@ class Record(Document):
     keyBytes: str | None = Field(default=None, description="With keyBytes=true: what lines are ordered by.")  # noqa: N815
 
 
+class Version(Document):
+    """What a key of a table with a history had for a while."""
+
+    key: Any = Field(description="The key: text, number or object; bytes in base64.")
+    value: Any = Field(description="The value; null: the key had none then, or the history does not reach back so far.")
+    validFrom: str | None = Field(description="Since when, RFC 3339 in UTC; null: no value.")  # noqa: N815
+    validTo: str | None = Field(description="Until before when; null: no value, or the newest.")  # noqa: N815
+
+
 class WindowBounds(Document):
     """From when to when, RFC 3339 in UTC."""
 
@@ -124,5 +133,15 @@ class Instances(Document):
     instances: list[Instance] = Field(description="By name.")
 
 
-MODELS: tuple[type[Document], ...] = (Problem, Record, WindowedRecord, LastLine, Count, Stores, Owners, Instances)
+MODELS: tuple[type[Document], ...] = (
+    Problem,
+    Record,
+    Version,
+    WindowedRecord,
+    LastLine,
+    Count,
+    Stores,
+    Owners,
+    Instances,
+)
 """All that are referred to by name."""

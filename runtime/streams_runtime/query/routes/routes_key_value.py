@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request, Response
 
-from streams_runtime.query.openapi.http_schemas import Count, Record
+from streams_runtime.query.openapi.http_schemas import Count, Record, Version
 from streams_runtime.query.openapi.openapi_document import ANSWERS, LINES
 from streams_runtime.query.server.caller_gone import while_connected
 from streams_runtime.query.server.http_answers import json_answer
@@ -20,15 +20,17 @@ from streams_runtime.query.server.url_parameters import (
     PrefixParameters,
     StoreName,
     StoreParameters,
+    VersionParameters,
 )
 from streams_runtime.query.stores.composite import CompositeStore
+from streams_runtime.query.stores.key_value_handle import versioned_record
 from streams_runtime.query.stores.views import Entry, Queryable, StoreCodec, StoreType
 
 _COUNTED: Final = 5000  # entries that a count reads before it gives its thread to others
 
 
 def key_value_routes(queryable: Queryable, walks: CapacityLimiter) -> APIRouter:
-    """`/stores/{store}/keys/…`, `range`, `all`, `prefix`, `count`, `approximate-count`."""
+    """`/stores/{store}/keys/…`, `versions/…`, `range`, `all`, `prefix`, `count`, `approximate-count`."""
     router = APIRouter(prefix="/stores/{store}", tags=["key-value stores"])
     readers = StoreReaders(queryable, StoreType.KEY_VALUE, CompositeStore, walks)
 
@@ -39,6 +41,8 @@ def key_value_routes(queryable: Queryable, walks: CapacityLimiter) -> APIRouter:
         value = reader.at_key(data).read(lambda opened: opened.get(data))
         shown_value = None if value is None else reader.target.codec.decode_value(value)
         return json_answer({"key": parsed, "value": shown_value})
+
+    _add_versions(router, readers)
 
     @router.get("/range", responses=LINES[Record], summary="range, reverse_range: records between two keys")
     def get_range(store: StoreName, parameters: Annotated[KeyRangeParameters, Query()]) -> Response:
@@ -80,6 +84,17 @@ def key_value_routes(queryable: Queryable, walks: CapacityLimiter) -> APIRouter:
         return json_answer({"count": found})
 
     return router
+
+
+def _add_versions(router: APIRouter, readers: StoreReaders[CompositeStore]) -> None:
+    @router.get("/versions/{key:text}", responses=ANSWERS[Version], summary="get: what one key had at a time")
+    def get_version(store: StoreName, key: Key, parameters: Annotated[VersionParameters, Query()]) -> Response:
+        reader = readers.of(store, parameters)
+        parsed, data = reader.target.parse_key("key", key)
+        version = reader.at_key(data).read(lambda opened: opened.as_of(data, parameters.moment()))
+        found = versioned_record(reader.target.codec, version)
+        value, since, until = (None, None, None) if found is None else found
+        return json_answer({"key": parsed, "value": value, "validFrom": since, "validTo": until})
 
 
 def shown(codec: StoreCodec, entry: Entry) -> Mapping[str, object]:

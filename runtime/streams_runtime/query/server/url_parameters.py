@@ -94,6 +94,16 @@ class KeyPrefix(BaseModel):
     prefix: str = Field(description="What the keys' bytes begin with, as text in the store's key format.")
 
 
+class AsOf(BaseModel):
+    """A moment in the history of a key."""
+
+    as_of: str | None = Field(None, alias="asOf", description=f"The moment: {_TIME}. Absent: the newest version.")
+
+    def moment(self) -> int:
+        """It in ms, the last of all times where there is none. Raises as parse_time does."""
+        return LATEST if self.as_of is None else last_ms("asOf", parse_time("asOf", self.as_of))
+
+
 class WindowStart(BaseModel):
     """One window of a key."""
 
@@ -116,6 +126,10 @@ class SessionBounds(BaseModel):
 
 
 # Base classes stand from right to left in the order that the OpenAPI document has their parameters in.
+
+
+class VersionParameters(StoreParameters, AsOf):
+    """Of the endpoint of what one key had at a time."""
 
 
 class WindowParameters(StoreParameters, WindowStart):

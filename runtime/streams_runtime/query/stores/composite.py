@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streams_runtime.query.stores.judged_partitions import LocalPartitions
 from streams_runtime.query.stores.merged_entries import MergedEntries
-from streams_runtime.query.stores.views import SegmentedView, StoreView
+from streams_runtime.query.stores.views import SegmentedView, StoredVersion, StoreView
 
 
 class CompositeStore(LocalPartitions[StoreView]):
@@ -14,6 +14,11 @@ class CompositeStore(LocalPartitions[StoreView]):
         """The value's bytes, or None where the store has no such key."""
         view = self._readable_for(key)
         return self._reading((view,), lambda: view.get(key))
+
+    def as_of(self, key: bytes, time: int) -> StoredVersion | None:
+        """What the key had at `time` (ms), or None. Raises StoreTypeMismatch: the store keeps no history."""
+        view = self._readable_for(key)
+        return self._reading((view,), lambda: view.as_of(key, time))
 
     def scan(self, start: bytes | None, end: bytes | None, reverse: bool = False) -> MergedEntries:
         """Entries from `start` to `end`, both inclusive, None an open end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from types import TracebackType
 from typing import NamedTuple
 
@@ -14,6 +15,17 @@ class KeyValue(NamedTuple):
 
     key: object
     value: object
+
+
+class VersionedRecord(NamedTuple):
+    """What a key had for a while (Kafka Streams' VersionedRecord): from one time until before another, aware, in UTC.
+
+    `valid_to` None: it is the newest.
+    """
+
+    value: object
+    valid_from: datetime
+    valid_to: datetime | None
 
 
 class KeyValueIterator:

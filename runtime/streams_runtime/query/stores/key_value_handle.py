@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from streams_runtime.query.stores.composite import CompositeSegments, CompositeStore
-from streams_runtime.query.stores.iterators import KeyValue, KeyValueIterator, WindowStoreIterator
+from streams_runtime.query.stores.iterators import KeyValue, KeyValueIterator, VersionedRecord, WindowStoreIterator
 from streams_runtime.query.stores.merged_entries import MergedEntries
 from streams_runtime.query.stores.position_bound import PositionBound
 from streams_runtime.query.stores.session_handle import ReadOnlySessionStore
 from streams_runtime.query.stores.store_target import target_of
-from streams_runtime.query.stores.views import Queryable, StoreCodec, StoreType
+from streams_runtime.query.stores.views import Queryable, StoreCodec, StoredVersion, StoreType
 from streams_runtime.query.stores.window_handle import ReadOnlyWindowStore
-from streams_runtime.query.wire.windowed_keys import Window, Windowed
+from streams_runtime.query.wire.windowed_keys import Moment, Window, Windowed, last_ms, moment
 
 __all__ = [
     "KeyValue",
@@ -22,6 +22,7 @@ __all__ = [
     "ReadOnlyStore",
     "ReadOnlyWindowStore",
     "StoreQueryParameters",
+    "VersionedRecord",
     "Window",
     "WindowStoreIterator",
     "Windowed",
@@ -64,9 +65,16 @@ class ReadOnlyKeyValueStore:
         self._store = store
         self._codec = codec
 
-    def get(self, key: object) -> object:
-        """Return the key's value, or None where the store has no such key (#get). Raises as every method does."""
-        value = self._store.get(self._codec.key.encode(key))
+    def get(self, key: object, as_of: Moment | None = None) -> object:
+        """Return the key's value, or None where the store has no such key (#get).
+
+        With `as_of`, of a table with a history, the VersionedRecord that was valid then, or None
+        (VersionedKeyValueStore#get, KIP-889); StoreTypeMismatch where the table has none. Raises as every method does.
+        """
+        data = self._codec.key.encode(key)
+        if as_of is not None:
+            return versioned_record(self._codec, self._store.as_of(data, last_ms("as_of", as_of)))
+        value = self._store.get(data)
         return None if value is None else self._codec.decode_value(value)
 
     def range(self, from_key: object | None, to_key: object | None) -> KeyValueIterator:
@@ -107,6 +115,14 @@ class ReadOnlyKeyValueStore:
 
     def _iterator(self, entries: MergedEntries) -> KeyValueIterator:
         return KeyValueIterator(entries, self._codec.key.decode, self._codec.decode_value)
+
+
+def versioned_record(codec: StoreCodec, version: StoredVersion | None) -> VersionedRecord | None:
+    """What lies in a store, as users see it."""
+    if version is None:
+        return None
+    until = None if version.valid_to is None else moment(version.valid_to)
+    return VersionedRecord(codec.decode_value(version.value), moment(version.valid_from), until)
 
 
 ReadOnlyStore = ReadOnlyKeyValueStore | ReadOnlyWindowStore | ReadOnlySessionStore

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from streams_runtime.errors import StoreTypeMismatch
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.query.stores.views import AnyView, Entry, ViewClosed
+from streams_runtime.query.stores.views import AnyView, Entry, StoredVersion, ViewClosed
 from streams_runtime.state.database.open_database import StoreClosed
 from streams_runtime.state.store import KeyValueStore, LocalStore
+from streams_runtime.state.versioned_store import VersionedStore
 from streams_runtime.state.window_store import SegmentedStore
 
 S = TypeVar("S", bound=LocalStore)
@@ -75,6 +77,22 @@ class LocalView(_View[KeyValueStore]):
             return self._store.at_hand(key)
         except StoreClosed as closed:
             raise ViewClosed(self._where()) from closed
+
+    def as_of(self, key: bytes, time: int) -> StoredVersion | None:
+        """As views.StoreView has it."""
+        store = self._store
+        if not isinstance(store, VersionedStore):
+            raise StoreTypeMismatch(
+                f"store {store.name!r} keeps no history, only each key's last value; ask without a time, or declare its"
+                " table with historyRetention"
+            )
+        try:
+            version = store.as_of(key, time)
+        except StoreClosed as closed:
+            raise ViewClosed(self._where()) from closed
+        if version is None or version.value is None:
+            return None
+        return StoredVersion(version.value, version.valid_from, version.valid_to)
 
     def scan(self, start: bytes | None, end: bytes | None, reverse: bool = False) -> LocalEntries:
         """Entries with start <= key <= end."""

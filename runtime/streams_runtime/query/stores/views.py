@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from streams_runtime.errors import StreamsException
 from streams_runtime.kafka.types import TopicPartition
@@ -27,6 +27,17 @@ class StoreType(enum.StrEnum):
     KEY_VALUE = "key-value"
     WINDOW = "window"
     SESSION = "session"
+
+
+class StoredVersion(NamedTuple):
+    """What a key had for a while, as it lies in a store: valid from the one time until before the other (ms).
+
+    `valid_to` None: it is the newest.
+    """
+
+    value: bytes
+    valid_from: int
+    valid_to: int | None
 
 
 class EntryIterator(Protocol):
@@ -72,6 +83,9 @@ class StoreView(PartitionView, Protocol):
 
     def at_hand(self, key: bytes) -> tuple[bool, bytes | None]:
         """Whether `get` is known without waiting for a disk, and then what it gives."""
+
+    def as_of(self, key: bytes, time: int) -> StoredVersion | None:
+        """What the key had at `time` (ms), or None. Raises StoreTypeMismatch: the store keeps no history."""
 
     def scan(self, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> EntryIterator:
         """Entries from `start` to `end`, both inclusive, None an open end; `reverse` walks from the end."""

@@ -30,6 +30,8 @@ DATA = "default"
 OFFSETS = "offsets"
 _CHANGELOG = b"changelog"
 _TOPIC_ID = b"changelog-topic-id"
+LAYOUT = b"layout"
+"""Under what name, beside the offset, a database with segments says what is in them."""
 _OFFSET_BYTES = 8
 SCAN_CHUNK = 512  # pairs read under one lock; an open scan holds no RocksDB iterator between chunks
 T = TypeVar("T")
@@ -103,6 +105,11 @@ class Database:
         """Id of the topic that the changelog offset is one of. None: not known."""
         value = cast("bytes | None", self._read(lambda: self._offsets.get(_TOPIC_ID)))
         return None if value is None else value.decode()
+
+    def layout(self) -> str:
+        """The layout that contents in segments were written with; empty for what has none."""
+        value = cast("bytes | None", self._read(lambda: self._offsets.get(LAYOUT)))
+        return "" if value is None else value.decode()
 
     def follow(self, topic_id: str, offset: int | None) -> None:
         """Set the topic's id, and with it the changelog offset; None leaves that as it is."""

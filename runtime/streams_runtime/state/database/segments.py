@@ -17,14 +17,13 @@ from rocksdict import ColumnFamily, Rdict, WriteBatch
 
 from streams_runtime.errors import ProcessorStateException
 from streams_runtime.metrics.store_recorder import StoreRecorder
-from streams_runtime.state.database.open_database import DATA, OFFSETS, Database, Pair, failed
+from streams_runtime.state.database.open_database import DATA, LAYOUT, OFFSETS, Database, Pair, failed
 from streams_runtime.state.database.rocksdb_options import DEFAULT_OPTIONS, RocksDBOptions
 
 NO_TIME = -1
 """The stream time of a store that has seen no record, as in Kafka Streams."""
 _STREAM_TIME = b"stream-time"
 _LATEST = b"latest-timestamp"
-_LAYOUT = b"layout"
 _PREFIX = "segment."
 
 Change = tuple[bytes, bytes | None]
@@ -36,8 +35,11 @@ class _Segment:
     handle: ColumnFamily
 
 
-class SegmentedDatabase(Database):
-    """Pairs in segments that are numbered by time; beside the changelog offset it keeps the stream time."""
+class SegmentFamilies(Database):
+    """Families that are numbered by time; beside the changelog offset lies the stream time.
+
+    What is in a family is for a subclass to say.
+    """
 
     def __init__(
         self,
@@ -53,13 +55,13 @@ class SegmentedDatabase(Database):
         """
         # Replaced as a whole, never changed: other threads read it.
         self._segments: Mapping[int, _Segment] = {}
-        names = _existing(folder)
+        names = segment_families(folder)
         super().__init__(folder, names, measured, options)
         try:
             for name in names:
                 self._adopt(int(name.removeprefix(_PREFIX)), self._db.get_column_family(name))
             if not self.layout() and self.offset() is None:
-                self._write(lambda: self._offsets.put(_LAYOUT, layout.encode()))
+                self._write(lambda: self._offsets.put(LAYOUT, layout.encode()))
         except Exception:
             with suppress(ProcessorStateException):
                 self.close()
@@ -70,11 +72,6 @@ class SegmentedDatabase(Database):
         """The segments that there are, oldest first."""
         return tuple(sorted(self._segments))
 
-    def layout(self) -> str:
-        """The layout that the contents were written with; empty for what was not written here."""
-        value = self._read(lambda: self._offsets.get(_LAYOUT))
-        return "" if value is None else cast(bytes, value).decode()
-
     def stream_time(self) -> int:
         """The largest time that was written, NO_TIME when there is none."""
         return self._time(_STREAM_TIME)
@@ -83,33 +80,36 @@ class SegmentedDatabase(Database):
         """The largest timestamp that was written, NO_TIME when there is none."""
         return self._time(_LATEST)
 
-    def get(self, segment: int, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Values of `keys` in one segment, in their order; None where there is none."""
+    def drop_before(self, segment: int) -> None:
+        """Drop all older segments with all that is in them. Reads that are on their way in one of them end early."""
 
-        def read() -> list[bytes | None]:
-            found = self._segments.get(segment)
-            return [None] * len(keys) if found is None else cast("list[bytes | None]", found.family.get(list(keys)))
+        def drop() -> None:
+            for number in self.segments:
+                if number < segment:
+                    self._db.drop_column_family(_name(number))
+                    self._segments = {n: each for n, each in self._segments.items() if n != number}
 
-        return self._read_keys(len(keys), read)
+        self._write(drop)
 
-    def _data_families(self) -> Iterable[Rdict]:
-        return [each.family for each in self._segments.values()]
-
-    def scan(self, segment: int, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> Iterator[Pair]:
-        """Pairs of one segment with start <= key <= end in byte order, or in reverse.
-
-        Ends when the segment is dropped meanwhile. Raises StoreClosed once the store is closed, at its next chunk.
-        """
-        return self._scan(lambda: self._family(segment), start, end, reverse)
-
-    def write(self, changes: Mapping[int, Sequence[Change]], stream_time: int, latest: int, offset: int | None) -> None:
-        """Put (or, for None, delete) pairs in their segments, set both times and the offset, in one atomic write.
-
-        Segments that are not there are made; `offset` None leaves the recorded one as it is.
+    def _write_all(
+        self,
+        changes: Mapping[int, Sequence[Change]],
+        beside: Sequence[Change],
+        stream_time: int,
+        latest: int,
+        offset: int | None,
+    ) -> None:
+        """Put (or, for None, delete) pairs in their segments and, of `beside`, in the data's own family, set both
+        times and the offset, in one atomic write.
         """
 
         def write() -> None:
             batch = WriteBatch(raw_mode=True)
+            for key, value in beside:
+                if value is None:
+                    batch.delete(key)
+                else:
+                    batch.put(key, value)
             for number, pairs in changes.items():
                 handle = self._made(number).handle
                 for key, value in pairs:
@@ -124,32 +124,14 @@ class SegmentedDatabase(Database):
 
         self._write(write)
 
-    def drop_before(self, segment: int) -> None:
-        """Drop all older segments with all that is in them. Reads that are on their way in one of them end early."""
+    def _get_in(self, segment: int, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Values of `keys` in one segment, in their order; None where there is none."""
 
-        def drop() -> None:
-            for number in self.segments:
-                if number < segment:
-                    self._db.drop_column_family(_name(number))
-                    self._segments = {n: each for n, each in self._segments.items() if n != number}
+        def read() -> list[bytes | None]:
+            found = self._segments.get(segment)
+            return [None] * len(keys) if found is None else cast("list[bytes | None]", found.family.get(list(keys)))
 
-        self._write(drop)
-
-    def approximate_num_entries(self) -> int:
-        """RocksDB's estimate of the number of keys, over all segments."""
-
-        def read() -> int:
-            found = [each.family.property_int_value("rocksdb.estimate-num-keys") for each in self._segments.values()]
-            return sum(int(each or 0) for each in found)
-
-        return self._read(read)
-
-    def is_empty(self) -> bool:
-        """Whether no key is stored."""
-        return not any(
-            self._chunk(lambda number=number: self._family(number), None, None, False, False, limit=1)  # type: ignore[misc]
-            for number in self._segments
-        )
+        return self._read_keys(len(keys), read)
 
     def _time(self, name: bytes) -> int:
         value = self._read(lambda: self._offsets.get(name))
@@ -175,11 +157,52 @@ class SegmentedDatabase(Database):
                 closing.callback(segment.family.close)
 
 
+class SegmentedDatabase(SegmentFamilies):
+    """Pairs in segments."""
+
+    def get(self, segment: int, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Values of `keys` in one segment, in their order; None where there is none."""
+        return self._get_in(segment, keys)
+
+    def _data_families(self) -> Iterable[Rdict]:
+        return [each.family for each in self._segments.values()]
+
+    def scan(self, segment: int, start: bytes | None, end: bytes | None, *, reverse: bool = False) -> Iterator[Pair]:
+        """Pairs of one segment with start <= key <= end in byte order, or in reverse.
+
+        Ends when the segment is dropped meanwhile. Raises StoreClosed once the store is closed, at its next chunk.
+        """
+        return self._scan(lambda: self._family(segment), start, end, reverse)
+
+    def write(self, changes: Mapping[int, Sequence[Change]], stream_time: int, latest: int, offset: int | None) -> None:
+        """Put (or, for None, delete) pairs in their segments, set both times and the offset, in one atomic write.
+
+        Segments that are not there are made; `offset` None leaves the recorded one as it is.
+        """
+        self._write_all(changes, (), stream_time, latest, offset)
+
+    def approximate_num_entries(self) -> int:
+        """RocksDB's estimate of the number of keys, over all segments."""
+
+        def read() -> int:
+            found = [each.family.property_int_value("rocksdb.estimate-num-keys") for each in self._segments.values()]
+            return sum(int(each or 0) for each in found)
+
+        return self._read(read)
+
+    def is_empty(self) -> bool:
+        """Whether no key is stored."""
+        return not any(
+            self._chunk(lambda number=number: self._family(number), None, None, False, False, limit=1)  # type: ignore[misc]
+            for number in self._segments
+        )
+
+
 def _name(segment: int) -> str:
     return f"{_PREFIX}{segment}"
 
 
-def _existing(folder: Path) -> list[str]:
+def segment_families(folder: Path) -> list[str]:
     """The families of a database's segments; none where there is no database yet."""
     if not (folder / "CURRENT").is_file():
         return []

@@ -19,6 +19,7 @@ from streams_runtime.topology.changes.dedupe_changes import dedupe_store_changes
 from streams_runtime.topology.changes.foreign_key_changes import result_changes, subscription_changes
 from streams_runtime.topology.changes.global_changes import global_change
 from streams_runtime.topology.changes.group_changes import group_changes
+from streams_runtime.topology.changes.history_changes import history_change
 from streams_runtime.topology.changes.process_changes import process_store_changes
 from streams_runtime.topology.changes.stream_join_changes import join_store_changes
 from streams_runtime.topology.changes.suppress_store_changes import suppress_store_changes
@@ -92,6 +93,8 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
             f"the store {name} was that of {_kind(was)} and is that of {_kind(now)}",
             "what it holds is of the other kind, and can't be read as this",
         )
+    if before.history != after.history and isinstance(now, TableSourceNode | ToTableNode):
+        yield history_change(now, before, after)
     if not after.global_:
         yield from _moved(old_sub, new_sub, after, path)
 

@@ -24,7 +24,7 @@ from streams_runtime.errors import TopologyException
 from streams_runtime.topology.declared.foreign_key_step import foreign_key_nodes
 from streams_runtime.topology.declared.global_table_step import global_sources, global_tables
 from streams_runtime.topology.declared.stream_steps import branches_of, stream_node
-from streams_runtime.topology.declared.table_steps import table_nodes
+from streams_runtime.topology.declared.table_steps import history_of, table_nodes
 from streams_runtime.topology.node_order import needed_first
 from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
@@ -141,8 +141,8 @@ def _source(source: SourceSpec, path: str) -> Node:
     key = _format(source.key) if source.key is not None else _UNDECLARED_KEY
     value = _format(source.value)
     if source.table is not None:
-        store = source.table.store
-        return TableSourceNode(source.name, source.topic, key, value, source.timestamp, store, path)
+        store, history = source.table.store, history_of(source.table)
+        return TableSourceNode(source.name, source.topic, key, value, source.timestamp, store, path, history)
     return SourceNode(source.name, source.topic, key, value, source.timestamp, path)
 
 

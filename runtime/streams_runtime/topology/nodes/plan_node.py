@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import ClassVar
 
+from streams_runtime.api.spec.spec_values import format_duration
 from streams_runtime.topology.store_specs import StoreSpec
 
 
@@ -98,6 +100,11 @@ class StepNode(PlanNode):
     def inputs(self) -> tuple[str, ...]:
         """That node alone."""
         return (self.input,)
+
+
+def with_history(history: int | None) -> str:
+    """How a summary says for how long (ms) a table keeps what its keys had."""
+    return "" if history is None else f" with a history of {format_duration(timedelta(milliseconds=history))}"
 
 
 def columns_of(select: tuple[tuple[str, str], ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from streams_runtime.topology.nodes.plan_node import PlanNode, StepNode
+from streams_runtime.topology.nodes.plan_node import PlanNode, StepNode, with_history
 from streams_runtime.topology.store_specs import StoreSpec
 
 
@@ -55,7 +55,10 @@ class SourceNode(FromTopicNode):
 
 @dataclass(frozen=True, slots=True)
 class TableSourceNode(FromTopicNode):
-    """A user's topic read as a table, kept in `store`; the topic itself is the store's changelog."""
+    """A user's topic read as a table, kept in `store`; the topic itself is the store's changelog.
+
+    `history`: for how long (ms) the store keeps what each key had; None: the last value alone.
+    """
 
     KIND: ClassVar[str] = "table-source"
     MAKES_TABLE: ClassVar[bool] = True
@@ -65,15 +68,19 @@ class TableSourceNode(FromTopicNode):
     timestamp: str | None
     store: str
     path: str
+    history: int | None = None
 
     @property
     def summary(self) -> str:
         """The source in a user's words."""
-        return "read as a table"
+        return f"read as a table{with_history(self.history)}"
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The topic's last values; it is their changelog."""
-        return (StoreSpec(self.store, "key-value", self.topic, source_changelog=True, node=self.name),)
+        kept = StoreSpec(
+            self.store, "key-value", self.topic, source_changelog=True, node=self.name, history=self.history
+        )
+        return (kept,)
 
 
 @dataclass(frozen=True, slots=True)

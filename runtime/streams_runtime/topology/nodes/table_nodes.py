@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from streams_runtime.api.steps.topology_spec import JoinType
-from streams_runtime.topology.nodes.plan_node import StepNode, columns_of
+from streams_runtime.topology.nodes.plan_node import StepNode, columns_of, with_history
 from streams_runtime.topology.store_specs import StoreSpec
 
 
@@ -40,7 +40,10 @@ class TableJoinNode(StepNode):
 
 @dataclass(frozen=True, slots=True)
 class ToTableNode(StepNode):
-    """The last value of each key of the stream `input`, kept in `store`; its output is a table."""
+    """The last value of each key of the stream `input`, kept in `store`; its output is a table.
+
+    `history`: for how long (ms) the store keeps what each key had; None: the last value alone.
+    """
 
     KIND: ClassVar[str] = "to-table"
     LEADS_OUT: ClassVar[bool] = True
@@ -48,15 +51,16 @@ class ToTableNode(StepNode):
 
     store: str
     path: str
+    history: int | None = None
 
     @property
     def summary(self) -> str:
         """The step in a user's words."""
-        return "to a table"
+        return f"to a table{with_history(self.history)}"
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The last values."""
-        return (StoreSpec.kept(self.store, "key-value", application_id, self.name),)
+        return (StoreSpec.kept(self.store, "key-value", application_id, self.name, history=self.history),)
 
 
 @dataclass(frozen=True, slots=True)
