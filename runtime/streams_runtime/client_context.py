@@ -246,4 +246,5 @@ class ClientContext:
         if processing.max_batch_records is None and is_added_up(self.topology):
             most, keys = AGGREGATED_RECORDS, AGGREGATED_KEYS
         interval = processing.commit_interval.total_seconds()
-        return IntakeLimits(most, interval, read_committed=processing.exactly_once, keys=keys)
+        idle = processing.max_task_idle.total_seconds()
+        return IntakeLimits(most, interval, read_committed=processing.exactly_once, keys=keys, idle=idle)

@@ -103,6 +103,46 @@ def test_of_two_backlogs_each_order_meets_the_user_of_its_time(
     assert {amount: tier for amount, tier in found.items() if tier != amount // 8} == {}
 
 
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_an_order_waits_for_its_user_who_comes_later(
+    guarantee: str, broker: Any, namespace: str, tmp_path: Path
+) -> None:
+    bootstrap = broker.bootstrap_servers
+    orders, users, others = (f"{namespace}-{name}" for name in ("orders", "users", "others"))
+    make_topics(bootstrap, **dict.fromkeys((orders, users, others, f"{namespace}-joined", f"{namespace}-passed"), 1))
+    topology = beside(namespace).replace(
+        "steps:", f"  - {{name: others, topic: {others}, value: {{format: string}}}}\nsteps:"
+    )
+    topology = topology.replace("sinks: [", f"sinks: [{{from: others, topic: {namespace}-passed}}, ")
+    processing = {"guarantee": guarantee, "maxTaskIdle": "1h"}
+    with client(bootstrap, namespace, topology, tmp_path, processing=processing) as made:
+        run_until_done(made, [users])
+        send(bootstrap, orders, [("ada", {"amount": 1})], times=[20_000])
+        send(bootstrap, others, [("o", {"n": 1})])
+        until_done(made, [others])
+        send(bootstrap, users, [("ada", {"tier": 7}), ("bob", {"tier": 8})], times=[10_000, 30_000])
+        until_done(made, [orders])
+        send(bootstrap, orders, [("bob", {"amount": 2})], times=[30_000])
+        until_done(made, [users, orders])
+    values = map(_value, read(bootstrap, f"{namespace}-joined", committed=True))
+    assert list(values) == [{"amount": 1, "tier": 7}, {"amount": 2, "tier": 8}]
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_order_whose_user_does_not_come_goes_on_without(broker: Any, namespace: str, tmp_path: Path) -> None:
+    bootstrap, orders = broker.bootstrap_servers, f"{namespace}-orders"
+    make_topics(bootstrap, **{orders: 2, f"{namespace}-users": 2, f"{namespace}-joined": 1})
+    processing = {"maxTaskIdle": "500ms"}
+    with client(bootstrap, namespace, beside(namespace), tmp_path, processing=processing) as made:
+        send(bootstrap, orders, [("ada", {"amount": 1}), ("bob", {"amount": 2})])
+        run_until_done(made, [orders])
+        send(bootstrap, orders, [("ada", {"amount": 3})])
+        until_done(made, [orders])
+    values = map(_value, read(bootstrap, f"{namespace}-joined"))
+    assert sorted((each["amount"], each["tier"]) for each in values) == [(1, None), (2, None), (3, None)]
+
+
 def _value(message: Any) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(message.value())
     return value

@@ -31,6 +31,7 @@ spec:
     streamThreads: 2
     commitInterval: 1m30s
     pollDuration: 250ms
+    maxTaskIdle: 20ms
     maxBatchRecords: 1000
     metricsRecordingLevel: DEBUG
     onDeserializationError: {deadLetter: {topic: broken}}

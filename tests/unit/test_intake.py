@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from itertools import count
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 from example_counts import examples
+from fake_logs import FakeBroker, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams_runtime.errors import BrokerNotAvailableException
-from streams_runtime.kafka.client.librdkafka_errors import partition_of
 from streams_runtime.kafka.consumer.group_consumer import Fetched
 from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
-from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA, record_table
+from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.processing.alignment import Inputs
@@ -30,78 +29,14 @@ BACKLOGS = st.dictionaries(
 )
 
 
-def record(
-    at: TopicPartition, number: int, header: list[tuple[str, bytes | None]] | None = None, time: int = 1000
-) -> Message:
-    """A message as librdkafka's binding gives it."""
-    return Message(
-        topic=at.topic,
-        partition=at.partition,
-        offset=number,
-        key=None if number % 5 == 4 else b"k%d" % number,
-        value=None if number % 7 == 6 else b"v%d" % number,
-        timestamp=(1, time + number),
-        headers=header,
-    )
-
-
-@dataclass
-class FakeBroker:
-    """Logs of partitions, and a member that fetches from those that are resumed."""
-
-    ends: dict[TopicPartition, int]
-    starts: dict[TopicPartition, int] = field(default_factory=dict)
-    resumed: dict[TopicPartition, int] = field(default_factory=dict)
-    calls: list[str] = field(default_factory=list)
-    away: bool = False
-    markers: set[tuple[TopicPartition, int]] = field(default_factory=set)
-
-    def fetch(self, limit: int, wait: float) -> Fetched:
-        self.calls.append("fetch")
-        found: list[Message] = []
-        for each, at in self.resumed.items():
-            end = min(self.ends[each], at + limit - len(found))
-            found += [record(each, number) for number in range(at, end)]
-            self.resumed[each] = max(at, end)
-        # Markers are fetched, but not handed out.
-        records = [each for each in found if (partition_of(each), each.offset()) not in self.markers]
-        ends = {each: at for each, at in self.resumed.items() if at == self.ends[each]}
-        return Fetched(records, ends)
-
-    def poll(self) -> None:
-        self.calls.append("poll")
-
-    def pause(self, partitions: Sequence[TopicPartition]) -> None:
-        self.calls.append("pause")
-        for each in partitions:
-            self.resumed.pop(each, None)
-
-    def resume(self, positions: Mapping[TopicPartition, int]) -> None:
-        self.calls.append("resume")
-        self.resumed |= positions
-
-    def start_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        return {each: self.starts.get(each, 0) for each in partitions}
-
-    def end_offsets(
-        self, partitions: Sequence[TopicPartition], read_committed: bool = False
-    ) -> dict[TopicPartition, int]:
-        if self.away:
-            raise BrokerNotAvailableException("away")
-        return {each: self.ends[each] for each in partitions}
-
-    def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """Each record's time is its offset and a thousand."""
-        found = {each: max(0, time - 1000) for each, time in times.items()}
-        return {each: None if at >= self.ends[each] else at for each, at in found.items()}
-
-    def read(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> pa.Table:
-        self.calls.append("read")
-        return record_table([record(each, number) for each, at in ranges.items() for number in range(*at)])
-
-
 def intake_of(broker: FakeBroker, batch: int = 100, backlog: int = 50, fetch: int = 20) -> Intake:
     return Intake(broker, broker, IntakeLimits(batch, 0.0, backlog, fetch), broker.read)
+
+
+def idling(broker: FakeBroker, clock: Callable[[], float], batch: int, backlog: int, fetch: int) -> Intake:
+    """One whose tasks wait up to 5 s for an empty input."""
+    limits, tasks = IntakeLimits(batch, 0.0, backlog, fetch, idle=5.0), [["a", "b"]]
+    return Intake(broker, broker, limits, broker.read, Inputs(tasks, tasks=tasks), clock=clock)
 
 
 def fetched(*records: Message) -> Fetched:
@@ -497,17 +432,20 @@ ACTIONS = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize("idle", [False, True], ids=["at once", "with idle tasks"])
 @settings(max_examples=examples(80))
 @given(st.lists(st.tuples(ACTIONS, st.sampled_from([A0, A1, B0]), st.integers(1, 60)), max_size=40))
 def test_every_record_is_processed_once_and_in_order_whatever_happens(
+    idle: bool,
     steps: list[tuple[str, TopicPartition, int]],
 ) -> None:
     """Failures, growing backlogs and partitions that go away and come back, at random; the commits are the truth.
 
     Up to two batches are in work at a time: the next one is handed out before the one before it is committed.
     """
-    broker = FakeBroker(dict.fromkeys((A0, A1, B0), 0))
-    intake = intake_of(broker, batch=30, backlog=25, fetch=10)
+    broker, seconds = FakeBroker(dict.fromkeys((A0, A1, B0), 0), later={B0: 7}), count()
+    sizes = {"batch": 30, "backlog": 25, "fetch": 10}
+    intake = idling(broker, lambda: next(seconds) / 10, **sizes) if idle else intake_of(broker, **sizes)
     committed = dict.fromkeys((A0, A1, B0), 0)
     intake.add(committed)
     in_work: list[BatchInput] = []

@@ -14,35 +14,25 @@ have to go along with them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.processing.moment_search import Moments, MomentSearch, Positions, Remembered, search
 from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, TableSourceNode
 from streams_runtime.topology.plan import SubTopology, Topology
-
-Positions = Mapping[TopicPartition, int]
-_ALL_TIMES = 2**41  # ms; no record is from 2039, and if it is, the search goes on
-_NO_TIME = LATEST_TIME + 1  # ms; a record that has come so far can't be read, and says nothing of those behind it
-
-
-class Moments(Protocol):
-    """Answers where partitions have come to a time (kafka.admin.kafka_admin.Admin)."""
-
-    def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """The topics that are read together: by each task, and by all tasks of sub-topologies whose output meets behind
-    repartition topics (`meeting`). Tables among them first.
+    repartition topics (`meeting`). Tables among them first. `tasks`: what each task reads, where it is several.
     """
 
     together: Sequence[Sequence[str]] = ()
     meeting: Sequence[Sequence[str]] = ()
+    tasks: Sequence[Sequence[str]] = ()
 
     def groups(self, partitions: Collection[TopicPartition]) -> list[list[TopicPartition]]:
         """Of these partitions those that are read together, where there are several, in the order of the topics."""
@@ -70,48 +60,21 @@ def inputs_of(topology: Topology) -> Inputs:
             meeting = [*(each for each in meeting if not each & group), group]
     alone = [set(sub.source_topics) for sub in topology.subtopologies if len(sub.source_topics) > 1]
     together = [each for each in alone if not any(each <= group for group in meeting)]
-    return Inputs([in_order(each) for each in together], [in_order(each) for each in meeting])
+    return Inputs(*([in_order(each) for each in some] for some in (together, meeting, alone)))
 
 
 @dataclass(slots=True)
-class _Search:
-    """For the largest moment below which inputs that are read together have no more records than fit."""
+class _Fitting(MomentSearch):
+    """The largest moment below which inputs that are read together have no more records than there is room for."""
 
-    task: list[TopicPartition]
-    starts: Positions
-    ends: Positions
     room: int
-    low: int
-    width: int
-    high: int | None = None
-    below: dict[TopicPartition, int] = field(init=False)
-    above: dict[TopicPartition, int] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.below = {each: self.starts[each] for each in self.task}
-        self.above = {each: self.ends[each] for each in self.task}
-
-    @property
-    def moment(self) -> int:
-        return min(self.low + self.width, _NO_TIME) if self.high is None else (self.low + self.high) // 2
+    def holds(self, cut: Positions) -> bool:
+        return self._count(cut) <= self.room
 
     @property
     def found(self) -> bool:
-        close = self.high is not None and self.high - self.low <= 1
-        stuck = self.low == _NO_TIME
-        return close or stuck or self._count(self.below) > self.room // 2 or self.below == self.above
-
-    def hear(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Where the inputs have come to the moment; None: none of their records is that late."""
-        moment, cut = self.moment, {}
-        for each in self.task:
-            at = offsets.get(each)
-            cut[each] = self.ends[each] if at is None else min(max(at, self.starts[each]), self.ends[each])
-        if self._count(cut) <= self.room:
-            self.low, self.below = moment, cut
-            self.width *= 2
-        else:
-            self.high, self.above = moment, cut
+        return self.exact or self._count(self.below) > self.room // 2 or self.below == self.above
 
     def cut(self) -> dict[TopicPartition, int]:
         """Where each input is read to: of the moment that is too much by itself, as much as fits."""
@@ -130,13 +93,11 @@ class _Search:
 
 @dataclass(slots=True)
 class Alignment:
-    """Remembers where inputs have come to, so that the next search is short."""
+    """Shares of a batch that are read up to one moment."""
 
     moments: Moments
     inputs: Inputs
-    _come_to: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """By the first of inputs that are read together: the moment up to which they were read, and how much further that
-    was than before."""
+    _remembered: Remembered = field(default_factory=Remembered)
 
     def concerns(self, backlog: Positions) -> bool:
         """Whether something of several inputs that are read together waits, by how much there is of each."""
@@ -144,7 +105,7 @@ class Alignment:
 
     def forget(self) -> None:
         """Positions have changed other than by reading on."""
-        self._come_to.clear()
+        self._remembered.forget()
 
     def shares(self, starts: Positions, ends: Positions, shares: Positions) -> dict[TopicPartition, int]:
         """How many offsets of each partition a batch takes, with as many for those read together as `shares` gives.
@@ -157,24 +118,12 @@ class Alignment:
         for task in self.inputs.groups(waiting):
             room = sum(shares.get(each, 0) for each in task)
             if 0 < room < sum(ends[each] - starts[each] for each in task):
-                low, width = self._come_to.get(task[0], (0, _ALL_TIMES))
-                searches.append(_Search(task, starts, ends, room, low, width))
-        while open_ := [each for each in searches if not each.found]:
-            offsets = self.moments.offsets_at({at: each.moment for each in open_ for at in each.task})
-            for each in open_:
-                each.hear(offsets)
-        for search in searches:
-            self._remember(search)
-            found |= {each: end - starts[each] for each, end in search.cut().items()}
+                searches.append(_Fitting(task, starts, ends, *self._remembered.of(task[0]), room))
+        search(searches, self.moments)
+        for made in searches:
+            self._remembered.take(made.task[0], made)
+            found |= {each: end - starts[each] for each, end in made.cut().items()}
         return found
-
-    def _remember(self, search: _Search) -> None:
-        if search.low == _NO_TIME:
-            self._come_to.pop(search.task[0], None)
-            return
-        before = self._come_to.get(search.task[0])
-        further = (search.high or search.low) - search.low if before is None else search.low - before[0]
-        self._come_to[search.task[0]] = (search.low, max(1, further))
 
 
 def _repartition_topics_of(sub: SubTopology) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,8 +15,10 @@ from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.consumer.record_table import record_table
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
-from streams_runtime.processing.alignment import Alignment, Inputs, Moments
+from streams_runtime.processing.alignment import Alignment, Inputs
 from streams_runtime.processing.batch_size import BatchSize
+from streams_runtime.processing.moment_search import Moments
+from streams_runtime.processing.task_idling import NOTHING, TaskIdling, joined
 from streams_runtime.tasks.positions import in_log
 
 BATCH_RECORDS = 500_000
@@ -34,7 +37,7 @@ class Member(Protocol):
 
     def fetch(self, limit: int, wait: float) -> Fetched: ...
 
-    def poll(self) -> None: ...
+    def poll(self, wait: float = 0) -> None: ...
 
     def pause(self, partitions: Sequence[TopicPartition]) -> None: ...
 
@@ -62,6 +65,7 @@ class IntakeLimits:
 
     With `keys` a batch of a backlog has about so many keys at most (processing.batch_size).
     With `read_committed` a partition ends where the oldest open transaction begins: Spark would wait for its end.
+    `idle` seconds at most a task waits for an input that is empty (processing.task_idling).
     """
 
     batch: int
@@ -70,6 +74,7 @@ class IntakeLimits:
     fetch: int = FETCH_RECORDS
     keys: int | None = None
     read_committed: bool = False
+    idle: float = 0.0
 
 
 class Intake:
@@ -87,9 +92,10 @@ class Intake:
         read: ReadWhole,
         inputs: Inputs = _APART,
         resets: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`read` reads ranges at once; `inputs` are the topics that tasks read together; `resets` are those that do not
-        go on at their beginning where what comes next was deleted.
+        go on at their beginning where what comes next was deleted. `clock` gives seconds.
         """
         self._resets = resets
         self._member = member
@@ -97,6 +103,8 @@ class Intake:
         self._limits = limits
         self._read = read
         self._alignment = Alignment(offsets, inputs)
+        self._idling = TaskIdling(inputs.tasks, limits.idle, offsets, clock)
+        self._held = NOTHING  # what the member has fetched and tasks wait with
         self._is_level = False  # whether all that was there has been handed out, and so no input is behind another
         self._committed: dict[TopicPartition, int] = {}
         self._claimed: dict[TopicPartition, int] = {}
@@ -126,6 +134,7 @@ class Intake:
         for partition in partitions:
             self._committed.pop(partition, None)
             self._claimed.pop(partition, None)
+        self._idling.remove(partitions)
 
     def advance(self, offsets: Mapping[TopicPartition, int]) -> None:
         """These offsets are committed."""
@@ -179,19 +188,24 @@ class Intake:
             self._member.resume(self._claimed)
             self._fetching = True
             return None
-        shares = self._alignment.shares(self._claimed, ends, shared_out(backlog, self.size.limit))
+        open_ = self._idling.reached(self._claimed, ends)
+        ready = {each: open_.get(each, at) - at for each, at in self._claimed.items()}
+        shares = self._alignment.shares(self._claimed, open_, shared_out(ready, self.size.limit))
         self._is_level = all(shares.get(each, 0) == waiting for each, waiting in backlog.items())
         cut = {each: (self._claimed[each], self._claimed[each] + share) for each, share in shares.items() if share}
+        if not cut:
+            self._member.poll(self._idling.at_most(self._limits.wait))
+            return None
         # The member would hand over what comes first, of one input more and of another one less.
         records = self._read(cut) if short else None
         return BatchInput(tuple(OffsetRange(each, *cut[each]) for each in sorted(cut)), records)
 
     def _fetched(self) -> BatchInput | None:
         limit = min(self._limits.fetch, self.size.limit)
-        fetched = self._member.fetch(limit, self._limits.wait)
+        fetched = self._member.fetch(limit, self._idling.at_most(self._limits.wait))
         if not self._fetching:
             return None  # a rebalance in the midst of it gave up the claims: these records do not follow on any more
-        if len(fetched.records) >= limit:
+        if len(fetched.records) >= limit or len(self._held.records) >= self._limits.backlog:
             ends = self._ends()
             backlog = {each: ends.get(each, at) - at for each, at in self._claimed.items()}
             if sum(backlog.values()) >= self._limits.backlog or self._alignment.concerns(backlog):
@@ -199,8 +213,10 @@ class Intake:
                 self._hold()
                 self._unsettle()
                 return None
+        fetched = joined(self._held, fetched)
         self._see_to_deleted(fetched)
-        return batch_of(fetched, self._claimed)
+        now, self._held = self._idling.parted(fetched, self._claimed, self.size.limit)
+        return batch_of(now, self._claimed)
 
     def _see_to_deleted(self, fetched: Fetched) -> None:
         """The member reads on at the beginning of a log where what comes next was deleted, and does not say so.
@@ -228,6 +244,7 @@ class Intake:
         if self._fetching:
             self._member.pause(list(self._claimed))
             self._fetching = False
+            self._held = NOTHING
 
 
 def shared_out(backlog: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:

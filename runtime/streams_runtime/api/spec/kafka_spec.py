@@ -19,6 +19,7 @@ from streams_runtime.api.spec.spec_values import Duration, OffsetReset, Property
 _COMMIT_INTERVAL = timedelta(milliseconds=100)
 _POLL_DURATION = timedelta(milliseconds=100)
 _WARM_UP_TIMEOUT = timedelta(hours=1)
+_MAX_TASK_IDLE = timedelta(0)
 ACCEPTABLE_RECOVERY_LAG = 10_000
 """Records that a warm task may lag; Kafka Streams' default."""
 LEAST_POLL, MOST_POLL = timedelta(milliseconds=1), timedelta(seconds=10)
@@ -178,6 +179,12 @@ class ProcessingSpec(Model):
         description="Most records in a batch; bounds memory. Large, since each Spark job costs about 0.1 s. Default"
         " 500000; where all records become aggregates by key as they are read, as many as have about 250000 keys,"
         " and 1000000 at most.",
+    )
+    max_task_idle: Duration = Field(
+        default=_MAX_TASK_IDLE,
+        description="Kafka Streams' max.task.idle.ms: how long a task that reads several topics waits for one that has"
+        " nothing, before it goes on with what the others have. 0ms: not at all.",
+        json_schema_extra={"default": format_duration(_MAX_TASK_IDLE)},
     )
     standby_replicas: int = Field(default=0, ge=0, description="Warm copies of each store on other instances.")
     acceptable_recovery_lag: int = Field(
