@@ -17,10 +17,10 @@ from streams_runtime.metrics.store_recorder import StoreRecorders
 from streams_runtime.metrics.tracing import tracing_of
 from streams_runtime.pipeline.pushdown.foreseen import is_added_up
 from streams_runtime.pipeline.without_spark.findings_file import FindingsFile, is_keepable
-from streams_runtime.processing.batch_size import AGGREGATED_KEYS
 from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
-from streams_runtime.processing.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
+from streams_runtime.processing.inputs.batch_size import AGGREGATED_KEYS
+from streams_runtime.processing.inputs.intake import AGGREGATED_RECORDS, BATCH_RECORDS, IntakeLimits
 from streams_runtime.restore.changelog_reader import are_worth_workers
 from streams_runtime.restore.restore_listener import StandbyUpdateListener, StateRestoreListener
 from streams_runtime.restore.restore_progress import ProgressListener

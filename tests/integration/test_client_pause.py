@@ -15,7 +15,7 @@ from waiting import eventually
 from streams_runtime.client import StreamsClient
 from streams_runtime.errors import StreamsRebalancingException
 from streams_runtime.pipeline.batch_input import BatchInput
-from streams_runtime.processing.intake import Intake
+from streams_runtime.processing.inputs.intake import Intake
 from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.states import ClientState
 

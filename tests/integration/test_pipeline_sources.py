@@ -32,7 +32,7 @@ from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.pipeline.record_reader import RecordReader
 from streams_runtime.pipeline.spark.query_failures import translated
-from streams_runtime.processing.intake import batch_of
+from streams_runtime.processing.inputs.intake import batch_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

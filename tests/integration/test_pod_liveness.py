@@ -11,7 +11,7 @@ import pytest
 from clients import client, make_topics, until_running
 from waiting import eventually
 
-from streams_runtime.processing.intake import Intake
+from streams_runtime.processing.inputs.intake import Intake
 from streams_runtime.query.server import liveness
 
 pytestmark = pytest.mark.integration

@@ -14,8 +14,8 @@ from pipeline_kit import topology_of
 
 from streams_runtime.kafka.consumer.record_table import LATEST_TIME
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.processing.alignment import Alignment, Inputs, inputs_of
-from streams_runtime.processing.intake import shared_out
+from streams_runtime.processing.inputs.alignment import Alignment, Inputs, inputs_of
+from streams_runtime.processing.inputs.intake import shared_out
 
 TIMES = st.lists(st.integers(0, 60), max_size=40) | st.lists(st.sampled_from([5, 6]), max_size=40)
 LOGS = st.dictionaries(st.sampled_from(["orders", "users", "visits"]), TIMES, min_size=2)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.processing.batch_size import AGGREGATED_KEYS, FIRST_RECORDS, BatchSize, records_with
+from streams_runtime.processing.inputs.batch_size import AGGREGATED_KEYS, FIRST_RECORDS, BatchSize, records_with
 
 MOST = 1_000_000
 

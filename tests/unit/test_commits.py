@@ -24,9 +24,9 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.processing.batch_queue import Batches
-from streams_runtime.processing.batch_size import BatchSize
 from streams_runtime.processing.batch_work import Counters, Held, Outcome
 from streams_runtime.processing.commits import ExactlyOnce
+from streams_runtime.processing.inputs.batch_size import BatchSize
 from streams_runtime.state.store import Updates
 
 ORDERS = TopicPartition("orders", 0)

@@ -20,11 +20,11 @@ from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_queue import Batches
-from streams_runtime.processing.batch_size import BatchSize
 from streams_runtime.processing.batch_work import Counters, Outcome
 from streams_runtime.processing.commits import ExactlyOnce
 from streams_runtime.processing.failures.isolation import isolation_of
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.processing.inputs.batch_size import BatchSize
 
 ORDERS = TopicPartition("orders", 0)
 BATCH = BatchInput((OffsetRange(ORDERS, 0, 8),))

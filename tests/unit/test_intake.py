@@ -19,9 +19,9 @@ from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.consumer.record_table import RAW_SCHEMA
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
-from streams_runtime.processing.alignment import Inputs
-from streams_runtime.processing.batch_size import FIRST_RECORDS
-from streams_runtime.processing.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
+from streams_runtime.processing.inputs.alignment import Inputs
+from streams_runtime.processing.inputs.batch_size import FIRST_RECORDS
+from streams_runtime.processing.inputs.intake import Intake, IntakeLimits, batch_of, shared_out, split_by_topics
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 BACKLOGS = st.dictionaries(

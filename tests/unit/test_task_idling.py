@@ -17,9 +17,9 @@ from streams_runtime.kafka.client.librdkafka_errors import offset_of, partition_
 from streams_runtime.kafka.consumer.group_consumer import Fetched
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput
-from streams_runtime.processing.alignment import Inputs
-from streams_runtime.processing.intake import Intake, IntakeLimits
-from streams_runtime.processing.task_idling import NOTHING, TaskIdling, joined
+from streams_runtime.processing.inputs.alignment import Inputs
+from streams_runtime.processing.inputs.intake import Intake, IntakeLimits
+from streams_runtime.processing.inputs.task_idling import NOTHING, TaskIdling, joined
 
 INPUTS = tuple(TopicPartition(topic, 0) for topic in "abc")
 A, B, C = INPUTS

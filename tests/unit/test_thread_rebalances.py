@@ -10,7 +10,7 @@ import pytest
 
 from streams_runtime.kafka.consumer.group_consumer import Membership
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.processing.intake import Intake, IntakeLimits
+from streams_runtime.processing.inputs.intake import Intake, IntakeLimits
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import ThreadState
 from streams_runtime.tasks.positions import Beginnings

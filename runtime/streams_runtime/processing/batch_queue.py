@@ -27,7 +27,7 @@ from streams_runtime.processing.batch_work import Counters, Outcome
 from streams_runtime.processing.commits import Commits
 from streams_runtime.processing.failures.isolation import Isolation
 from streams_runtime.processing.failures.sink_topics import SinkTopics
-from streams_runtime.processing.intake import Intake, split_by_topics
+from streams_runtime.processing.inputs.intake import Intake, split_by_topics
 from streams_runtime.tasks.task_manager import TaskManager
 from streams_runtime.topology.plan import SubTopology, Topology
 

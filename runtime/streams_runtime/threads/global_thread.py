@@ -17,7 +17,7 @@ from streams_runtime.pipeline.batch_input import BatchInput
 from streams_runtime.pipeline.spark.query_failures import translating
 from streams_runtime.processing.batch_work import Counters
 from streams_runtime.processing.global_tables import GlobalUpdate, open_global_store
-from streams_runtime.processing.intake import batch_of
+from streams_runtime.processing.inputs.intake import batch_of
 from streams_runtime.restore.global_topics import GlobalTopics
 from streams_runtime.spark_runtime import error_policy
 from streams_runtime.state.global_store import GlobalStore

@@ -17,10 +17,10 @@ from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.consumer.range_reader import read_whole
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.without_spark.early_runner import SparkNeeded
-from streams_runtime.processing.alignment import inputs_of
 from streams_runtime.processing.batch_processor import BatchProcessor
 from streams_runtime.processing.batch_queue import Batches
-from streams_runtime.processing.intake import Intake
+from streams_runtime.processing.inputs.alignment import inputs_of
+from streams_runtime.processing.inputs.intake import Intake
 from streams_runtime.states import ThreadState
 from streams_runtime.threads.group_doubts import GroupDoubts
 from streams_runtime.threads.thread_parts import ThreadParts

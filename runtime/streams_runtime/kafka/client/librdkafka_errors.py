@@ -200,3 +200,9 @@ def offset_of(message: Message) -> int:
     """A record's offset; of an end of a partition, where that is."""
     offset = message.offset()
     return -1 if offset is None else offset
+
+
+def time_of(message: Message) -> int:
+    """A record's time in ms since 1970; -1 where it has none."""
+    moment: int = message.timestamp()[1]
+    return moment

@@ -4,7 +4,7 @@ As in Kafka Streams (PartitionGroup#readyToProcess): while each input of a task 
 time. Once one is empty, it waits for that input for `max.task.idle.ms`, from when it was found empty on; then it goes
 on without it until something comes there. Kafka Streams looks for the next empty input only when the time of the one
 before is over; here all of them have their time at once. Inputs that lag behind are no matter of waiting: what the
-brokers have is read up to one moment in any case (processing.alignment).
+brokers have is read up to one moment in any case (processing.inputs.alignment).
 
 How far an input has come is the largest time of its records so far: what the others have from later on waits.
 """
@@ -16,13 +16,18 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Message
-
-from streams_runtime.kafka.client.librdkafka_errors import offset_of, partition_of
+from streams_runtime.kafka.client.librdkafka_errors import offset_of, partition_of, time_of
 from streams_runtime.kafka.consumer.group_consumer import Fetched
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.processing.alignment import Inputs
-from streams_runtime.processing.moment_search import NO_TIME, Moments, MomentSearch, Positions, Remembered, search
+from streams_runtime.processing.inputs.alignment import Inputs
+from streams_runtime.processing.inputs.moment_search import (
+    NO_TIME,
+    Moments,
+    MomentSearch,
+    Positions,
+    Remembered,
+    search,
+)
 
 NOTHING = Fetched([], {})
 """No records."""
@@ -78,7 +83,11 @@ class TaskIdling:
         if not self.active:
             return fetched, NOTHING
         come_to: dict[TopicPartition, int] = {}
-        times = [_come_to(each, come_to) for each in fetched.records]
+        times = []
+        for each in fetched.records:
+            partition = partition_of(each)
+            come_to[partition] = max(time_of(each), come_to.get(partition, 0))
+            times.append(come_to[partition])
         bounds = self._bounds(come_to, partitions)
         ready = [
             row
@@ -155,10 +164,3 @@ class TaskIdling:
 def joined(first: Fetched, then: Fetched) -> Fetched:
     """What was fetched first, and behind it what was fetched then."""
     return Fetched([*first.records, *then.records], {**first.ends, **then.ends}) if first is not NOTHING else then
-
-
-def _come_to(message: Message, come_to: dict[TopicPartition, int]) -> int:
-    """The largest time of its partition's records up to this one, in ms."""
-    partition, (_, moment) = partition_of(message), message.timestamp()
-    come_to[partition] = found = max(moment, come_to.get(partition, 0))
-    return found

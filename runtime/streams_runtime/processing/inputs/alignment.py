@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from streams_runtime.kafka.types import TopicPartition
-from streams_runtime.processing.moment_search import Moments, MomentSearch, Positions, Remembered, search
+from streams_runtime.processing.inputs.moment_search import Moments, MomentSearch, Positions, Remembered, search
 from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, TableSourceNode
 from streams_runtime.topology.plan import SubTopology, Topology

@@ -15,10 +15,10 @@ from streams_runtime.kafka.consumer.invalid_offset import InvalidOffsetException
 from streams_runtime.kafka.consumer.record_table import record_table
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.pipeline.batch_input import BatchInput, OffsetRange
-from streams_runtime.processing.alignment import Alignment, Inputs
-from streams_runtime.processing.batch_size import BatchSize
-from streams_runtime.processing.moment_search import Moments
-from streams_runtime.processing.task_idling import NOTHING, TaskIdling, joined
+from streams_runtime.processing.inputs.alignment import Alignment, Inputs
+from streams_runtime.processing.inputs.batch_size import BatchSize
+from streams_runtime.processing.inputs.moment_search import Moments
+from streams_runtime.processing.inputs.task_idling import NOTHING, TaskIdling, joined
 from streams_runtime.tasks.positions import in_log
 
 BATCH_RECORDS = 500_000
@@ -63,9 +63,9 @@ class Offsets(Moments, Protocol):
 class IntakeLimits:
     """`batch` records at most in a batch; from `backlog` records on Spark reads; `wait` seconds for a first record.
 
-    With `keys` a batch of a backlog has about so many keys at most (processing.batch_size).
+    With `keys` a batch of a backlog has about so many keys at most (processing.inputs.batch_size).
     With `read_committed` a partition ends where the oldest open transaction begins: Spark would wait for its end.
-    `idle` seconds at most a task waits for an input that is empty (processing.task_idling).
+    `idle` seconds at most a task waits for an input that is empty (processing.inputs.task_idling).
     """
 
     batch: int

@@ -1,0 +1,1 @@
+"""What a batch reads: how much, how far, and what waits."""
