@@ -74,7 +74,7 @@ def environment(tree: Path) -> dict[str, str]:
         "CI": "true",  # the same examples each time, and no test that is skipped
         "GIT_CEILING_DIRECTORIES": str(tree.resolve().parent),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": os.pathsep.join(str(tree / each) for each in _SOURCES),
+        "PYTHONPATH": os.pathsep.join(str(tree / each) for each in (*_SOURCES, "tests/support")),
     }
 
 
@@ -135,7 +135,7 @@ class Tree:
 
     def run(self, tests: Sequence[str]) -> tuple[int | None, str]:
         """Pytest's exit code for these tests, and what it said; None when it did not end in time."""
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "unshrunk", *tests]
         process = subprocess.Popen(
             command,
             cwd=self._folder,
