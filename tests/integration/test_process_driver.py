@@ -167,6 +167,29 @@ def test_queries_see_windows_of_a_processor(made: Made) -> None:
     assert found == [("a", START, end, {"n": 4}), ("b", START, end, {"n": 5})]
 
 
+def test_queries_see_sessions_of_a_processor_wherever_batches_end(made: Made) -> None:
+    sessions = {"sessions": {"key": "STRING", "value": "n BIGINT", "session": {"retention": "1h"}}}
+    keeping = step(stores=sessions)
+    keeping["process"]["python"] = "scripted_processor:Sessioning"
+    at = lambda ms: START + timedelta(milliseconds=ms)  # noqa: E731
+    # Sweeps are due at 0, 3 and 10, and each removes the first session, which is that of A.
+    given = [("A", 0), ("A", 1), ("a", 1), ("a", 4), ("b", 5), ("A", 6), ("a", 20)]
+    for size in (1, len(given)):
+        driver = made(document([IN], [keeping], {"out": "p"}))
+        for first in range(0, len(given), size):
+            with driver.batch():
+                driver.input_topic("in").pipe_all(
+                    Record(key, {"op": "absent", "n": 1}, at(ms)) for key, ms in given[first : first + size]
+                )
+        store = driver.store("sessions")
+        found = [
+            (each.key.key, each.key.window.start, each.key.window.end, each.value) for each in store.fetch(None, None)
+        ]
+        assert found == [("a", at(1), at(4), {"n": 2}), ("a", at(20), at(20), {"n": 1}), ("b", at(5), at(5), {"n": 1})]
+        assert store.fetch_session("b", at(5), at(5)) == {"n": 1}
+        assert store.fetch_session("A", at(6), at(6)) is None
+
+
 def test_queries_see_what_is_committed(made: Made) -> None:
     driver = made(document([IN], [step(of="Keeping", key=None)], {"out": "p"}))
     driver.input_topic("in").pipe_all([Record("a", {"op": "put", "n": 5})])

@@ -70,6 +70,15 @@ EVERYTHING: list[Event] = [
     *(Piped("e", "absent", 8, 65), Piped("e", "gone", 8, 65), Piped("zz", "delete", 0, 65), Piped("a", "all", 0, 65)),
 ]
 
+SESSIONS: list[Event] = [
+    *(Piped("a", "absent", number, time) for number, time in enumerate((10, 20, 14, 16, 8, 40))),
+    *(Piped("a", op, number, 20) for op in ("range", "from", "all", "clear") for number in (0, 1)),
+    *(Piped("ba", "put", number, 41 + number) for number in range(4)),
+    *(Piped("ba", "get", number, 41 + number) for number in range(4)),
+    *(Piped("c", "clear", 1, 44), Piped("ba", None, 0, 42), Piped("a", "absent", 1, 11), Piped("a", "from", 0, 9)),
+    *(Piped("b", "put", 2, 70), Piped("c", "put", 0, 40), Piped("c", "put", 0, 41), Piped("c", "all", 0, 41)),
+]
+
 
 def theirs(driver: KafkaStreams, events: Sequence[Event], **more: Any) -> list[Told]:
     asked: list[dict[str, Any]] = [
@@ -85,11 +94,10 @@ def theirs(driver: KafkaStreams, events: Sequence[Event], **more: Any) -> list[T
 
 
 def ours(
-    events: Sequence[Event], cuts: Sequence[int], outputs: Sequence[str] = (), window: dict[str, str] | None = None
+    events: Sequence[Event], cuts: Sequence[int], of: str = "Scripted", outputs: Sequence[str] = (), **more: Any
 ) -> list[Told]:
     """The same in batches that end before these events, and wherever the clock goes on."""
-    reference = "scripted_processor:" + ("Addressing" if outputs else "Windowing" if window else "Scripted")
-    with memory_folder() as folder, harness(folder, reference, outputs=outputs, window=window) as made:
+    with memory_folder() as folder, harness(folder, f"scripted_processor:{of}", outputs=outputs, **more) as made:
         has_due(made.node, made.context())  # its init is called at 0, as there
         waiting: list[Read] = []
         for at, event in enumerate(events):
@@ -138,7 +146,7 @@ def test_a_processor_agrees_with_kafka_streams_wherever_batches_end(
 def test_outputs_get_what_the_children_of_that_name_do(
     driver: KafkaStreams, case: tuple[list[Event], list[int]]
 ) -> None:
-    assert ours(*case, OUTPUTS) == theirs(driver, case[0], children=True)
+    assert ours(*case, "Addressing", OUTPUTS) == theirs(driver, case[0], children=True)
 
 
 @settings(max_examples=EXAMPLES * CASES)
@@ -149,8 +157,21 @@ def test_a_window_store_agrees_with_kafka_streams_wherever_batches_end(
     driver: KafkaStreams, case: tuple[list[Event], list[int]]
 ) -> None:
     events = [*case[0], Piped("a", "all", 0, 0)]
-    found = ours(events, case[1], window={"size": "10ms", "retention": "30ms"})
+    found = ours(events, case[1], "Windowing", window={"size": "10ms", "retention": "30ms"})
     assert found == theirs(driver, events, windows=True)
+
+
+@settings(max_examples=EXAMPLES * CASES)
+@given(cases)
+@example((EVERYTHING, [1, 2, 3, 7, 10, 11, 16, 17, 18]))
+@example((EVERYTHING, []))
+@example((SESSIONS, [1, 4, 5, 8, 12]))
+def test_a_session_store_agrees_with_kafka_streams_wherever_batches_end(
+    driver: KafkaStreams, case: tuple[list[Event], list[int]]
+) -> None:
+    events = [*case[0], Piped("a", "all", 0, 0)]
+    found = ours(events, case[1], "Sessioning", session={"retention": "30ms"})
+    assert found == theirs(driver, events, sessions=True)
 
 
 @pytest.mark.usefixtures("spark")

@@ -13,25 +13,40 @@ from streams_runtime import ProcessorContext, ProcessorRecord, PunctuationType
 
 EVERY = 10
 """Between two sweeps by stream time, in ms."""
+GAP = 25
+"""The longest time between two orders of one visit, in ms."""
+KEPT = 60
+"""How long a visit is kept behind the latest end of one, in ms."""
 
 
 class Ledger:
-    """Numbers the orders of each user, tells at sweeps how many came since the last one, and numbers its ticks."""
+    """Numbers the orders of each user, and those of each visit; tells at sweeps how many orders came since the last
+    one, and how many visits are kept; and numbers its ticks.
+    """
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self.counts = context.state_store("counts")
+        self.visits = context.state_store("visits")
         context.schedule(timedelta(milliseconds=EVERY), PunctuationType.STREAM_TIME, self.sweep)
         context.schedule(timedelta(seconds=1), PunctuationType.WALL_CLOCK_TIME, self.tick)
 
     def process(self, record: ProcessorRecord) -> None:
         assert record.value is not None
         self._next("since")
-        self._tell("order", record.value["id"], self._next(record.value["user"]))
+        user = record.value["user"]
+        self._tell("order", record.value["id"], self._next(user))
+        start, end, number = record.timestamp, record.timestamp, 1
+        for visit, value in self.visits.find_sessions(user, start - GAP, start + GAP):
+            start, end, number = min(start, visit.start), max(end, visit.end), number + value["n"]
+            self.visits.remove(*visit)
+        self.visits.put(user, {"n": number}, start, end)
+        self._tell("visit", start, number)
 
     def sweep(self, time: int) -> None:
         since = self.counts.delete("since")
         self._tell("sweep", time, 0 if since is None else since["n"])
+        self._tell("kept", time, len([*self.visits.all()]))
 
     def tick(self, time: int) -> None:
         self._tell("tick", time, self._next("ticks"))
@@ -45,6 +60,28 @@ class Ledger:
         self.context.forward({"task": self.context.task_id, "kind": kind, "at": at, "n": number}, key=kind)
 
 
+class _Visits:
+    """Visits as a list: user, start, end, number of orders."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, int, int, int]] = []
+        self.latest = -1
+
+    def kept(self) -> list[tuple[str, int, int, int]]:
+        return [each for each in self.all if each[2] > self.latest - KEPT]
+
+    def add(self, user: str, time: int) -> tuple[int, int]:
+        """Start and number of orders of the visit that an order belongs to."""
+        same = [each for each in self.kept() if each[0] == user and each[1] - GAP <= time <= each[2] + GAP]
+        self.all = [each for each in self.all if each not in same]
+        start, end = min([time, *(each[1] for each in same)]), max([time, *(each[2] for each in same)])
+        number = 1 + sum(each[3] for each in same)
+        # An order may be too late for a visit of its own, which is then none that is kept.
+        self.all.append((user, start, end, number))
+        self.latest = max(self.latest, end)
+        return start, number
+
+
 Told = tuple[str, int, int]
 """Kind, order or time, and number of what was forwarded."""
 
@@ -53,13 +90,16 @@ def expected(records: Iterable[tuple[int, dict[str, Any]]]) -> list[Told]:
     """What comes of a partition's orders, given with their times (ms), but for ticks."""
     found: list[Told] = []
     counts: dict[str, int] = {}
+    visits = _Visits()
     due, stream_time, since = 0, -1, 0
     for time, order in records:
         stream_time, since = max(stream_time, time), since + 1
         counts[order["user"]] = number = counts.get(order["user"], 0) + 1
         found.append(("order", order["id"], number))
+        found.append(("visit", *visits.add(order["user"], time)))
         if stream_time >= due:
             found.append(("sweep", stream_time, since))
+            found.append(("kept", stream_time, len(visits.kept())))
             due, since = (stream_time // EVERY + 1) * EVERY, 0
     return found
 
@@ -69,7 +109,8 @@ def topology(n: str) -> str:
     the store `totals` and NAME-totals.
     """
     row = 'key: {format: string}, value: {format: json, schema: "user STRING, amount BIGINT, id BIGINT"}'
-    stores = '{counts: {key: STRING, value: "n BIGINT"}}'
+    visits = f"{{key: STRING, value: n BIGINT, session: {{retention: {KEPT}ms}}}}"
+    stores = f'{{counts: {{key: STRING, value: "n BIGINT"}}, visits: {visits}}}'
     value = "task STRING, kind STRING, at BIGINT, n BIGINT"
     return f"""
 sources:

@@ -50,11 +50,14 @@ def application(
     leaves_out: bool = False,
     outputs: Sequence[str] = (),
     window: dict[str, str] | None = None,
+    session: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """A resource with one process step over these topics, behind one that `leaves_out` records or not."""
     stores: dict[str, Any] = {"seen": {"key": "STRING", "value": "n BIGINT"}}
     if window is not None:
         stores["windows"] = {"key": "STRING", "value": "n BIGINT", "window": window}
+    if session is not None:
+        stores["sessions"] = {"key": "STRING", "value": "n BIGINT", "session": session}
     process = {"python": reference, "value": "seen STRING", "stores": stores} | ({} if key is None else {"key": key})
     process |= {"outputs": [*outputs]} if outputs else {}
     value = {"format": "json", "schema": "op STRING, n BIGINT"}

@@ -79,9 +79,14 @@ def total(**fields: Any) -> dict[str, Any]:
     return step(**{"aggregate": {"n": "count(*)"}, "store": "n", **fields})
 
 
-def windows_of(window: dict[str, str]) -> dict[str, Any]:
+def windows_of(window: dict[str, str], **more: Any) -> dict[str, Any]:
     """A process step with one window store."""
-    return {**ALERTS, "stores": {"w": {"key": "STRING", "value": "n BIGINT", "window": window}}}
+    return {**ALERTS, "stores": {"w": {"key": "STRING", "value": "n BIGINT", "window": window, **more}}}
+
+
+def sessions_of(session: dict[str, str]) -> dict[str, Any]:
+    """A process step with one session store."""
+    return {**ALERTS, "stores": {"s": {"key": "STRING", "value": "n BIGINT", "session": session}}}
 
 
 S = "spec.topology.steps[0]"
@@ -1282,6 +1287,30 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(step(process=windows_of({"size": "1m"}))),
         f"{S}.process.stores.w.window.retention",
         "is missing",
+        "",
+    ),
+    "process-with-sessions-in-windows": (
+        application(step(process=windows_of({"size": "1m", "retention": "1h"}, session={"retention": "1h"}))),
+        f"{S}.process.stores.w.session",
+        "sessions in a store that has windows",
+        "give window or session",
+    ),
+    "process-with-sessions-that-are-kept-for-no-time": (
+        application(step(process=sessions_of({"retention": "0ms"}))),
+        f"{S}.process.stores.s.session.retention",
+        "0ms, in which no session is kept",
+        "at least 1ms",
+    ),
+    "process-with-sessions-of-unknown-retention": (
+        application(step(process=sessions_of({}))),
+        f"{S}.process.stores.s.session.retention",
+        "is missing",
+        "",
+    ),
+    "process-with-sessions-that-have-a-gap": (
+        application(step(process=sessions_of({"gap": "1m", "retention": "1h"}))),
+        f"{S}.process.stores.s.session.gap",
+        "unknown field",
         "",
     ),
     "process-to-what-is-no-schema": (

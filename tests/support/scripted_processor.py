@@ -158,6 +158,65 @@ class Windowing:
         self.context.forward({"seen": f"swept {found}"}, key="sweep", timestamp=time)
 
 
+class Sessioning:
+    """Keeps numbers in sessions, merged or as the record says, and tells what it asks for; by a punctuator too."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.sessions = context.state_store("sessions")
+        context.schedule(timedelta(milliseconds=7), PunctuationType.STREAM_TIME, self.sweep)
+
+    def process(self, record: ProcessorRecord) -> None:
+        self.context.forward(record.with_value({"seen": self.done(record)}))
+
+    def done(self, record: ProcessorRecord) -> str:  # noqa: PLR0911 - an answer for each operation
+        key = record.key
+        if key is None:
+            return "no key"
+        op, n = ("gone", 0) if record.value is None else (record.value["op"], record.value["n"])
+        time, reverse = record.timestamp, n % 2 == 1
+        match op:
+            case "put":
+                self.sessions.put(key, {"n": n}, max(time - 4 * n, 0), time)
+                return "put"
+            case "absent" | "twice":
+                return self.merged(key, n, time)
+            case "gone" | "delete":
+                return self.removed(key, time)
+            case "range":
+                return _sessions(self.sessions.find_sessions(key, time - 20, time, reverse=reverse))
+            case "from":
+                return _sessions(self.sessions.fetch(key, reverse=reverse))
+            case "all":
+                return _sessions(self.sessions.fetch(None, None, reverse=reverse))
+            case "clear":
+                return _sessions(self.sessions.find_sessions("b", key, time - 20, time - 2, reverse=reverse))
+        return _shown(self.sessions.fetch_session(key, max(time - 4 * n, 0), time))
+
+    def merged(self, key: str, number: int, time: int) -> str:
+        """The sessions of a gap of 5 ms that the time belongs to, as one."""
+        start = end = time
+        for session, value in self.sessions.find_sessions(key, time - 5, time + 5):
+            number += value["n"]
+            start, end = min(start, session.start), max(end, session.end)
+            self.sessions.remove(*session)
+        self.sessions.put(key, {"n": number}, start, end)
+        return f"{start}-{end}={number}"
+
+    def removed(self, key: str, time: int) -> str:
+        """Those that the time lies in."""
+        found = [*self.sessions.find_sessions(key, time, time)]
+        for session, _ in found:
+            self.sessions.remove(*session)
+        return f"removed {_sessions(found)}"
+
+    def sweep(self, time: int) -> None:
+        found = [*self.sessions.all()]
+        if found:
+            self.sessions.put(found[0][0].key, None, found[0][0].start, found[0][0].end)
+        self.context.forward({"seen": f"swept {_sessions(found)}"}, key="sweep", timestamp=time)
+
+
 class Sweeping(Scripted):
     """With one schedule."""
 
@@ -180,6 +239,10 @@ def _starts(entries: Iterable[tuple[int, dict[str, Any]]]) -> str:
 
 def _windows(entries: Iterable[tuple[tuple[str, int], dict[str, Any]]]) -> str:
     return ",".join(f"{key}@{start}={value['n']}" for (key, start), value in entries)
+
+
+def _sessions(entries: Iterable[tuple[Any, dict[str, Any]]]) -> str:
+    return ",".join(f"{key}@{start}-{end}={value['n']}" for (key, start, end), value in entries)
 
 
 def _texts(entries: _Entries) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.state.store import KeyValueStore, unstamp
-from streams_runtime.state.window_store import WindowStore
+from streams_runtime.state.window_store import SessionStore, WindowStore
 
 _SHARED_MEMORY = Path("/dev/shm")
 
@@ -39,6 +39,16 @@ def key_value_store(folder: Path, name: str = "totals", partition: int = 0) -> I
 def window_store(folder: Path, retention: int, name: str = "windows") -> Iterator[WindowStore]:
     """An empty partition of a window store in a folder of that name."""
     store = WindowStore(name, TopicPartition(f"app-{name}-changelog", 0), folder / name, retention, 60_000)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def session_store(folder: Path, retention: int, name: str = "sessions") -> Iterator[SessionStore]:
+    """Likewise of a session store."""
+    store = SessionStore(name, TopicPartition(f"app-{name}-changelog", 0), folder / name, retention, 60_000)
     try:
         yield store
     finally:

@@ -18,8 +18,8 @@ from streams_runtime.builder import StreamsBuilder, json
 from streams_runtime.inspection import codec_of
 from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type
 from streams_runtime.processors.user_processors.processor_call import Call, CurrentCall
+from streams_runtime.processors.user_processors.segmented_overlay import SegmentedOverlay
 from streams_runtime.processors.user_processors.stored_forms import StoredForms
-from streams_runtime.processors.user_processors.window_store_overlay import WindowStoreOverlay
 from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
 from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.window_keys import window_key
@@ -35,7 +35,7 @@ RETENTION = 100_000
 WINDOW = {"size": "10s", "retention": "100s"}
 
 
-def view_of(written: WindowStoreOverlay, current: CurrentCall | None = None) -> WindowStoreView:
+def view_of(written: SegmentedOverlay, current: CurrentCall | None = None) -> WindowStoreView:
     forms = StoredForms("w", "string", key_serde(Format("string")), ValueCodec(columns_type("n BIGINT")))
     return WindowStoreView("w", forms, written, current or CurrentCall(Call(7)))
 
@@ -82,7 +82,7 @@ operations = st.tuples(
 @given(st.lists(operations, max_size=30))
 def test_reads_are_those_of_a_mapping_whose_windows_expire_wherever_batches_end(steps: list[Any]) -> None:
     with memory_folder() as folder, window_store(folder, RETENTION) as store:
-        written, model = WindowStoreOverlay(store), Model()
+        written, model = SegmentedOverlay(store), Model()
         view = view_of(written)
         for number, (operation, key, start, end, reverse) in enumerate(steps):
             match operation:
@@ -103,13 +103,13 @@ def test_reads_are_those_of_a_mapping_whose_windows_expire_wherever_batches_end(
                 case "commit":
                     store.write(written.take_updates(), None)
                     if reverse:  # the task goes on elsewhere
-                        written = WindowStoreOverlay(store)
+                        written = SegmentedOverlay(store)
                         view = view_of(written)
         assert list(view.all()) == model.between(0, 2**62, False)
 
 
 def test_updates_have_the_changelogs_keys_and_the_time_of_the_call(store: WindowStore) -> None:
-    written, current = WindowStoreOverlay(store), CurrentCall(Call(5))
+    written, current = SegmentedOverlay(store), CurrentCall(Call(5))
     view = view_of(written, current)
     view.put("a", {"n": 1}, 10)
     view.put("a", {"n": 2}, 10)
@@ -125,7 +125,7 @@ def test_updates_have_the_changelogs_keys_and_the_time_of_the_call(store: Window
 
 def test_an_iterator_shows_what_was_there_when_it_was_asked_for_and_ends_with_the_call(store: WindowStore) -> None:
     current = CurrentCall(Call(5))
-    view = view_of(WindowStoreOverlay(store), current)
+    view = view_of(SegmentedOverlay(store), current)
     view.put("a", {"n": 1}, 10)
     first, second = view.all(), view.fetch("a", 0, 99)
     view.put("a", {"n": 2}, 20)
@@ -138,11 +138,11 @@ def test_an_iterator_shows_what_was_there_when_it_was_asked_for_and_ends_with_th
 @pytest.mark.parametrize("start", [-1, 2**63, 1.5, True, None])
 def test_a_start_that_is_no_time_is_refused(start: Any, store: WindowStore) -> None:
     with pytest.raises(ValueError, match=r"a window of the store 'w' at .*; give milliseconds since 1970"):
-        view_of(WindowStoreOverlay(store)).put("a", {"n": 1}, start)
+        view_of(SegmentedOverlay(store)).put("a", {"n": 1}, start)
 
 
 def test_keys_and_values_of_other_types_are_refused(store: WindowStore) -> None:
-    view = view_of(WindowStoreOverlay(store))
+    view = view_of(SegmentedOverlay(store))
     with pytest.raises(TypeError, match="'w'"):
         view.put(5, {"n": 1}, 1)
     with pytest.raises(ValueError, match="a value of the store 'w' is not of its declared type"):

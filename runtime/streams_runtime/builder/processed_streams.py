@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, overload
+from typing import Any, Literal, Self, overload
 
 from streams_runtime.builder.branches import NamedStreams
 from streams_runtime.builder.flow import Flow
 from streams_runtime.builder.function_names import reference_of
 from streams_runtime.builder.window_arguments import Time
 
-Store = tuple[str, str] | tuple[str, str, Mapping[str, Time]]
-"""Of a store the type of its keys, the columns of its values, and its windows, if it has some."""
+Store = tuple[str, str] | tuple[str, str, Mapping[str, Time] | Mapping[Literal["session"], Mapping[str, Time]]]
+"""Of a store the type of its keys, the columns of its values, and its windows or sessions, if it has some."""
 
 
 class ProcessedFlow(Flow):
@@ -55,8 +55,9 @@ class ProcessedFlow(Flow):
         `processor` is the class, or its `package.module:Class`. `value` are the columns of what it forwards, as Spark
         DDL, and `key` the type of its keys; without `key` each record keeps its own (KStream#processValues). `stores`
         are its stores by name: the type of their keys, the columns of their values, and of window stores their windows,
-        such as {"size": "1m", "retention": "1h"}. With `outputs`, the names of its outputs, the result has a stream for
-        each: `parts["large"]`. Raises as every method of Flow does.
+        such as {"size": "1m", "retention": "1h"}, of session stores {"session": {"retention": "1h"}}. With `outputs`,
+        the names of its outputs, the result has a stream for each: `parts["large"]`. Raises as every method of Flow
+        does.
         """
         reference = processor if isinstance(processor, str) else reference_of(processor)
         declared = {name: _declared(*each) for name, each in (stores or {}).items()}
@@ -67,5 +68,8 @@ class ProcessedFlow(Flow):
         return NamedStreams(name, lambda output: type(self)(self._recording, output), outputs)
 
 
-def _declared(key: str, value: str, window: Mapping[str, Time] | None = None) -> dict[str, Any]:
-    return {"key": key, "value": value, "window": window}
+def _declared(key: str, value: str, kept: Mapping[Any, Any] | None = None) -> dict[str, Any]:
+    window = dict(kept or {})
+    session = window.pop("session", None)
+    has_window = bool(window) or (kept is not None and session is None)
+    return {"key": key, "value": value, "window": window if has_window else None, "session": session}

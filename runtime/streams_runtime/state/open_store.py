@@ -35,9 +35,9 @@ def versioned_store(stores: Mapping[str, AnyStore], name: str) -> VersionedStore
     return cast(VersionedStore, stores[name])
 
 
-def processor_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore | WindowStore:
-    """Likewise the store of a process step, which is of either kind."""
-    return cast(KeyValueStore | WindowStore, stores[name])
+def processor_store(stores: Mapping[str, AnyStore], name: str) -> KeyValueStore | WindowStore | SessionStore:
+    """Likewise the store of a process step, which is of one of these kinds."""
+    return cast(KeyValueStore | WindowStore | SessionStore, stores[name])
 
 
 def open_store(

@@ -70,6 +70,11 @@ class SegmentedStore(LocalStore):
         return self._latest
 
     @property
+    def keys(self) -> KeySchema:
+        """How the keys of its changelog are written."""
+        return self._keys
+
+    @property
     def segments(self) -> tuple[int, ...]:
         """The numbers of the segments that there are: time // segment interval."""
         return self._database.segments

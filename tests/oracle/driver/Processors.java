@@ -14,7 +14,9 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Window;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.Cancellable;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
@@ -22,6 +24,7 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
@@ -37,7 +40,7 @@ final class Processors {
 
     /**
      * One with all schedules, by a clock that begins at "start" (ms); with "two": true one that sweeps and one that counts,
-     * merged; with "windows": true one with a window store; with "children": true one that forwards to two children, or to one of them, which are merged.
+     * merged; with "windows": true one with a window store; with "sessions": true one with a session store; with "children": true one that forwards to two children, or to one of them, which are merged.
      */
     static void add(StreamsBuilder builder, JsonNode asked) {
         KStream<String, String> in =
@@ -49,6 +52,13 @@ final class Processors {
                     TEXT,
                     Serdes.Long()));
             in.process(Windowing::new, "windows").to("out", Produced.with(TEXT, TEXT));
+            return;
+        }
+        if (asked.has("sessions")) {
+            builder.addStateStore(
+                Stores.sessionStoreBuilder(
+                    Stores.persistentSessionStore("sessions", Duration.ofMillis(30)), TEXT, Serdes.Long()));
+            in.process(Sessioning::new, "sessions").to("out", Produced.with(TEXT, TEXT));
             return;
         }
         boolean two = asked.has("two");
@@ -291,6 +301,108 @@ final class Processors {
             try (found) {
                 found.forEachRemaining(
                     each -> texts.add(each.key.key() + "@" + each.key.window().start() + "=" + each.value));
+            }
+            return String.join(",", texts);
+        }
+    }
+
+    /** The class Sessioning of support/scripted_processor.py. */
+    private static final class Sessioning extends ContextualProcessor<String, String, String, String> {
+        private SessionStore<String, Long> sessions;
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            super.init(context);
+            sessions = context.getStateStore("sessions");
+            context.schedule(Duration.ofMillis(7), PunctuationType.STREAM_TIME, this::sweep);
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            context().forward(record.withValue(json(done(record))));
+        }
+
+        private String done(Record<String, String> record) {
+            String key = record.key();
+            if (key == null) {
+                return "no key";
+            }
+            String op = record.value() == null ? "gone" : op(record.value());
+            long n = record.value() == null ? 0 : node(record.value()).get("n").asLong();
+            boolean back = n % 2 == 1;
+            long time = record.timestamp();
+            long start = Math.max(time - 4 * n, 0);
+            switch (op) {
+                case "put":
+                    sessions.put(session(key, start, time), n);
+                    return "put";
+                case "absent":
+                case "twice":
+                    return merged(key, n, time);
+                case "gone":
+                case "delete":
+                    List<KeyValue<Windowed<String>, Long>> found = listed(sessions.findSessions(key, time, time));
+                    found.forEach(each -> sessions.remove(each.key));
+                    return "removed " + texts(found);
+                case "range":
+                    return texts(
+                        listed(
+                            back
+                                ? sessions.backwardFindSessions(key, time - 20, time)
+                                : sessions.findSessions(key, time - 20, time)));
+                case "from":
+                    return texts(listed(back ? sessions.backwardFetch(key) : sessions.fetch(key)));
+                case "all":
+                    return texts(listed(back ? sessions.backwardFetch(null, null) : sessions.fetch(null, null)));
+                case "clear":
+                    return texts(
+                        listed(
+                            back
+                                ? sessions.backwardFindSessions("b", key, time - 20, time - 2)
+                                : sessions.findSessions("b", key, time - 20, time - 2)));
+                default:
+                    return "" + sessions.fetchSession(key, start, time);
+            }
+        }
+
+        private String merged(String key, long number, long time) {
+            long start = time;
+            long end = time;
+            for (KeyValue<Windowed<String>, Long> each : listed(sessions.findSessions(key, time - 5, time + 5))) {
+                number += each.value;
+                start = Math.min(start, each.key.window().start());
+                end = Math.max(end, each.key.window().end());
+                sessions.remove(each.key);
+            }
+            sessions.put(session(key, start, end), number);
+            return start + "-" + end + "=" + number;
+        }
+
+        private void sweep(long time) {
+            List<KeyValue<Windowed<String>, Long>> found = listed(sessions.fetch(null, null));
+            if (!found.isEmpty()) {
+                sessions.put(found.get(0).key, null);
+            }
+            context().forward(new Record<>("sweep", json("swept " + texts(found)), time, new RecordHeaders()));
+        }
+
+        private static Windowed<String> session(String key, long start, long end) {
+            return new Windowed<>(key, new SessionWindow(start, end));
+        }
+
+        private static List<KeyValue<Windowed<String>, Long>> listed(KeyValueIterator<Windowed<String>, Long> found) {
+            List<KeyValue<Windowed<String>, Long>> list = new ArrayList<>();
+            try (found) {
+                found.forEachRemaining(list::add);
+            }
+            return list;
+        }
+
+        private static String texts(List<KeyValue<Windowed<String>, Long>> found) {
+            List<String> texts = new ArrayList<>();
+            for (KeyValue<Windowed<String>, Long> each : found) {
+                Window window = each.key.window();
+                texts.add(each.key.key() + "@" + window.start() + "-" + window.end() + "=" + each.value);
             }
             return String.join(",", texts);
         }

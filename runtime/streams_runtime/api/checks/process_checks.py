@@ -13,7 +13,7 @@ from streams_runtime.api.schemas.ddl_schema import parse_schema
 from streams_runtime.api.spec.spec_values import format_duration
 from streams_runtime.api.sql.state_types import KEPT, not_kept
 from streams_runtime.api.steps.functions_spec import REFERENCE_PATTERN
-from streams_runtime.api.steps.process_spec import ProcessorWindowSpec, ProcessSpec
+from streams_runtime.api.steps.process_spec import ProcessorStoreSpec, ProcessorWindowSpec, ProcessSpec
 from streams_runtime.errors import Mistake
 
 _REFERENCE = re.compile(REFERENCE_PATTERN)
@@ -38,8 +38,7 @@ def process_shape_mistakes(process: ProcessSpec, path: str) -> Iterator[Mistake]
     for name, store in process.stores.items():
         yield from _key(store.key, under(path, "stores", name, "key"))
         yield from _columns(store.value, under(path, "stores", name, "value"))
-        if store.window is not None:
-            yield from _window(store.window, under(path, "stores", name, "window"))
+        yield from _windows(store, under(path, "stores", name))
 
 
 def _columns(ddl: str, path: str) -> Iterator[Mistake]:
@@ -50,6 +49,19 @@ def _columns(ddl: str, path: str) -> Iterator[Mistake]:
         kind = None if problems or column.type is None else not_kept(column.type)
         if kind is not None:
             yield Mistake(path, f"the column {column.name!r} has {shown_type(kind)}", f"declare {KEPT}")
+
+
+def _windows(store: ProcessorStoreSpec, path: str) -> Iterator[Mistake]:
+    if store.window is not None:
+        yield from _window(store.window, under(path, "window"))
+    if store.session is None:
+        return
+    if store.window is not None:
+        found = "sessions in a store that has windows"
+        yield Mistake(under(path, "session"), found, "give window or session; the other one takes a store of its own")
+    if store.session.retention <= timedelta(0):
+        found = f"{format_duration(store.session.retention)}, in which no session is kept"
+        yield Mistake(under(path, "session", "retention"), found, "give at least 1ms")
 
 
 def _window(window: ProcessorWindowSpec, path: str) -> Iterator[Mistake]:

@@ -21,8 +21,16 @@ class ProcessorWindowSpec(Model):
     )
 
 
+class ProcessorSessionSpec(Model):
+    """How a session store of a processor keeps its sessions."""
+
+    retention: Duration = Field(description="How long a session is kept behind the latest end that was put.")
+
+
 class ProcessorStoreSpec(Model):
-    """A key-value store of a processor, or with `window` a window store; queries see both."""
+    """A key-value store of a processor, with `window` a window store, with `session` a session store; queries see all
+    of them.
+    """
 
     key: Text = Field(description="Type of its keys: STRING, BIGINT, INT, DOUBLE or BINARY.")
     value: Text = Field(
@@ -32,6 +40,10 @@ class ProcessorStoreSpec(Model):
     window: ProcessorWindowSpec | None = Field(
         default=None,
         description="Makes it a window store: values by key and start of a window, such as {size: 1m, retention: 1h}.",
+    )
+    session: ProcessorSessionSpec | None = Field(
+        default=None,
+        description="Makes it a session store: values by key, start and end of a session, such as {retention: 1h}.",
     )
 
 

@@ -19,11 +19,13 @@ from streams_runtime.processors.user_processors.processor_records import (
     RecordMetadata,
 )
 from streams_runtime.processors.user_processors.punctuation_queue import Callback, PunctuationQueue, Schedule
+from streams_runtime.processors.user_processors.session_store_view import SessionStoreView
 from streams_runtime.processors.user_processors.state_store_view import StateStoreView
 from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
 
 _MILLISECOND = timedelta(milliseconds=1)
 _INHERITED: Any = object()
+StoreView = StateStoreView | WindowStoreView | SessionStoreView
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class ProcessorContext:
         self,
         task_id: str,
         current: CurrentCall,
-        stores: Mapping[str, StateStoreView | WindowStoreView],
+        stores: Mapping[str, StoreView],
         declared: Declared,
         queue: PunctuationQueue,
         clock: Callable[[], int],
@@ -57,7 +59,7 @@ class ProcessorContext:
         self._current = current
 
     def state_store(self, name: str) -> Any:
-        """The step's store of this name: a StateStoreView, or a WindowStoreView where it has windows.
+        """The step's store of this name: a StateStoreView, or a WindowStoreView or SessionStoreView as it is declared.
 
         Raises LookupError: the step declares none; the message names the nearest.
         """

@@ -19,23 +19,24 @@ import orjson
 from streams_runtime.errors import StreamsException, UserCodeException
 from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type, key_type
 from streams_runtime.processors.user_processors.processor_call import Call, CurrentCall, Forwarded
-from streams_runtime.processors.user_processors.processor_context import Declared, ProcessorContext
+from streams_runtime.processors.user_processors.processor_context import Declared, ProcessorContext, StoreView
 from streams_runtime.processors.user_processors.processor_records import (
     ProcessorRecord,
     PunctuationType,
     RecordMetadata,
 )
 from streams_runtime.processors.user_processors.punctuation_queue import PunctuationQueue, Saved
+from streams_runtime.processors.user_processors.segmented_overlay import SegmentedOverlay
+from streams_runtime.processors.user_processors.session_store_view import SessionStoreView
 from streams_runtime.processors.user_processors.state_store_view import StateStoreView
 from streams_runtime.processors.user_processors.store_overlay import StoreOverlay
 from streams_runtime.processors.user_processors.stored_forms import StoredForms
-from streams_runtime.processors.user_processors.window_store_overlay import WindowStoreOverlay
 from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
 from streams_runtime.state.database.open_database import StoreClosed
 from streams_runtime.state.processor_class import ProcessorClass
 from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.store import KeyValueStore, Updates
-from streams_runtime.state.window_store import WindowStore
+from streams_runtime.state.window_store import SegmentedStore, SessionStore, WindowStore
 from streams_runtime.topology.nodes.process_node import ProcessNode, ProcessorStore
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
 from streams_runtime.user_code import where_in
@@ -43,7 +44,7 @@ from streams_runtime.user_code import where_in
 _LOGGER = logging.getLogger("streams_runtime.processors")
 _OURS = str(Path(__file__).parents[2])
 _PROGRESS = b"progress"
-OwnStore = KeyValueStore | WindowStore
+OwnStore = KeyValueStore | WindowStore | SessionStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class ProcessorTask:
         self._progress = _Progress()
         self._made: Any = None
         self._current = CurrentCall(Call())
-        self._written: Mapping[str, StoreOverlay | WindowStoreOverlay] = {}
+        self._written: Mapping[str, StoreOverlay | SegmentedOverlay] = {}
         self._queue = PunctuationQueue()
 
     def process(self, reads: Iterable[TaskRead]) -> list[Result]:
@@ -207,11 +208,12 @@ class ProcessorTask:
         views = {each.name: self._view(each) for each in self._node.stores}
         return ProcessorContext(self._task_id, self._current, views, self._declared, self._queue, self._clock)
 
-    def _view(self, store: ProcessorStore) -> StateStoreView | WindowStoreView:
+    def _view(self, store: ProcessorStore) -> StoreView:
         keys, values = key_serde(Format(store.key_format)), ValueCodec(columns_type(store.value))
         forms, written = StoredForms(store.name, store.key_format, keys, values), self._written[store.name]
-        if isinstance(written, WindowStoreOverlay):
-            return WindowStoreView(store.name, forms, written, self._current)
+        if isinstance(written, SegmentedOverlay):
+            kind = SessionStoreView if store.kind == "session" else WindowStoreView
+            return kind(store.name, forms, written, self._current)
         return StateStoreView(store.name, forms, written, self._current)
 
     def close(self) -> None:
@@ -267,8 +269,8 @@ class ProcessorTask:
         self._progress = _Progress(self._progress.batches + 1, stream_time, saved)
 
 
-def _overlay(store: OwnStore) -> StoreOverlay | WindowStoreOverlay:
-    return WindowStoreOverlay(store) if isinstance(store, WindowStore) else StoreOverlay(store)
+def _overlay(store: OwnStore) -> StoreOverlay | SegmentedOverlay:
+    return SegmentedOverlay(store) if isinstance(store, SegmentedStore) else StoreOverlay(store)
 
 
 def _what(error: BaseException) -> str:

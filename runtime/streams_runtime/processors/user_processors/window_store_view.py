@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
 from streams_runtime.processors.user_processors.processor_call import CurrentCall
+from streams_runtime.processors.user_processors.segmented_overlay import SegmentedOverlay
 from streams_runtime.processors.user_processors.stored_forms import StoredForms
-from streams_runtime.processors.user_processors.window_store_overlay import WindowStoreOverlay
 from streams_runtime.state.window_keys import LATEST, split_window_key, window_key
 
 
@@ -18,7 +18,7 @@ class WindowStoreView:
     it is gone. What is given is new each time. Iterators are as those of a key-value store.
     """
 
-    def __init__(self, name: str, forms: StoredForms, store: WindowStoreOverlay, current: CurrentCall) -> None:
+    def __init__(self, name: str, forms: StoredForms, store: SegmentedOverlay, current: CurrentCall) -> None:
         """What a call writes has its time in the changelog."""
         self.name = name
         self._forms, self._store, self._current = forms, store, current
@@ -46,7 +46,7 @@ class WindowStoreView:
         data = self._forms.key_bytes(key)
         if end is None:
             return self._forms.value(self._store.read(window_key(data, self._start(start))))
-        found = self._store.fetch(data, start, end, reverse)
+        found = self._store.fetch(data, data, start, end, reverse)
         pairs = self._forms.during(self._current, found)
         return ((split_window_key(each)[1], self._forms.value(value)) for each, value in pairs)
 
@@ -55,7 +55,7 @@ class WindowStoreView:
 
         In the order of the keys' bytes, and of each key in that of the starts.
         """
-        pairs = self._forms.during(self._current, self._store.fetch(None, start, end, reverse))
+        pairs = self._forms.during(self._current, self._store.fetch(None, None, start, end, reverse))
         return ((self._window(each), self._forms.value(value)) for each, value in pairs)
 
     def all(self, *, reverse: bool = False) -> Iterator[tuple[tuple[Any, int], Any]]:

@@ -53,10 +53,11 @@ def _window_changes(had: ProcessorStore, has: ProcessorStore, path: str) -> Iter
     if had.windowing is None or has.windowing is None:
         return
     before, after = had.windowing, has.windowing
+    field = "session" if has.kind == "session" else "window"
     if before.size != after.size:
         yield Change(
             "changed",
-            under(path, "window", "size"),
+            under(path, field, "size"),
             f"the windows of the store {has.name} were {before.size} ms long and are {after.size} ms long",
             "windows that are there are shown with the new length",
             _RENAME,
@@ -64,7 +65,7 @@ def _window_changes(had: ProcessorStore, has: ProcessorStore, path: str) -> Iter
     if before.retention != after.retention:
         yield Change(
             "changed",
-            under(path, "window", "retention"),
+            under(path, field, "retention"),
             f"the retention of the store {has.name} was {before.retention} ms and is {after.retention} ms",
             "the changelog was made for the old one, and its stores lie in segments of the old length: they are"
             " restored anew, and a longer retention is refused until the topic's retention.ms has grown",

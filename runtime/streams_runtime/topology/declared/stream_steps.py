@@ -7,7 +7,7 @@ from datetime import timedelta
 from streams_runtime.api.flow.known_columns import key_format, type_named
 from streams_runtime.api.flow.step_graph import outputs_of_step
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.steps.process_spec import ProcessSpec
+from streams_runtime.api.steps.process_spec import ProcessorStoreSpec, ProcessSpec
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
@@ -40,10 +40,15 @@ def _process_node(name: str, before: str, process: ProcessSpec, path: str) -> Pr
         kind = key_format(type_named(spec.key))
         if kind is None:
             raise TopologyException(f"{under(path, 'process', 'stores', store, 'key')}: keys of no format")
-        window = None if spec.window is None else Windowing(*map(_ms, (spec.window.retention, spec.window.size)))
-        stores.append(ProcessorStore(store, kind, spec.value, window))
+        stores.append(ProcessorStore(store, kind, spec.value, _windowing(spec)))
     outputs = tuple(process.outputs or ())
     return ProcessNode(name, before, process.python, process.value, process.key, tuple(stores), path, outputs)
+
+
+def _windowing(store: ProcessorStoreSpec) -> Windowing | None:
+    if store.session is not None:
+        return Windowing(_ms(store.session.retention))
+    return None if store.window is None else Windowing(*map(_ms, (store.window.retention, store.window.size)))
 
 
 def _ms(duration: timedelta) -> int:

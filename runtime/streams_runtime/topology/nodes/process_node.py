@@ -7,20 +7,27 @@ from typing import ClassVar
 
 from streams_runtime.api.reading.legal_names import process_store
 from streams_runtime.topology.nodes.plan_node import StepNode
-from streams_runtime.topology.store_specs import StoreSpec, Windowing
+from streams_runtime.topology.store_specs import StoreKind, StoreSpec, Windowing
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessorStore:
     """A store that a process step declares: the format of its keys, its values' columns.
 
-    A key-value store, or with `windowing` a window store.
+    A key-value store; with `windowing` a window store, or where its windows have no size a session store.
     """
 
     name: str
     key_format: str
     value: str
     windowing: Windowing | None = None
+
+    @property
+    def kind(self) -> StoreKind:
+        """As the plan's stores have it."""
+        if self.windowing is None:
+            return "key-value"
+        return "session" if self.windowing.size is None else "window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +80,6 @@ class ProcessNode(StepNode):
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
         """The declared ones, then its own."""
         declared = [
-            StoreSpec.kept(
-                each.name,
-                "key-value" if each.windowing is None else "window",
-                application_id,
-                self.name,
-                each.windowing,
-            )
-            for each in self.stores
+            StoreSpec.kept(each.name, each.kind, application_id, self.name, each.windowing) for each in self.stores
         ]
         return (*declared, StoreSpec.kept(self.progress_store, "process", application_id, self.name))
