@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ ALL = (*BEFORE_COMMIT, *AFTER_COMMIT)
 OWN = ("after the changelog", "after the commit", BEFORE_STORE)
 """Its stores and schedules are written and not committed; committed, and the next batch not begun; not in RocksDB."""
 
-START = 1_700_000_000_000
+START = int(time.time() - 3600) * 1000
+"""An hour ago: brokers drop what is older than its retention from the changelog of a session store."""
 
 
 @pytest.fixture

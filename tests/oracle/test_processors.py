@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.oracle, pytest.mark.timeout(9
 OPS = ("put", "put", "gone", "absent", "delete", "range", "from", "all", "clear", "get", "twice", "no")
 KEYS = ("a", "b", "ba", "c", None)
 OUTPUTS = ("large", "small")
+WINDOW = {"size": "10ms", "retention": "30ms"}
+SESSION = {"retention": "30ms"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +96,14 @@ def theirs(driver: KafkaStreams, events: Sequence[Event], **more: Any) -> list[T
 
 
 def ours(
-    events: Sequence[Event], cuts: Sequence[int], of: str = "Scripted", outputs: Sequence[str] = (), **more: Any
+    events: Sequence[Event],
+    cuts: Sequence[int],
+    of: str = "scripted_processor:Scripted",
+    outputs: Sequence[str] = (),
+    **more: Any,
 ) -> list[Told]:
     """The same in batches that end before these events, and wherever the clock goes on."""
-    with memory_folder() as folder, harness(folder, f"scripted_processor:{of}", outputs=outputs, **more) as made:
+    with memory_folder() as folder, harness(folder, of, outputs=outputs, **more) as made:
         has_due(made.node, made.context())  # its init is called at 0, as there
         waiting: list[Read] = []
         for at, event in enumerate(events):
@@ -146,7 +152,7 @@ def test_a_processor_agrees_with_kafka_streams_wherever_batches_end(
 def test_outputs_get_what_the_children_of_that_name_do(
     driver: KafkaStreams, case: tuple[list[Event], list[int]]
 ) -> None:
-    assert ours(*case, "Addressing", OUTPUTS) == theirs(driver, case[0], children=True)
+    assert ours(*case, "scripted_processor:Addressing", OUTPUTS) == theirs(driver, case[0], children=True)
 
 
 @settings(max_examples=EXAMPLES * CASES)
@@ -157,7 +163,7 @@ def test_a_window_store_agrees_with_kafka_streams_wherever_batches_end(
     driver: KafkaStreams, case: tuple[list[Event], list[int]]
 ) -> None:
     events = [*case[0], Piped("a", "all", 0, 0)]
-    found = ours(events, case[1], "Windowing", window={"size": "10ms", "retention": "30ms"})
+    found = ours(events, case[1], "scripted_processor:Windowing", window=WINDOW)
     assert found == theirs(driver, events, windows=True)
 
 
@@ -170,8 +176,23 @@ def test_a_session_store_agrees_with_kafka_streams_wherever_batches_end(
     driver: KafkaStreams, case: tuple[list[Event], list[int]]
 ) -> None:
     events = [*case[0], Piped("a", "all", 0, 0)]
-    found = ours(events, case[1], "Sessioning", session={"retention": "30ms"})
+    found = ours(events, case[1], "scripted_processor:Sessioning", session=SESSION)
     assert found == theirs(driver, events, sessions=True)
+
+
+@settings(max_examples=EXAMPLES * CASES)
+@given(cases)
+@example((EVERYTHING, [1, 2, 3, 7, 10, 11, 16, 17, 18]))
+@example((EVERYTHING, []))
+@example((SESSIONS, [1, 4, 5, 8, 12]))
+def test_processors_of_batches_agree_with_kafka_streams_wherever_batches_end(
+    driver: KafkaStreams, case: tuple[list[Event], list[int]]
+) -> None:
+    events, cuts = [*case[0], Piped("a", "all", 0, 0)], case[1]
+    assert ours(events, cuts, "batch_processors:Scripted") == theirs(driver, events)
+    assert ours(events, cuts, "batch_processors:Addressing", OUTPUTS) == theirs(driver, events, children=True)
+    assert ours(events, cuts, "batch_processors:Windowing", window=WINDOW) == theirs(driver, events, windows=True)
+    assert ours(events, cuts, "batch_processors:Sessioning", session=SESSION) == theirs(driver, events, sessions=True)
 
 
 @pytest.mark.usefixtures("spark")

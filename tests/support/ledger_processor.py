@@ -5,9 +5,11 @@ Instances that are processes of their own load this file too, so its first half 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
+
+import pyarrow as pa
 
 from streams_runtime import ProcessorContext, ProcessorRecord, PunctuationType
 
@@ -19,7 +21,7 @@ KEPT = 60
 """How long a visit is kept behind the latest end of one, in ms."""
 
 
-class Ledger:
+class _Ledger:
     """Numbers the orders of each user, and those of each visit; tells at sweeps how many orders came since the last
     one, and how many visits are kept; and numbers its ticks.
     """
@@ -31,17 +33,17 @@ class Ledger:
         context.schedule(timedelta(milliseconds=EVERY), PunctuationType.STREAM_TIME, self.sweep)
         context.schedule(timedelta(seconds=1), PunctuationType.WALL_CLOCK_TIME, self.tick)
 
-    def process(self, record: ProcessorRecord) -> None:
-        assert record.value is not None
+    def _counted(self, order: Mapping[str, Any], time: int) -> list[dict[str, Any]]:
+        """What comes of an order."""
         self._next("since")
-        user = record.value["user"]
-        self._tell("order", record.value["id"], self._next(user))
-        start, end, number = record.timestamp, record.timestamp, 1
+        user = order["user"]
+        found = [self._told("order", order["id"], self._next(user))]
+        start, end, number = time, time, 1
         for visit, value in self.visits.find_sessions(user, start - GAP, start + GAP):
             start, end, number = min(start, visit.start), max(end, visit.end), number + value["n"]
             self.visits.remove(*visit)
         self.visits.put(user, {"n": number}, start, end)
-        self._tell("visit", start, number)
+        return [*found, self._told("visit", start, number)]
 
     def sweep(self, time: int) -> None:
         since = self.counts.delete("since")
@@ -57,7 +59,30 @@ class Ledger:
         return number
 
     def _tell(self, kind: str, at: int, number: int) -> None:
-        self.context.forward({"task": self.context.task_id, "kind": kind, "at": at, "n": number}, key=kind)
+        self.context.forward(self._told(kind, at, number), key=kind)
+
+    def _told(self, kind: str, at: int, number: int) -> dict[str, Any]:
+        return {"task": self.context.task_id, "kind": kind, "at": at, "n": number}
+
+
+class Ledger(_Ledger):
+    """One that takes records."""
+
+    def process(self, record: ProcessorRecord) -> None:
+        assert record.value is not None
+        for row in self._counted(record.value, record.timestamp):
+            self.context.forward(row, key=row["kind"])
+
+
+class BatchLedger(_Ledger):
+    """One that takes batches."""
+
+    def process_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        found = []
+        for order in records.to_pylist():
+            told = self._counted(order, order["_timestamp"])
+            found += [{"_row": order["_row"], "_key": row["kind"], **row} for row in told]
+        return pa.RecordBatch.from_pylist(found)
 
 
 class _Visits:
@@ -104,9 +129,9 @@ def expected(records: Iterable[tuple[int, dict[str, Any]]]) -> list[Told]:
     return found
 
 
-def topology(n: str) -> str:
-    """Orders through a Ledger, to NAME-copies; and how much there was of each kind, through a repartition topic, to
-    the store `totals` and NAME-totals.
+def topology(n: str, of: str = "Ledger") -> str:
+    """Orders through a Ledger, or another class, to NAME-copies; and how much there was of each kind, through a
+    repartition topic, to the store `totals` and NAME-totals.
     """
     row = 'key: {format: string}, value: {format: json, schema: "user STRING, amount BIGINT, id BIGINT"}'
     visits = f"{{key: STRING, value: n BIGINT, session: {{retention: {KEPT}ms}}}}"
@@ -118,7 +143,7 @@ sources:
 steps:
   - name: ledger
     from: orders
-    process: {{python: "ledger_processor:Ledger", value: "{value}", key: STRING, stores: {stores}}}
+    process: {{python: "ledger_processor:{of}", value: "{value}", key: STRING, stores: {stores}}}
   - {{name: by-user, from: ledger, keyBy: kind}}
   - {{name: totals, from: by-user, aggregate: {{n: count(*)}}, store: totals}}
 sinks:

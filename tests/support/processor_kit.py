@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -80,7 +82,13 @@ def step_of(
     reference: str, key: str | None = "STRING", topics: Sequence[str] = ("a",), **declared: Any
 ) -> tuple[SubTopology, ProcessNode]:
     """Its sub-topology and node."""
-    (sub,) = build_topology(parse_application(application(reference, key, topics, **declared))).subtopologies
+    return _planned(json.dumps(application(reference, key, topics, **declared)))
+
+
+@cache
+def _planned(document: str) -> tuple[SubTopology, ProcessNode]:
+    """Of the same application once: generated tests ask for it with each example."""
+    (sub,) = build_topology(parse_application(json.loads(document))).subtopologies
     return sub, next(node for node in sub.nodes if isinstance(node, ProcessNode))
 
 

@@ -1310,8 +1310,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "process-with-sessions-that-have-a-gap": (
         application(step(process=sessions_of({"gap": "1m", "retention": "1h"}))),
         f"{S}.process.stores.s.session.gap",
-        "unknown field",
-        "",
+        "no such field",
+        "known here: retention",
     ),
     "process-to-what-is-no-schema": (
         application(step(process={"python": "rules:Alerts", "value": "n"})),

@@ -14,7 +14,7 @@ from state_kit import memory_folder
 
 from streams_runtime.batch.columns import ELEMENT, ORDER_TIME
 from streams_runtime.errors import UserCodeException
-from streams_runtime.processors.user_processors.process_records import PUNCTUATED
+from streams_runtime.processors.user_processors.forwarded_rows import PUNCTUATED
 
 OPS = ("put", "absent", "range", "prefix", "all", "twice", "get", "cancel")
 KEYS = ("a", "b", "ba", "c")

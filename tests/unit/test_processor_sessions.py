@@ -19,9 +19,9 @@ from streams_runtime.errors import InvalidApplicationException
 from streams_runtime.inspection import codec_of
 from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type
 from streams_runtime.processors.user_processors.processor_call import Call, CurrentCall
-from streams_runtime.processors.user_processors.segmented_overlay import SegmentedOverlay
-from streams_runtime.processors.user_processors.session_store_view import SessionKey, SessionStoreView
-from streams_runtime.processors.user_processors.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.stores.segmented_overlay import SegmentedOverlay
+from streams_runtime.processors.user_processors.stores.session_store_view import SessionKey, SessionStoreView
+from streams_runtime.processors.user_processors.stores.stored_forms import StoredForms
 from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.window_keys import session_key
 from streams_runtime.state.window_store import SessionStore
@@ -140,6 +140,22 @@ def _merged(view: SessionStoreView, model: Model, session: SessionKey, number: i
         start, end = min(start, each.start), max(end, each.end)
     view.put(key, {"n": number}, start, end)
     model.put(SessionKey(key, start, end), number)
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_the_largest_end_that_was_put_or_removed_is_the_stores_time(store: SessionStore, removed: bool) -> None:
+    view = view_of(SegmentedOverlay(store))
+    for end in (50_000, 100_000, 100_001):
+        view.put("a", {"n": end}, 0, end)
+    if removed:
+        view.remove("b", 0, 200_000)
+    else:
+        view.put("b", {"n": 0}, 0, 200_000)
+    assert [session.end for session, _ in view.fetch("a")] == [100_001]
+    assert view.fetch_session("a", 0, 100_000) is None
+    view.put("a", {"n": 1}, 0, 50_000)  # it is gone at once
+    assert view.fetch_session("a", 0, 50_000) is None
+    assert view.fetch_session("a", 0, 100_001) == {"n": 100_001}
 
 
 def test_updates_have_the_changelogs_keys_and_the_time_of_the_call(store: SessionStore) -> None:

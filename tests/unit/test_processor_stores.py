@@ -20,10 +20,11 @@ from streams_runtime.errors import ProcessorStateException, TopologyException
 from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type, key_type
 from streams_runtime.processors.user_processors.processor_call import Call, CurrentCall
 from streams_runtime.processors.user_processors.processor_context import ProcessorContext
-from streams_runtime.processors.user_processors.state_store_view import StateStoreView
-from streams_runtime.processors.user_processors.store_overlay import StoreOverlay
-from streams_runtime.processors.user_processors.stored_forms import StoredForms
-from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
+from streams_runtime.processors.user_processors.stores.session_store_view import SessionStoreView
+from streams_runtime.processors.user_processors.stores.state_store_view import StateStoreView
+from streams_runtime.processors.user_processors.stores.store_overlay import StoreOverlay
+from streams_runtime.processors.user_processors.stores.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.stores.window_store_view import WindowStoreView
 from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.store import KeyValueStore, unstamp
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format
@@ -218,8 +219,11 @@ def test_types_that_json_does_not_hold_have_no_place_here() -> None:
 def test_users_see_of_contexts_and_stores_what_kafka_streams_has_and_nothing_more() -> None:
     assert _public(StateStoreView) == {"get", "put", "put_if_absent", "delete", "range", "all", "prefix_scan"}
     assert _public(WindowStoreView) == {"put", "fetch", "fetch_all", "all"}
+    found = {"put", "remove", "fetch_session", "fetch", "find_sessions", "all"}
+    assert _public(SessionStoreView) == found
     assert _public(ProcessorContext) == {
         "forward",
+        "forward_batch",
         "state_store",
         "schedule",
         "record_metadata",

@@ -18,9 +18,9 @@ from streams_runtime.builder import StreamsBuilder, json
 from streams_runtime.inspection import codec_of
 from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type
 from streams_runtime.processors.user_processors.processor_call import Call, CurrentCall
-from streams_runtime.processors.user_processors.segmented_overlay import SegmentedOverlay
-from streams_runtime.processors.user_processors.stored_forms import StoredForms
-from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
+from streams_runtime.processors.user_processors.stores.segmented_overlay import SegmentedOverlay
+from streams_runtime.processors.user_processors.stores.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.stores.window_store_view import WindowStoreView
 from streams_runtime.state.serdes import key_serde
 from streams_runtime.state.window_keys import window_key
 from streams_runtime.state.window_store import WindowStore

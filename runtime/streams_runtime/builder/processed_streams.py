@@ -52,12 +52,12 @@ class ProcessedFlow(Flow):
     ) -> Self | NamedStreams[Self]:
         """Give each record to an object of a class, one for each task (KStream#process, KIP-820).
 
-        `processor` is the class, or its `package.module:Class`. `value` are the columns of what it forwards, as Spark
-        DDL, and `key` the type of its keys; without `key` each record keeps its own (KStream#processValues). `stores`
-        are its stores by name: the type of their keys, the columns of their values, and of window stores their windows,
-        such as {"size": "1m", "retention": "1h"}, of session stores {"session": {"retention": "1h"}}. With `outputs`,
-        the names of its outputs, the result has a stream for each: `parts["large"]`. Raises as every method of Flow
-        does.
+        `processor` is the class, or its `package.module:Class`; it has `process`, or `process_batch`. `value` are the
+        columns of what it forwards, as Spark DDL, and `key` the type of its keys; without `key` each record keeps its
+        own (KStream#processValues). `stores` are its stores by name: the type of their keys, the columns of their
+        values, and of window stores their windows, such as {"size": "1m", "retention": "1h"}, of session stores
+        {"session": {"retention": "1h"}}. With `outputs`, the names of its outputs, the result has a stream for each:
+        `parts["large"]`. Raises as every method of Flow does.
         """
         reference = processor if isinstance(processor, str) else reference_of(processor)
         declared = {name: _declared(*each) for name, each in (stores or {}).items()}

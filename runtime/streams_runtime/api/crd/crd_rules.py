@@ -211,13 +211,6 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             ".value",
         ),
     ),
-    "ProcessorStoreSpec": (
-        Rule(
-            "!has(self.window) || !has(self.session)",
-            "sessions in a store that has windows; give window or session",
-            ".session",
-        ),
-    ),
     "SinkSpec": (
         Rule("has(self.topic) != has(self.topicBy)", "a sink has either topic or topicBy; give one of the two"),
         Rule("!has(self.topics) || has(self.topicBy)", "topics without topicBy; give topicBy, or topic", ".topics"),

@@ -51,8 +51,8 @@ class ProcessSpec(Model):
     """Gives each record to an object of a class in Python, one for each task, and goes on with what that forwards."""
 
     python: Text = Field(
-        description="package.module:Class with a method process(record), and init(context) and close() if it needs"
-        " them. A record comes once its turn has come, in the order of its partition.",
+        description="package.module:Class with a method process(record), or process_batch(records) for many in columns,"
+        " and init(context) and close() if it needs them. Records come in the order of their partition.",
     )
     value: Text = Field(
         description='Columns of what is forwarded as Spark DDL, such as "user STRING, n BIGINT". Each value that is'

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from streams_runtime.processors.user_processors.processor_records import Headers, ProcessorRecord, RecordMetadata
+from streams_runtime.processors.user_processors.record_batches import BatchCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,9 @@ class Forwarded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """One call: its time and the task's stream time (ms), and the record that it is about.
+    """One call: its time and the task's stream time (ms), and the record, or batch of records, that it is about.
 
-    What it forwards goes to `forwarded`; None: nothing can be forwarded in it.
+    Single records that it forwards go to `forwarded`; None: it can't forward any.
     """
 
     time: int = 0
@@ -36,6 +37,7 @@ class Call:
     metadata: RecordMetadata | None = None
     forwarded: list[Forwarded] | None = None
     is_init: bool = False
+    batch: BatchCall | None = None
 
 
 @dataclass(slots=True)

@@ -19,9 +19,10 @@ from streams_runtime.processors.user_processors.processor_records import (
     RecordMetadata,
 )
 from streams_runtime.processors.user_processors.punctuation_queue import Callback, PunctuationQueue, Schedule
-from streams_runtime.processors.user_processors.session_store_view import SessionStoreView
-from streams_runtime.processors.user_processors.state_store_view import StateStoreView
-from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
+from streams_runtime.processors.user_processors.record_batches import forwarded_batch
+from streams_runtime.processors.user_processors.stores.session_store_view import SessionStoreView
+from streams_runtime.processors.user_processors.stores.state_store_view import StateStoreView
+from streams_runtime.processors.user_processors.stores.window_store_view import WindowStoreView
 
 _MILLISECOND = timedelta(milliseconds=1)
 _INHERITED: Any = object()
@@ -87,9 +88,11 @@ class ProcessorContext:
             TypeError, ValueError: key or value is not of the declared type, or the step declares no key and this one is
                 another than the record's.
             LookupError: the step declares no output of the name `to`; the message names the nearest.
-            RuntimeError: called in init or close, where nothing can be forwarded.
+            RuntimeError: called in init or close, where nothing can be forwarded, or in process_batch.
         """
         call = self._current.now
+        if call.batch is not None:
+            raise RuntimeError("forward is for single records; in process_batch give rows to forward_batch")
         if call.forwarded is None:
             raise RuntimeError("forward is for process and for punctuators: init and close have no record")
         if isinstance(value, ProcessorRecord):
@@ -106,6 +109,25 @@ class ProcessorContext:
         given = None if value is None else self._checked(self._declared.value, value, "value")
         output = None if to is None else self._output(to)
         call.forwarded.append(Forwarded(self._key_of(key, call.record), given, timestamp, kept, output))
+
+    def forward_batch(self, batch: pa.RecordBatch | pa.Table, *, to: str | None = None) -> None:
+        """Give rows to the steps behind, in process_batch: the columns that the step declares, and `_row`.
+
+        `_row` says which row of the given batch each comes of; `_key`, `_timestamp`, `_headers` and `_tombstone` are
+        those of that record where they are left out. `to` is as in `forward`.
+
+        Raises:
+            TypeError, ValueError: it is no batch, or a column is missing, unknown, or not of the declared type.
+            LookupError: the step declares no output of the name `to`; the message names the nearest.
+            RuntimeError: called elsewhere than in process_batch.
+        """
+        call = self._current.now.batch
+        if call is None:
+            raise RuntimeError("forward_batch is for process_batch; process and punctuators give records to forward")
+        declared = self._declared
+        key = None if declared.key is None else declared.key.kind
+        output = None if to is None else self._output(to)
+        call.forwarded.append(forwarded_batch(batch, call.given, declared.value.kind, key, output))
 
     def schedule(self, every: timedelta, type: PunctuationType, callback: Callback) -> Schedule:
         """Call `callback` with the time in ms, again and again; the result can be cancelled (Cancellable).

@@ -9,29 +9,26 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from streams_runtime.errors import StreamsException, UserCodeException
 from streams_runtime.processors.user_processors.declared_types import ValueCodec, columns_type, key_type
 from streams_runtime.processors.user_processors.processor_call import Call, CurrentCall, Forwarded
 from streams_runtime.processors.user_processors.processor_context import Declared, ProcessorContext, StoreView
-from streams_runtime.processors.user_processors.processor_records import (
-    ProcessorRecord,
-    PunctuationType,
-    RecordMetadata,
-)
-from streams_runtime.processors.user_processors.punctuation_queue import PunctuationQueue, Saved
-from streams_runtime.processors.user_processors.segmented_overlay import SegmentedOverlay
-from streams_runtime.processors.user_processors.session_store_view import SessionStoreView
-from streams_runtime.processors.user_processors.state_store_view import StateStoreView
-from streams_runtime.processors.user_processors.store_overlay import StoreOverlay
-from streams_runtime.processors.user_processors.stored_forms import StoredForms
-from streams_runtime.processors.user_processors.window_store_view import WindowStoreView
+from streams_runtime.processors.user_processors.processor_records import PunctuationType
+from streams_runtime.processors.user_processors.punctuation_queue import PunctuationQueue
+from streams_runtime.processors.user_processors.record_batches import TIMESTAMP, BatchCall, ForwardedBatch
+from streams_runtime.processors.user_processors.stores.segmented_overlay import SegmentedOverlay
+from streams_runtime.processors.user_processors.stores.session_store_view import SessionStoreView
+from streams_runtime.processors.user_processors.stores.state_store_view import StateStoreView
+from streams_runtime.processors.user_processors.stores.store_overlay import StoreOverlay
+from streams_runtime.processors.user_processors.stores.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.stores.window_store_view import WindowStoreView
+from streams_runtime.processors.user_processors.task_progress import TaskProgress
+from streams_runtime.processors.user_processors.task_rows import TaskRows
 from streams_runtime.state.database.open_database import StoreClosed
 from streams_runtime.state.processor_class import ProcessorClass
 from streams_runtime.state.serdes import key_serde
@@ -44,28 +41,22 @@ from streams_runtime.user_code import where_in
 _LOGGER = logging.getLogger("streams_runtime.processors")
 _OURS = str(Path(__file__).parents[2])
 _PROGRESS = b"progress"
+_Waiting = tuple[int, int, int]
+"""A row for a process_batch: which record was read, its row, and the stream time with it."""
 OwnStore = KeyValueStore | WindowStore | SessionStore
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A record for the processor, which row of the batch it is, and where it was read."""
-
-    row: int
-    record: ProcessorRecord
-    metadata: RecordMetadata
 
 
 @dataclass(slots=True)
 class TaskRead:
-    """A record that the task has read: the largest time of its topic's partition, and what of it reaches the step.
+    """A record that the task has read: the largest time of its topic's partition, and the rows of it that reach the
+    step.
 
     It counts for the stream time also if nothing of it does. `number` is whatever the caller knows it by.
     """
 
     number: int
     time: int
-    records: list[Given] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +73,15 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class _Progress:
-    """What the step's own store has: after how many batches, up to which stream time (ms), its schedules by number."""
+class BatchResult:
+    """What a process_batch forwarded, in the order of records: of each row the record that was read, and its row."""
 
-    batches: int = 0
-    stream_time: int = -1
-    schedules: Mapping[int, Saved] = field(default_factory=dict)
+    reads: Sequence[int]
+    rows: Sequence[int]
+    batch: ForwardedBatch
 
-    @classmethod
-    def of(cls, data: bytes | None) -> _Progress:
-        if data is None:
-            return cls()
-        found = orjson.loads(data)
-        saved = {number: (every, due) for number, every, due in found["schedules"]}
-        return cls(found["batches"], found["streamTime"], saved)
 
-    def to_bytes(self) -> bytes:
-        schedules = [(number, every, due) for number, (every, due) in self.schedules.items()]
-        return orjson.dumps({"batches": self.batches, "streamTime": self.stream_time, "schedules": schedules})
+Results = list[Result | BatchResult]
 
 
 class ProcessorTask:
@@ -119,14 +101,16 @@ class ProcessorTask:
         self._stores = stores
         key = None if node.key is None else ValueCodec(key_type(node.key))
         self._declared = Declared(ValueCodec(columns_type(node.value)), key, node.outputs)
-        self._progress = _Progress()
+        self._progress = TaskProgress()
         self._made: Any = None
         self._current = CurrentCall(Call())
         self._written: Mapping[str, StoreOverlay | SegmentedOverlay] = {}
         self._queue = PunctuationQueue()
 
-    def process(self, reads: Iterable[TaskRead]) -> list[Result]:
+    def process(self, reads: Iterable[TaskRead], rows: TaskRows) -> Results:
         """Work off what the task has read; schedules by stream time are called behind the record that lets it come.
+
+        A class that takes batches is given all rows up to there together.
 
         Raises:
             UserCodeException: the class failed; the message has the class, the key and the record. What this batch has
@@ -134,21 +118,29 @@ class ProcessorTask:
             ProcessorStateException: a store can't be read.
         """
         self.make_ready()
-        found: list[Result] = []
+        found: Results = []
+        waiting: list[_Waiting] = []
         try:
             stream_time = self._progress.stream_time
             for read in reads:
                 stream_time = max(stream_time, read.time)
-                for given in read.records:
-                    found += self._process(read.number, given, stream_time)
+                if self._class.takes_batches:
+                    waiting += [(read.number, row, stream_time) for row in read.rows]
+                    if self._queue.is_due(PunctuationType.STREAM_TIME, stream_time):
+                        found += self._process_batch(waiting, rows)
+                        waiting = []
+                else:
+                    for row in read.rows:
+                        found += self._process(read.number, row, rows, stream_time)
                 found += self._punctuate(PunctuationType.STREAM_TIME, stream_time, stream_time, read.number)
+            found += self._process_batch(waiting, rows)
         except BaseException:
             self.close()
             raise
         self._note(stream_time)
         return found
 
-    def punctuate(self) -> list[Result] | None:
+    def punctuate(self) -> Results | None:
         """Call the schedules by wall-clock time that are due; None: none is.
 
         Raises as `process`.
@@ -187,24 +179,25 @@ class ProcessorTask:
 
         Raises UserCodeException: the class can't be made, or its init failed.
         """
-        stored = _Progress.of(self._stores[self._node.progress_store].get(_PROGRESS))
+        stored = TaskProgress.of(self._stores[self._node.progress_store].get(_PROGRESS))
         if self._made is not None and stored.batches == self._progress.batches:
             return
         self.close()
         self._progress = stored
         self._queue = PunctuationQueue(stored.schedules)
         self._written = {each.name: _overlay(self._stores[each.name]) for each in self._node.stores}
-        self._made = self._called("its constructor", None, self._class.make)
+        self._made = self._called("its constructor", "", self._class.make)
         self._current.now = Call(stream_time=stored.stream_time, is_init=True)
+        self._context = self._new_context()
         try:
             if self._class.has_init:
-                self._called("init", None, self._made.init, self._context())
+                self._called("init", "", self._made.init, self._context)
         except BaseException:
             self.close()
             raise
         self._current.now = Call(stream_time=stored.stream_time)
 
-    def _context(self) -> ProcessorContext:
+    def _new_context(self) -> ProcessorContext:
         views = {each.name: self._view(each) for each in self._node.stores}
         return ProcessorContext(self._task_id, self._current, views, self._declared, self._queue, self._clock)
 
@@ -226,47 +219,68 @@ class ProcessorTask:
         except Exception as error:
             _LOGGER.warning("%s: %s failed in close: %s", self._node.path, self._node.reference, _what(error))
 
-    def _process(self, read: int, given: Given, stream_time: int) -> list[Result]:
-        record = given.record
-        call = Call(record.timestamp, stream_time, record, given.metadata, [])
-        return [Result(read, given.row, each) for each in self._run(call, "process", given, self._made.process, record)]
+    def _process(self, read: int, row: int, rows: TaskRows, stream_time: int) -> Results:
+        record, metadata = rows.record(row), rows.metadata(row)
+        call = Call(record.timestamp, stream_time, record, metadata, [])
+        of = f" for the key {_short(record.key)} of {metadata}"
+        return [Result(read, row, each) for each in self._run(call, "process", of, self._made.process, record)]
 
-    def _punctuate(self, type: PunctuationType, now: int, stream_time: int, read: int) -> list[Result]:
-        found: list[Result] = []
+    def _process_batch(self, waiting: Sequence[_Waiting], rows: TaskRows) -> Results:
+        if not waiting:
+            return []
+        reads, numbers, times = zip(*waiting, strict=True)
+        given = rows.batch(numbers, times)
+        call = Call(given[TIMESTAMP][-1].as_py(), times[-1], batch=BatchCall(given))
+        first, last = rows.metadata(numbers[0]), rows.metadata(numbers[-1])
+        of = f" for the {len(given)} records from {first} to {last}" if len(given) > 1 else f" for the record {first}"
+        self._run(call, "process_batch", of, self._batch_called, call)
+        forwarded = call.batch.in_record_order() if call.batch is not None else None
+        if forwarded is None:
+            return []
+        own = forwarded.rows.to_pylist()
+        return [BatchResult([reads[each] for each in own], [numbers[each] for each in own], forwarded)]
+
+    def _batch_called(self, call: Call) -> None:
+        assert call.batch is not None
+        returned = self._made.process_batch(call.batch.given)
+        if returned is not None:
+            self._context.forward_batch(returned)
+
+    def _punctuate(self, type: PunctuationType, now: int, stream_time: int, read: int) -> Results:
+        found: Results = []
         for schedule in self._queue.due(type, now):
             what, due = f"a punctuator at the {type} {now}", schedule.due or 0
-            into = self._run(Call(now, stream_time, forwarded=[]), what, None, schedule.callback, now)
+            into = self._run(Call(now, stream_time, forwarded=[]), what, "", schedule.callback, now)
             found += [Result(read, None, each, due) for each in into]
         return found
 
     def _run(
-        self, call: Call, what: str, given: Given | None, function: Callable[..., object], argument: object
+        self, call: Call, what: str, of: str, function: Callable[..., object], argument: object
     ) -> list[Forwarded]:
         self._current.now = call
         try:
-            self._called(what, given, function, argument)
+            self._called(what, of, function, argument)
         finally:
             self._current.now = Call(call.time, call.stream_time)
         return call.forwarded or []
 
-    def _called(self, what: str, given: Given | None, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call code of the user's; what the stores raise passes through as it is."""
+    def _called(self, what: str, of: str, function: Callable[..., Any], *arguments: object) -> Any:
+        """Call code of the user's; what the stores raise passes through as it is. `of`: of which records, if of any."""
         try:
             return function(*arguments)
         except (StreamsException, StoreClosed):
             raise
         except Exception as error:
-            of = "" if given is None else f" for the key {_short(given.record.key)} of {given.metadata}"
-            task = f" of the task {self._task_id}" if given is None else ""
+            where = of or f" of the task {self._task_id}"
             raise UserCodeException(
-                f"{self._node.path}.process: {self._node.reference} failed in {what}{task}{of}: {_what(error)}",
+                f"{self._node.path}.process: {self._node.reference} failed in {what}{where}: {_what(error)}",
                 "Mend the class and start the application again; these records are processed anew then",
-                given is not None and not isinstance(error, MemoryError),
+                bool(of) and not isinstance(error, MemoryError),
             ) from error
 
     def _note(self, stream_time: int) -> None:
         saved = {number: (every, due) for number, every, due in self._queue.to_save()}
-        self._progress = _Progress(self._progress.batches + 1, stream_time, saved)
+        self._progress = TaskProgress(self._progress.batches + 1, stream_time, saved)
 
 
 def _overlay(store: OwnStore) -> StoreOverlay | SegmentedOverlay:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streams_runtime.processors.user_processors.processor_call import CurrentCall
-from streams_runtime.processors.user_processors.store_overlay import StoreOverlay
-from streams_runtime.processors.user_processors.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.stores.store_overlay import StoreOverlay
+from streams_runtime.processors.user_processors.stores.stored_forms import StoredForms
 
 _PREFIXED = ("string", "bytes")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
 from streams_runtime.processors.user_processors.processor_call import CurrentCall
-from streams_runtime.processors.user_processors.segmented_overlay import SegmentedOverlay
-from streams_runtime.processors.user_processors.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.stores.segmented_overlay import SegmentedOverlay
+from streams_runtime.processors.user_processors.stores.stored_forms import StoredForms
 from streams_runtime.state.window_keys import LATEST, split_window_key, window_key
 
 

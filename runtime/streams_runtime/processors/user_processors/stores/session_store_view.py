@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, overload
 
 from streams_runtime.processors.user_processors.processor_call import CurrentCall
-from streams_runtime.processors.user_processors.segmented_overlay import SegmentedOverlay
-from streams_runtime.processors.user_processors.stored_forms import StoredForms
+from streams_runtime.processors.user_processors.stores.segmented_overlay import SegmentedOverlay
+from streams_runtime.processors.user_processors.stores.stored_forms import StoredForms
 from streams_runtime.state.window_keys import LATEST, session_key, split_session_key
 
 
