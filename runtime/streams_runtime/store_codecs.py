@@ -22,7 +22,7 @@ from streams_runtime.topology.store_specs import StoreSpec
 
 def codec_of(topology: Topology, store: str, formats: Callable[[], StoreFormats]) -> StoreCodec:
     """How the bytes of a store are read; `formats` know what Spark has found out, and are not needed for tables but
-    those of avro and protobuf.
+    those of formats in a registry.
     """
     spec = topology.store(store)[1]
     node = topology.node(spec.node)

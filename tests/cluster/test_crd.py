@@ -316,8 +316,8 @@ REFUSED: dict[str, tuple[Document, str]] = {
     "a schema for text": (
         {"topology": {"sources": [SOURCE | {"value": {"format": "string", "schema": "a INT"}}]}},
         (
-            "spec.topology.sources[0].value: Invalid value: only json, avro and protobuf have a schema; leave it out,"
-            " or use format json"
+            "spec.topology.sources[0].value: Invalid value: only json, avro, protobuf and jsonschema have a schema;"
+            " leave it out, or use format json"
         ),
     ),
     "a message of text": (

@@ -9,6 +9,7 @@ import pytest
 from clients import client, make_topics, read, send
 from proto_kit import ORDER, deserialized, proto, serialized
 from registry_front import RegistryFront
+from registry_totals import totals_topology
 from waiting import DEADLINE, eventually
 
 from streams_runtime.errors import DeserializationException
@@ -20,17 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
 
 def topology(prefix: str) -> str:
-    return f"""
-sources:
-  - name: orders
-    topic: {prefix}-orders
-    key: {{format: string}}
-    value: {{format: protobuf, schema: '{ORDER}'}}
-steps:
-  - {{name: by-user, from: orders, keyBy: user}}
-  - {{name: totals, from: by-user, aggregate: {{total: sum(amount)}}, store: totals}}
-sinks: [{{from: totals, topic: {prefix}-totals, value: {{format: protobuf, schema: '{TOTAL}'}}}}]
-"""
+    return totals_topology(prefix, {"format": "protobuf", "schema": ORDER}, {"format": "protobuf", "schema": TOTAL})
 
 
 def test_totals_are_written_once_the_registry_is_there_and_a_record_that_does_not_fit_ends_the_client(

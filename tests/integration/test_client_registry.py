@@ -15,6 +15,7 @@ from clients import client, make_topics, read, send
 from kube_process import LOOPBACK, free_port
 from proto_kit import message_type, proto
 from real_registry import RealRegistry
+from registry_totals import totals_topology
 from waiting import DEADLINE, eventually
 
 from streams_runtime.pipeline.formats.protobuf.proto_wire import unframed
@@ -28,17 +29,7 @@ TOTAL = proto("int64 total = 1", name="Total")
 
 
 def topology(prefix: str) -> str:
-    return f"""
-sources:
-  - name: orders
-    topic: {prefix}-orders
-    key: {{format: string}}
-    value: {{format: avro, schema: '{ORDER}'}}
-steps:
-  - {{name: by-user, from: orders, keyBy: user}}
-  - {{name: totals, from: by-user, aggregate: {{total: sum(amount)}}, store: totals}}
-sinks: [{{from: totals, topic: {prefix}-totals, value: {{format: protobuf, schema: '{TOTAL}'}}}}]
-"""
+    return totals_topology(prefix, {"format": "avro", "schema": ORDER}, {"format": "protobuf", "schema": TOTAL})
 
 
 def test_a_client_waits_for_a_registry_that_is_not_there_and_goes_on_after_it_was_killed(

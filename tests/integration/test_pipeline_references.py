@@ -12,6 +12,8 @@ from avro_kit import SPEC, avro_source, field, record, schemas
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.json_format import ParseDict
+from json_kit import STRING, json_object, json_schema, json_source
+from json_kit import serialized as serialized_json
 from pipeline_kit import Pipeline, Record, topology_of, values
 from proto_kit import proto_source
 from real_registry import RealRegistry
@@ -86,6 +88,22 @@ def test_avro_that_names_types_of_other_subjects_is_read(
     assert data is not None
     result = pipeline(spark, registry, avro_source(READ)).run(Record(b"a", data))
     assert values(result) == [(b"a", {"user": "ann", "to": {"city": home}, "origin": home})]
+    assert result.broken == 0
+
+
+def test_json_whose_schema_refers_to_other_subjects_is_read(
+    spark: SparkSession, registry: RegistryFront, namespace: str
+) -> None:
+    from confluent_kafka.schema_registry import Schema, SchemaReference
+
+    uri, address = f"https://shop.test/{namespace}/address.json", f"{namespace}-address"
+    put(registry, address, json_schema(city=STRING), "JSON")
+    text = json_schema("user", user=STRING, to={"$ref": uri})
+    order = Schema(text, "JSON", [SchemaReference(uri, address, 1)])
+    (data,) = serialized_json(registry, order, [{"user": "ann", "to": {"city": "Rome"}}], namespace)
+    own = json_schema("user", user=STRING, to=json_object(city=STRING))
+    result = pipeline(spark, registry, json_source(own)).run(Record(b"a", data))
+    assert values(result) == [(b"a", {"user": "ann", "to": {"city": "Rome"}})]
     assert result.broken == 0
 
 

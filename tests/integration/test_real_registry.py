@@ -11,6 +11,7 @@ import pytest
 from apicurio import Apicurio
 from avro_kit import field, record, schemas
 from confluent_kafka.serialization import MessageField, SerializationContext
+from json_kit import INTEGER, STRING, json_schema
 from proto_kit import proto
 from proto_kit import serialized as serialized_proto
 from registry_front import RegistryFront
@@ -28,6 +29,8 @@ pytestmark = pytest.mark.integration
 USER = field("user", "string")
 ORDER = record("Order", USER)
 PROTO = proto("string user = 1", "optional int64 amount = 2")
+
+JSON = json_schema(user=STRING)
 
 
 def direct(url: str) -> SchemaRegistry:
@@ -60,6 +63,14 @@ def test_a_message_that_cannot_follow_is_refused_too(registry: RegistryFront) ->
         client.id_of("a-value", PROTO.replace("int64", "string"), "PROTOBUF")
 
 
+def test_a_json_schema_that_cannot_follow_is_refused_too(registry: RegistryFront) -> None:
+    client = schemas(registry)
+    first = client.id_of("a-value", JSON, "JSON")
+    assert client.schema(first) == FoundSchema(JSON, "JSON")
+    with pytest.raises(SchemaRegistryException, match=r"subject a-value, answered 409"):
+        client.id_of("a-value", json_schema(user=INTEGER), "JSON")
+
+
 @pytest.mark.parametrize("text", ["{nonsense", '{"type": "record", "name": "A", "fields": [{"name": "a"}]}'])
 def test_what_is_no_schema_is_refused_and_not_asked_again(registry: RegistryFront, text: str) -> None:
     with pytest.raises(SchemaRegistryException, match=r"answered 422.*Correct the schema") as refused:
@@ -77,13 +88,22 @@ def test_a_schema_that_has_to_be_there_is_found_however_it_was_written(registry:
     commented = PROTO.replace("message", "\n// An order.\nmessage")
     number = registry.put("b-value", commented, "PROTOBUF")
     assert client.id_of("b-value", PROTO, "PROTOBUF") == number
+    described = json.dumps(json.loads(JSON) | {"description": "An order."}, indent=2, sort_keys=True)
+    number = registry.put("c-value", described, "JSON")
+    assert client.id_of("c-value", JSON, "JSON") == number
 
 
 def test_one_that_means_something_else_is_not_taken_for_it(registry: RegistryFront) -> None:
     client = schemas(registry, autoRegister=False)
     registry.put("a-value", record("Order", field("user", "string", default="")))
     registry.put("b-value", PROTO.replace("user = 1", "user = 3"), "PROTOBUF")
-    for subject, text, kind in (("a-value", ORDER, "AVRO"), ("b-value", PROTO, "PROTOBUF"), ("a-value", PROTO, "AVRO")):
+    registry.put("c-value", JSON.replace("string", "integer"), "JSON")
+    for subject, text, kind in (
+        ("a-value", ORDER, "AVRO"),
+        ("b-value", PROTO, "PROTOBUF"),
+        ("a-value", PROTO, "AVRO"),
+        ("c-value", JSON, "JSON"),
+    ):
         with pytest.raises(SchemaRegistryException, match=f"does not have this schema under the subject {subject}"):
             client.id_of(subject, text, kind)
 

@@ -25,6 +25,7 @@ HEAVY = frozenset(
         "grpc",
         "grpc_tools",
         "httpx",
+        "jsonschema_rs",
         "kubernetes",
         "numpy",
         "opentelemetry",

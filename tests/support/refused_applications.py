@@ -122,6 +122,20 @@ def avro_sink(schema: str) -> dict[str, Any]:
     return {"from": "orders", "topic": "out", "value": {"format": "avro", "schema": schema}}
 
 
+JSON_SCHEMA = """{"type": "object", "required": ["user"], "properties": {
+  "user": {"type": "string"}, "amount": {"type": "number"}}}"""
+
+
+def jsonschema(schema: str = JSON_SCHEMA) -> dict[str, Any]:
+    """The source `orders` with values of jsonschema."""
+    return {**ORDERS, "value": {"format": "jsonschema", "schema": schema}}
+
+
+def jsonschema_sink(schema: str) -> dict[str, Any]:
+    """A sink of the source `orders`."""
+    return {"from": "orders", "topic": "out", "value": {"format": "jsonschema", "schema": schema}}
+
+
 # (document, field, part of what was found, part of the remedy)
 REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "sink-without-topic": (
@@ -195,6 +209,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         f"{SINK}.topicBy",
         "max",
         "",
+    ),
+    "sink-topic-by-jsonschema": (
+        application(
+            sinks=[{"from": "orders", "topicBy": "user", "value": {"format": "jsonschema"}}],
+            kafka=REGISTRY,
+        ),
+        f"{SINK}.value.format",
+        "jsonschema is not there yet beside topicBy",
+        "a sink for each topic",
     ),
     "sink-topic-by-avro": (
         application(
@@ -1645,7 +1668,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         application(sources=[{**ORDERS, "value": {"format": "thrift"}}]),
         f"{SRC}.value.format",
         "found 'thrift'",
-        "'string', 'bytes', 'long', 'int', 'double', 'json', 'avro' or 'protobuf'",
+        "'string', 'bytes', 'long', 'int', 'double', 'json', 'avro', 'protobuf' or 'jsonschema'",
     ),
     "protobuf-without-schema": (
         application(sources=[{**ORDERS, "value": {"format": "protobuf"}}], kafka=REGISTRY),
@@ -1837,6 +1860,112 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         ),
         f"{SINK}.value.schema",
         "there is no field for the column 'paid'",
+        "'payd'",
+    ),
+    "jsonschema-without-schema": (
+        application(sources=[{**ORDERS, "value": {"format": "jsonschema"}}], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "jsonschema that is read needs the reader's schema",
+        "give it as JSON",
+    ),
+    "jsonschema-no-json": (
+        application(sources=[jsonschema("user STRING")], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "a JSON Schema that is not JSON",
+        '"properties"',
+    ),
+    "jsonschema-no-schema": (
+        application(sources=[jsonschema(JSON_SCHEMA.replace('"number"', '"decimal"'))], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "at #/properties/amount/type",
+        "by the draft that its $schema names",
+    ),
+    "jsonschema-sink-no-schema": (
+        application(sinks=[jsonschema_sink("user STRING")], kafka=REGISTRY),
+        f"{SINK}.value.schema",
+        "a JSON Schema that is not JSON",
+        '"properties"',
+    ),
+    "jsonschema-no-object": (
+        application(sources=[jsonschema('{"type": "string"}')], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "a schema of string, which has no columns",
+        '"object"',
+    ),
+    "jsonschema-several-types": (
+        application(
+            sources=[jsonschema(JSON_SCHEMA.replace('"number"}', '"number", "oneOf": [{"type": "null"}]}'))],
+            kafka=REGISTRY,
+        ),
+        f"{SRC}.value.schema",
+        "oneOf beside type at #/properties/amount",
+        "in one of them",
+    ),
+    "jsonschema-recursive": (
+        application(sources=[jsonschema(JSON_SCHEMA.replace('"type": "number"', '"$ref": "#"'))], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "the schema # inside of itself at #/properties/amount",
+        "recursive",
+    ),
+    "jsonschema-metadata": (
+        application(sources=[jsonschema(JSON_SCHEMA.replace("amount", "_amount"))], kafka=REGISTRY),
+        f"{SRC}.value.schema",
+        "'_amount' begins with _",
+        "without the _",
+    ),
+    "jsonschema-message": (
+        application(
+            sources=[{**ORDERS, "value": {"format": "jsonschema", "schema": JSON_SCHEMA, "message": "Order"}}],
+            kafka=REGISTRY,
+        ),
+        f"{SRC}.value.message",
+        "a message for jsonschema",
+        "leave it out",
+    ),
+    "jsonschema-column": (
+        application({"name": "s", "from": "orders", "where": "amuont > 1"}, sources=[jsonschema()], kafka=REGISTRY),
+        f"{S}.where",
+        "amuont",
+        "'amount'",
+    ),
+    "jsonschema-without-registry": (
+        application(sources=[jsonschema()]),
+        "spec.kafka.schemaRegistry",
+        "spec.topology.sources[0].value.format is jsonschema",
+        "url",
+    ),
+    "jsonschema-key-of-an-aggregate": (
+        application(
+            {"name": "s", "from": "orders", "aggregate": {"total": "count(*)"}, "store": "s"},
+            sources=[{**ORDERS, "key": {"format": "jsonschema", "schema": '{"type": "string"}'}}],
+            kafka=REGISTRY,
+        ),
+        f"{S}.aggregate",
+        "orders declares none, or one in a registry",
+        "keyBy",
+    ),
+    "jsonschema-key-of-a-table": (
+        application(
+            sources=[{**USERS, "key": {"format": "jsonschema", "schema": '{"type": "string"}'}}], kafka=REGISTRY
+        ),
+        f"{SRC}.key.format",
+        "the id of the schema",
+        "string",
+    ),
+    "jsonschema-sink-required": (
+        application(sinks=[jsonschema_sink(JSON_SCHEMA)], sources=[{**PAYMENTS, "name": "orders"}], kafka=REGISTRY),
+        f"{SINK}.value.schema",
+        "the property 'user' is required",
+        "take it out of required",
+    ),
+    "jsonschema-sink-column": (
+        application(
+            sinks=[jsonschema_sink('{"type": "object", "properties": {"payd": {"type": "number"}}}')],
+            sources=[{**PAYMENTS, "name": "orders"}],
+            kafka=REGISTRY,
+        ),
+        f"{SINK}.value.schema",
+        "there is no property for the column 'paid'",
         "'payd'",
     ),
     "registry-url": (

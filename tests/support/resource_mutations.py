@@ -115,7 +115,7 @@ BASES: tuple[dict[str, Any], ...] = (
                 "toStream": {"suppress": {"within": "10s", "buffer": {"records": 5, "bytes": 9}}},
             },
         ],
-        [{"from": "c", "topic": "o"}],
+        [{"from": "c", "topic": "o"}, {"from": "c", "topic": "p", "value": {"format": "jsonschema"}}],
         kafka={"bootstrapServers": "kafka:9092", "schemaRegistry": {"url": "http://registry:8081"}},
     ),
 )

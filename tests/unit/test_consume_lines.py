@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import avro_kit
+import json_kit
 import proto_kit
 import pytest
 from hypothesis import given
@@ -126,7 +127,7 @@ def test_a_format_of_a_registry_needs_one(format: str) -> None:
         RecordLines(RecordFormat.STRING, RecordFormat(format))
 
 
-def test_avro_and_protobuf_are_read_by_the_schemas_that_they_were_written_with(registry: Registry) -> None:
+def test_formats_of_a_registry_are_read_by_the_schemas_that_they_were_written_with(registry: Registry) -> None:
     (order,) = avro_kit.serialized(
         registry, avro_kit.record("Order", avro_kit.field("user", "string")), [{"user": "é"}]
     )
@@ -139,6 +140,9 @@ def test_avro_and_protobuf_are_read_by_the_schemas_that_they_were_written_with(r
     }
     protobuf = RecordLines(RecordFormat.STRING, RecordFormat.PROTOBUF, registry=avro_kit.schemas(registry))
     assert line(protobuf, b"k", message)["value"] == {"user": "ada", "amount": 7, "note": ""}
+    (document,) = json_kit.serialized(registry, json_kit.ORDER, [{"user": "é", "more": [1.0]}], "j")
+    documents = RecordLines(RecordFormat.STRING, RecordFormat.JSONSCHEMA, registry=avro_kit.schemas(registry))
+    assert line(documents, b"k", document)["value"] == {"user": "é", "more": [1.0]}
 
 
 def test_bytes_without_an_id_and_of_a_schema_that_is_not_there_are_shown_as_they_are(

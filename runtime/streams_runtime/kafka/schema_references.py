@@ -14,7 +14,7 @@ _MOST = 200  # schemas; a registry allows any number, and each is a question
 
 @dataclass(frozen=True, slots=True)
 class ReferencedSchema:
-    """Such a schema: its name where it is referred to (of a .proto its file, of Avro its type), and its text."""
+    """Such a schema: its name where it is referred to (a .proto's file, an Avro type, a URI of JSON), and its text."""
 
     name: str
     text: str

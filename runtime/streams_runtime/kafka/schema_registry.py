@@ -73,7 +73,7 @@ class SchemaRegistry:
             return FoundSchema(text, kind, trouble=str(error))
 
     def id_of(self, subject: str, text: str, kind: str = "AVRO") -> int:
-        """The id of a schema (`kind`: AVRO or PROTOBUF) under a subject; registered if `autoRegister` says so.
+        """The id of a schema (`kind`: AVRO, PROTOBUF or JSON) under a subject; registered if `autoRegister` says so.
 
         Raises:
             SchemaRegistryNotAvailableException: call again.

@@ -14,7 +14,7 @@ from streams_runtime.topology.node_order import needed_first
 
 
 def analysed(spark: SparkSession, traits: Traits, schemas: Schemas | None) -> Known:
-    """What is known of every node. Nothing is read or run. `schemas`: needed for avro and protobuf.
+    """What is known of every node. Nothing is read or run. `schemas`: needed for formats in a registry.
 
     Raises:
         InvalidApplicationException: what Spark's analysis refuses, all of it, each with its field.

@@ -43,7 +43,7 @@ class Compiler:
     """Knows each source's decoder, each key's format and each aggregate's state; compiles once, builds every batch."""
 
     def __init__(self, spark: SparkSession, topology: Topology, schemas: Schemas | None = None) -> None:
-        """Analyse the whole topology over no records; nothing is read or run. `schemas`: needed for avro and protobuf.
+        """Analyse the whole topology over no records; nothing is read or run. `schemas`: for formats in a registry.
 
         Raises:
             InvalidApplicationException: what Spark's analysis refuses, all of it, each with its field.
@@ -64,7 +64,7 @@ class Compiler:
         return self.known.decoders[source]
 
     def registered(self, sink: str, part: str) -> RegisteredWriter | None:
-        """What writes a sink's keys or values (`part`), where that is avro or protobuf."""
+        """What writes a sink's keys or values (`part`), where a registry has its schema."""
         return self.known.registered.get((sink, part))
 
     def register_schemas(self) -> None:

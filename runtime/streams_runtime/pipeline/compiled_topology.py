@@ -30,7 +30,7 @@ class Compiled:
     runners: Mapping[int, SubTopologyRunner]
 
     def findings(self, topology: Topology) -> Findings:
-        """What Spark's analysis has found out that needs no Spark; not of a topology with avro or protobuf."""
+        """What Spark's analysis has found out that needs no Spark; not of a topology with formats in a registry."""
         compiler, nodes = self.compiler, topology.nodes
         return Findings(
             {node.name: compiler.key_format(node.name).name for node in nodes if isinstance(node, _WITH_STORES)},

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streams_runtime.pipeline.formats.avro.avro_read import AvroFormat
 from streams_runtime.pipeline.formats.avro.avro_writer_schemas import avro_writer_schemas
 from streams_runtime.pipeline.formats.decode import Decoder
+from streams_runtime.pipeline.formats.jsonschema.json_schema_read import JsonSchemaFormat, json_writer_schemas
 from streams_runtime.pipeline.formats.protobuf.proto_read import ProtoFormat
 from streams_runtime.pipeline.formats.protobuf.proto_writer_schemas import proto_writer_schemas
 from streams_runtime.pipeline.formats.registered_format import RegisteredFormat, RegisteredWriter
@@ -28,7 +29,7 @@ class Known:
     """
 
     def __init__(self, spark: SparkSession, traits: Traits, schemas: Schemas | None) -> None:
-        """Nothing is known yet, and nothing is read or run. `schemas`: needed for avro and protobuf."""
+        """Nothing is known yet, and nothing is read or run. `schemas`: needed for formats in a registry."""
         self.spark = spark
         self.traits = traits
         self.decoders: dict[str, Decoder] = {}
@@ -37,6 +38,7 @@ class Known:
         self.outputs: dict[str, DataFrame] = {}
         self._avro_writers = None if schemas is None else avro_writer_schemas(schemas)
         self._proto_writers = None if schemas is None else proto_writer_schemas(schemas)
+        self._json_writers = None if schemas is None else json_writer_schemas(schemas)
 
     def key_format(self, node: str) -> Format:
         """The format of the keys of the rows that a node gives."""
@@ -49,6 +51,8 @@ class Known:
                 return ProtoFormat(format.name, format.schema, format.message, self._proto_writers)
             case "avro":
                 return AvroFormat(format.name, format.schema, None, self._avro_writers)
+            case "jsonschema":
+                return JsonSchemaFormat(format.name, format.schema, None, self._json_writers)
             case _:
                 return format
 

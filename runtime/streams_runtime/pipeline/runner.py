@@ -303,7 +303,7 @@ class SubTopologyRunner:
         return self._compiler.decoder(source).broken(self._decoded(node, batch, headers=True)).toArrow()
 
     def _learn(self, records: Callable[[str], pa.Table]) -> bool:
-        """Have the schemas at hand that a batch's Avro and Protobuf were written with; whether any was new."""
+        """Have the schemas at hand that a batch's keys and values were written with; whether any was new."""
         new = False
         for node in self._sources:
             decoder = self._compiler.decoder(node.name)

@@ -111,7 +111,7 @@ class TopologyTestDriver:
         """Return a handle that pipes records into a source's topic (createInputTopic, KIP-470).
 
         `start` is the time of its records, and each of them moves it on by `auto_advance`. `value_schema` is the schema
-        that values of avro or protobuf are written with; None: the source's own.
+        that values of a format in a registry are written with; None: the source's own.
 
         Raises:
             TopologyException: no source reads this topic; the message names the nearest one.

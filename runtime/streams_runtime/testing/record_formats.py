@@ -13,16 +13,18 @@ from streams_runtime.pipeline.compile import Compiler
 from streams_runtime.pipeline.formats.avro.avro_values import decoded
 from streams_runtime.pipeline.formats.avro.avro_write import AvroWriter
 from streams_runtime.pipeline.formats.avro.avro_writer_schemas import avro_writer_schemas
+from streams_runtime.pipeline.formats.jsonschema import json_schema_read
+from streams_runtime.pipeline.formats.jsonschema.json_schema_write import JsonSchemaWriter
 from streams_runtime.pipeline.formats.plain_ddl import kind_of
 from streams_runtime.pipeline.formats.protobuf.proto_read import as_written
 from streams_runtime.pipeline.formats.protobuf.proto_write import declared_writer
 from streams_runtime.pipeline.formats.protobuf.proto_writer_schemas import proto_writer_schemas
 from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
-from streams_runtime.query.stores.session_handle import session_windowed
 from streams_runtime.query.stores.views import StoreCodec
-from streams_runtime.query.stores.window_handle import windowed
-from streams_runtime.query.wire.windowed_keys import Windowed
+from streams_runtime.query.stores.window_handle import window_at
+from streams_runtime.query.wire.windowed_keys import Window, Windowed, moment
 from streams_runtime.state.serdes import SerdeException, key_serde, value_serde
+from streams_runtime.state.window_keys import split_session_key, split_start
 from streams_runtime.testing.fitting_inputs import fitted
 from streams_runtime.testing.memory_registry import LocalSchemas
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
@@ -35,8 +37,6 @@ from streams_runtime.topology.plan import Topology
 
 Encode = Callable[[object], bytes | None]
 Decode = Callable[[bytes], object]
-
-_NO_SEQUENCE = bytes(4)  # a window's key in a sink lacks the number that it ends with in a changelog
 
 
 def encoder(topic: str, part: str, format: Format, schemas: LocalSchemas) -> Encode:
@@ -66,6 +66,8 @@ def _registered_encoder(topic: str, part: str, format: Format, schemas: LocalSch
     writer: RegisteredWriter
     if format.name == "protobuf":
         writer = declared_writer(topic, part, format)
+    elif format.name == "jsonschema":
+        writer = JsonSchemaWriter(topic, part, format.schema or "")
     else:
         writer = AvroWriter(topic, part, json.loads(format.schema or ""))
     writer.register(schemas)
@@ -126,8 +128,11 @@ def decoders_of(
     registered: dict[str, Decode] = {
         "avro": partial(decoded, reader=None, writers=avro_writer_schemas(schemas)),
         "protobuf": partial(as_written, writers=proto_writer_schemas(schemas)),
+        "jsonschema": partial(json_schema_read.as_written, writers=json_schema_read.json_writer_schemas(schemas)),
     }
-    read_key = registered.get(key.name) or _key_decoder(key, aggregate, codec)
+    read_key = registered.get(key.name) or key_serde(key).decode
+    if aggregate is not None:
+        read_key = _windowed(read_key, codec(aggregate.store))
     return Decoders(read_key, registered.get(value) or value_serde(Format(value)).decode)
 
 
@@ -137,13 +142,15 @@ def _key_written(sink: SinkNode, compiler: Compiler) -> Format:
     return compiler.key_format(sink.input)
 
 
-def _key_decoder(format: Format, aggregate: AggregateNode | None, codec: Callable[[str], StoreCodec]) -> Decode:
-    if aggregate is None:
-        return key_serde(format).decode
-    known = codec(aggregate.store)
+def _windowed(read_key: Decode, store: StoreCodec) -> Decode:
+    """Of keys within the windows or the sessions of a store."""
 
     def decode(data: bytes) -> Windowed:
-        return session_windowed(known, data) if known.window_end is None else windowed(known, data + _NO_SEQUENCE)
+        if store.window_end is None:
+            key, start, end = split_session_key(data)
+            return Windowed(read_key(key), Window(moment(start), moment(end)))
+        key, start = split_start(data)
+        return Windowed(read_key(key), window_at(store, start))
 
     return decode
 

@@ -148,8 +148,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "FormatSpec": (
         Rule(
-            "!has(self.schema) || self.format in ['json', 'avro', 'protobuf']",
-            "only json, avro and protobuf have a schema; leave it out, or use format json",
+            "!has(self.schema) || self.format in ['json', 'avro', 'protobuf', 'jsonschema']",
+            "only json, avro, protobuf and jsonschema have a schema; leave it out, or use format json",
         ),
         Rule(
             "!has(self.message) || self.format == 'protobuf'",

@@ -11,6 +11,7 @@ from streams_runtime.api.flow.step_graph import inputs_of_step, is_kept, ordered
 from streams_runtime.api.reading.readable_parts import Parts
 from streams_runtime.api.schemas.avro_schema import parse_avro
 from streams_runtime.api.schemas.ddl_schema import parse_schema
+from streams_runtime.api.schemas.json_schema import parse_json_schema
 from streams_runtime.api.schemas.proto_schema import parse_proto
 from streams_runtime.api.sql.aggregate_calls import parse_aggregate
 from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression, parse_struct
@@ -29,7 +30,7 @@ class Stream:
     """The output of a source or step.
 
     `columns` is None where they are not known. `unkeyed` names the sources whose keys nothing can be found by, for want
-    of a format or because it is avro or protobuf, and that no keyBy follows; empty means keyed. With `aggregated` a row
+    of a format or because it is in a registry, and that no keyBy follows; empty means keyed. With `aggregated` a row
     is no longer one record; with `windowed` it is one window. `is_global` is a source's own: a global table.
     `has_history`: it is a table that keeps what its keys had.
     """
@@ -84,6 +85,8 @@ def value_columns(spec: FormatSpec) -> Columns | None:
         return None
     if spec.format == "protobuf":
         return parse_proto(spec.schema_, spec.message).columns
+    if spec.format == "jsonschema":
+        return parse_json_schema(spec.schema_).columns
     return parse_avro(spec.schema_).columns if spec.format == "avro" else parse_schema(spec.schema_)[0]
 
 
@@ -118,10 +121,8 @@ def _source_stream(source: SourceSpec) -> Stream:
 def _key_type(spec: FormatSpec | None) -> Type | None:
     if spec is None:
         return type_named("BINARY")
-    if spec.format == "avro":
-        return parse_avro(spec.schema_).type if spec.schema_ else None
-    if spec.format == "protobuf":
-        return parse_proto(spec.schema_, spec.message).type if spec.schema_ else None
+    if spec.format in REGISTERED:
+        return _registered_type(spec.format, spec.schema_, spec.message) if spec.schema_ else None
     if spec.format != "json":
         return primitive_type(spec.format)
     try:
@@ -129,6 +130,12 @@ def _key_type(spec: FormatSpec | None) -> Type | None:
     except SqlSyntaxError:
         return None
     return struct if isinstance(struct, Type) else None
+
+
+def _registered_type(format: str, schema: str, message: str | None) -> Type | None:
+    if format == "protobuf":
+        return parse_proto(schema, message).type
+    return parse_avro(schema).type if format == "avro" else parse_json_schema(schema).type
 
 
 def _step_stream(step: StepSpec, streams: Mapping[str, Stream]) -> Stream:

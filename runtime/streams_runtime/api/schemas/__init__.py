@@ -1,1 +1,1 @@
-"""Schemas as users declare them (Avro, Protobuf, Spark DDL), without Spark and without a registry."""
+"""Schemas as users declare them (Avro, Protobuf, JSON Schema, Spark DDL), without Spark and without a registry."""

@@ -1,4 +1,4 @@
-"""Checks of the format avro: its schemas, and the registry that it and protobuf need."""
+"""Checks of the format avro: its schemas, and the registry that it, protobuf and jsonschema need."""
 
 from __future__ import annotations
 

@@ -24,15 +24,18 @@ def parse_schema(ddl: str) -> tuple[Columns | None, list[Problem]]:
     return columns, [*name_problems(columns.names), *_type_problems(columns)]
 
 
-def name_problems(names: tuple[str, ...]) -> Iterator[Problem]:
-    """Names that a user's columns can't have: twice the same, empty, or like a metadata column."""
+def name_problems(names: tuple[str, ...], inside: bool = False) -> Iterator[Problem]:
+    """Names that a user's columns can't have: twice the same, empty, or like a metadata column.
+
+    `inside`: they are fields of a column, beside which there are no metadata columns.
+    """
     first: dict[str, str] = {}
     for name in names:
         if not name:
             yield Problem("a column without a name", "name it")
         elif "`" in name:
             yield Problem(f"the column {name!r} has a ` in its name", "leave it out")
-        elif name.startswith("_"):
+        elif name.startswith("_") and not inside:
             yield Problem(f"the column {name!r} begins with _, as metadata columns do", "name it without the _")
         if name.lower() in first:
             twin = first[name.lower()]

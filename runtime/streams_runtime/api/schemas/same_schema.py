@@ -13,10 +13,18 @@ from google.protobuf.message import DecodeError
 
 from streams_runtime.api.schemas.proto_schema import compiled
 
+_ANNOTATIONS = ("title", "description", "$comment", "examples")
+# What stands behind these keywords of a JSON Schema are values, and schemas by names that a user gave.
+_VALUES = ("const", "enum", "default", "required")
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+
 
 def same_schema(kind: str, one: str, other: str) -> bool:
-    """Whether data and columns of both are the same; `kind` is AVRO or PROTOBUF. Comments and order of keys are not."""
-    read = _avro if kind == "AVRO" else _proto
+    """Whether data and columns of both are the same; comments and the order of keys are not.
+
+    `kind` is AVRO, PROTOBUF or JSON.
+    """
+    read = {"AVRO": _avro, "PROTOBUF": _proto, "JSON": _json_schema}[kind]
     ours = read(one)
     return ours is not None and ours == read(other)
 
@@ -46,6 +54,31 @@ def _undocumented(schema: Any) -> Any:
     kept = {name: value for name, value in schema.items() if name != "doc"}
     # A default is a value and no schema, whatever its keys are.
     return {name: value if name == "default" else _undocumented(value) for name, value in kept.items()}
+
+
+def _json_schema(text: str) -> str | None:
+    try:
+        # As text, in which 1 and true are apart.
+        return json.dumps(_unannotated(json.loads(text)), sort_keys=True)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unannotated(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_unannotated(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: value for name, value in schema.items() if name not in _ANNOTATIONS}
+    return {name: _inside(name, value) for name, value in kept.items()}
+
+
+def _inside(keyword: str, value: Any) -> Any:
+    if keyword in _VALUES:
+        return value
+    if keyword in _BY_NAME and isinstance(value, dict):
+        return {name: _unannotated(each) for name, each in value.items()}
+    return _unannotated(value)
 
 
 def _proto(text: str) -> bytes | None:

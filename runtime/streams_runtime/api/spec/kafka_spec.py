@@ -32,7 +32,7 @@ class SecretRef(Model):
 
 
 class SchemaRegistrySpec(Model):
-    """The registry that holds the schemas of Avro and Protobuf."""
+    """The registry that holds the schemas of Avro, Protobuf and JSON."""
 
     url: str = Field(description="http:// or https:// address; several, joined by commas, are tried in turn.")
     config: dict[str, Property] = Field(
@@ -71,7 +71,7 @@ class KafkaSpec(Model):
         " that is not older; none: the application fails. Tables always begin at the beginning.",
     )
     schema_registry: SchemaRegistrySpec | None = Field(
-        default=None, description="The schema registry. Needed where a format is avro or protobuf."
+        default=None, description="The schema registry. Needed where a format is avro, protobuf or jsonschema."
     )
 
 

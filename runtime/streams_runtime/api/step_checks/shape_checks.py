@@ -11,6 +11,7 @@ from streams_runtime.api.reading.legal_names import dedupe_store, part_name_prob
 from streams_runtime.api.reading.readable_parts import Part, Parts
 from streams_runtime.api.schemas.avro_checks import avro_read_mistakes, avro_written_mistakes
 from streams_runtime.api.schemas.ddl_schema import name_problems, parse_schema
+from streams_runtime.api.schemas.json_schema_checks import json_read_mistakes, json_written_mistakes
 from streams_runtime.api.schemas.proto_checks import proto_read_mistakes, proto_written_mistakes
 from streams_runtime.api.step_checks.dedupe_checks import dedupe_shape_mistakes
 from streams_runtime.api.step_checks.grouped_table_checks import grouping_shape_mistakes
@@ -54,6 +55,8 @@ def _sink(sink: SinkSpec, path: str) -> Iterator[Mistake]:
             yield from avro_written_mistakes(spec, field, under(path, field))
         elif spec is not None and spec.format == "protobuf":
             yield from proto_written_mistakes(spec, under(path, field))
+        elif spec is not None and spec.format == "jsonschema":
+            yield from json_written_mistakes(spec, field, under(path, field))
         elif spec is not None and spec.schema_ is not None:
             found = "a schema for what is written"
             yield Mistake(under(path, field, "schema"), found, "leave it out; columns are written as they are")
@@ -97,6 +100,8 @@ def _source(source: SourceSpec, path: str) -> Iterator[Mistake]:
             yield from avro_read_mistakes(spec, part, under(path, part), source.table is not None)
         elif spec is not None and spec.format == "protobuf":
             yield from proto_read_mistakes(spec, part, under(path, part), source.table is not None)
+        elif spec is not None and spec.format == "jsonschema":
+            yield from json_read_mistakes(spec, part, under(path, part), source.table is not None)
         elif spec is not None:
             yield from _read_format(spec, under(path, part))
 

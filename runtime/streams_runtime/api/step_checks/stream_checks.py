@@ -12,6 +12,7 @@ from streams_runtime.api.flow.step_graph import inputs_of_step, is_regrouped
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.readable_parts import Parts
 from streams_runtime.api.schemas.avro_checks import avro_columns_mistakes
+from streams_runtime.api.schemas.json_schema_checks import json_columns_mistakes
 from streams_runtime.api.schemas.proto_checks import proto_columns_mistakes
 from streams_runtime.api.sql.aggregate_calls import aggregate_problems
 from streams_runtime.api.sql.reduce_aggregates import is_reduce, merging_problem
@@ -213,6 +214,8 @@ def _sink(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[
     if value is not None and value.format == "protobuf" and value.schema_ is not None and stream.columns is not None:
         at = under(path, "value", "schema")
         yield from proto_columns_mistakes(value.schema_, value.message, stream.columns, at)
+    if value is not None and value.format == "jsonschema" and value.schema_ is not None and stream.columns is not None:
+        yield from json_columns_mistakes(value.schema_, stream.columns, under(path, "value", "schema"))
     if stream.columns is not None and value is not None and value.format not in OF_COLUMNS:
         names = stream.columns.names
         if names != ("value",):

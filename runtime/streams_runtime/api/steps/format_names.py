@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-OF_COLUMNS = ("json", "avro", "protobuf")
+OF_COLUMNS = ("json", "avro", "protobuf", "jsonschema")
 """Those whose values have named columns; a value of any other is one column named `value`."""
 
-REGISTERED = ("avro", "protobuf")
+REGISTERED = ("avro", "protobuf", "jsonschema")
 """Those whose schemas a registry holds: the schema's id stands in every record."""

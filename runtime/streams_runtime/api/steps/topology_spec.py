@@ -16,7 +16,7 @@ from streams_runtime.api.steps.stream_steps_spec import BranchSpec, DedupeSpec, 
 from streams_runtime.api.steps.table_steps_spec import HISTORY, ToStreamSpec, ToTableSpec
 from streams_runtime.api.steps.windows_spec import WindowSpec
 
-FormatName = Literal["string", "bytes", "long", "int", "double", "json", "avro", "protobuf"]
+FormatName = Literal["string", "bytes", "long", "int", "double", "json", "avro", "protobuf", "jsonschema"]
 
 
 class FormatSpec(Model):
@@ -24,8 +24,8 @@ class FormatSpec(Model):
 
     format: FormatName = Field(
         description="string, bytes, long, int and double are Kafka's own serializers, byte for byte; json is"
-        " UTF-8 text; avro and protobuf are Avro and Protobuf with the id of their schema in a registry"
-        " (spec.kafka.schemaRegistry). A primitive value is one column named value."
+        " UTF-8 text; avro, protobuf and jsonschema are Avro, Protobuf and JSON with the id of their schema in a"
+        " registry (spec.kafka.schemaRegistry). A primitive value is one column named value."
     )
     schema_: str | None = Field(
         default=None,
@@ -33,7 +33,8 @@ class FormatSpec(Model):
         description='For json that is read: the columns as Spark DDL, such as "user STRING, amount DOUBLE".'
         " For avro the schema as JSON: of what is read the reader's, into which every record is resolved; of what is"
         " written the one that is registered (absent: made of the columns). For protobuf the same as the text of a"
-        " .proto file. No default for what is read: a schema guessed from data would change with the data.",
+        " .proto file, and for jsonschema as a JSON Schema. No default for what is read: a schema guessed from data"
+        " would change with the data.",
     )
     message: str | None = Field(
         default=None,

@@ -48,7 +48,9 @@ class Registry:
     schema_registry: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", envvar="STREAMSAPP_SCHEMA_REGISTRY_URL", help="It knows the schemas of avro and protobuf."
+            metavar="URL",
+            envvar="STREAMSAPP_SCHEMA_REGISTRY_URL",
+            help="It knows the schemas of avro, protobuf and jsonschema.",
         ),
     ] = None
     schema_registry_user_info: Annotated[

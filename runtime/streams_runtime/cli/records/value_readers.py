@@ -22,7 +22,7 @@ Read = Callable[[bytes], Any]
 
 
 class RecordFormat(StrEnum):
-    """The formats of keys and values; avro and protobuf are read by the schema that each was written with."""
+    """The formats of keys and values; those in a registry are read by the schema that each was written with."""
 
     STRING = "string"
     JSON = "json"
@@ -32,6 +32,7 @@ class RecordFormat(StrEnum):
     BYTES = "bytes"
     AVRO = "avro"
     PROTOBUF = "protobuf"
+    JSONSCHEMA = "jsonschema"
 
 
 def reader_of(named: RecordFormat, serde: Callable[[Format], Serde], registry: SchemaRegistry | None) -> Read:
@@ -62,6 +63,11 @@ def _registered(named: RecordFormat, registry: SchemaRegistry) -> Read:
 
         avro = avro_writer_schemas(registry)
         return lambda data: decoded(data, None, avro)
+    if named is RecordFormat.JSONSCHEMA:
+        from streams_runtime.pipeline.formats.jsonschema import json_schema_read
+
+        written = json_schema_read.json_writer_schemas(registry)
+        return lambda data: json_schema_read.as_written(data, written)
     from streams_runtime.pipeline.formats.protobuf.proto_read import as_written
     from streams_runtime.pipeline.formats.protobuf.proto_writer_schemas import proto_writer_schemas
 

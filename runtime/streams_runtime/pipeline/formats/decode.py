@@ -160,7 +160,7 @@ class Decoder:
         return found
 
     def registered_value(self, data: bytes) -> object:
-        """One value of avro or protobuf as JSON has it. Raises as `RegisteredFormat.decoded`."""
+        """One value of a format in a registry as JSON has it. Raises as `RegisteredFormat.decoded`."""
         assert isinstance(self.value, RegisteredFormat)
         return self.value.decoded(data)
 

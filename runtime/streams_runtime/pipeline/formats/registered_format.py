@@ -1,4 +1,4 @@
-"""What the formats have in common whose records begin with the id of a schema in a registry: Avro and Protobuf."""
+"""What the formats have in common whose records begin with the id of a schema in a registry: Avro, Protobuf, JSON."""
 
 from __future__ import annotations
 

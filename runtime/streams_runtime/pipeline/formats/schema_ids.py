@@ -1,4 +1,4 @@
-"""The id of a record's schema, which stands before it in Avro and in Protobuf, and the registry that knows the id."""
+"""The id of a record's schema, which stands before it in a format of a registry, and the registry that knows the id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Schemas(Protocol):
         """The schema of this id; None where there is none."""
 
     def id_of(self, subject: str, text: str, kind: str = "AVRO") -> int:
-        """The id of a schema under a subject; `kind` is AVRO or PROTOBUF."""
+        """The id of a schema under a subject; `kind` is AVRO, PROTOBUF or JSON."""
 
 
 def prefix_of(id: int) -> bytes:

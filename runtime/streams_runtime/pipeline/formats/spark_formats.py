@@ -80,7 +80,7 @@ def is_null(data: Column, format: Format) -> Column:
 
 
 def content(parsed: Column, format: Format) -> Column:
-    """The value itself: of json, avro and protobuf, the struct of the declared columns."""
+    """The value itself: of formats with columns, the struct of the declared columns."""
     if isinstance(format, RegisteredFormat):
         return format.content(parsed)
     if format.name != "json":

@@ -25,7 +25,7 @@ class WriterSchemas(Generic[Schema]):
     """
 
     def __init__(self, schemas: Schemas, kind: str, parse: Callable[[FoundSchema], Schema]) -> None:
-        """`kind` is AVRO or PROTOBUF. `parse` reads a schema; it raises UnusableSchema where it can't."""
+        """`kind` is AVRO, PROTOBUF or JSON. `parse` reads a schema; it raises UnusableSchema where it can't."""
         self._schemas = schemas
         self._kind = kind
         self._parse = parse

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.types import DataType, StringType, StructType
 
@@ -9,6 +11,7 @@ from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.batch.stage import StageOutput
 from streams_runtime.errors import InvalidApplicationException, Mistake
 from streams_runtime.pipeline.formats.avro.avro_write import avro_writer
+from streams_runtime.pipeline.formats.jsonschema.json_schema_write import json_schema_writer
 from streams_runtime.pipeline.formats.protobuf.proto_write import proto_writer
 from streams_runtime.pipeline.formats.registered_format import RegisteredWriter
 from streams_runtime.pipeline.kinds.spark_kind import Collecting, LeavingKind
@@ -20,6 +23,12 @@ from streams_runtime.pipeline.steps.written_rows import sink_format, written
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format, RepartitionSinkNode, SinkNode
 
 _NO_TOPIC = ("which is no name of a topic", "give a STRING: cast(… as string), concat('orders-', …)")
+
+_WRITERS: Mapping[str, Callable[[str, str, Format, DataType, str], RegisteredWriter]] = {
+    "avro": avro_writer,
+    "protobuf": proto_writer,
+    "jsonschema": json_schema_writer,
+}
 
 
 class SinkKind(LeavingKind[SinkNode]):
@@ -67,8 +76,7 @@ class RepartitionSinkKind(LeavingKind[RepartitionSinkNode]):
 
 
 def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:
-    make = proto_writer if format.name == "protobuf" else avro_writer
-    return make(node.one_topic, part, format, kind, node.path)
+    return _WRITERS[format.name](node.one_topic, part, format, kind, node.path)
 
 
 def _check_key(node: SinkNode, found: Format) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.batch.columns import HIDDEN
 from streams_runtime.batch.encode import Bytes, Headers, encoded, headers_of, windowed_keys
 from streams_runtime.batch.json_columns import json_rows
@@ -30,7 +31,7 @@ class SinkFormats(Protocol):
         """Name of the format that a sink writes."""
 
     def registered(self, sink: str, part: str) -> ColumnWriter | None:
-        """What writes a sink's keys or values (`part`), where that is avro or protobuf."""
+        """What writes a sink's keys or values (`part`), where a registry has its schema."""
 
 
 class ColumnEmissions:
@@ -89,7 +90,7 @@ class ColumnEmissions:
         match self._formats.value_format(sink):
             case "json":
                 return list(json_rows(columns))
-            case "avro" | "protobuf":
+            case name if name in REGISTERED:
                 return self.values(sink, columns.to_struct_array())
             case _:
                 return encoded(columns.column(0))

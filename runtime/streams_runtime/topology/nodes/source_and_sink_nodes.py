@@ -13,10 +13,10 @@ from streams_runtime.topology.store_specs import StoreSpec
 class Format:
     """How bytes become columns.
 
-    `name` is `string`, `bytes`, `long`, `int`, `double`, `json`, `avro` or `protobuf`; `schema` is Spark DDL for json
-    that is read, an Avro schema as JSON or the text of a .proto for avro and protobuf that are read, or written with a
-    declared one, and None for everything else; `message` is the one of a .proto, None the first. A primitive value
-    gives one column named `value`.
+    `name` is `string`, `bytes`, `long`, `int`, `double`, `json`, `avro`, `protobuf` or `jsonschema`; `schema` is Spark
+    DDL for json that is read, an Avro schema, the text of a .proto or a JSON Schema for avro, protobuf and jsonschema
+    that are read, or written with a declared one, and None for everything else; `message` is the one of a .proto, None
+    the first. A primitive value gives one column named `value`.
     """
 
     name: str

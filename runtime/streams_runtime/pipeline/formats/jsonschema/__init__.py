@@ -1,0 +1,1 @@
+"""JSON with the id of its JSON Schema, by the Confluent wire format."""
