@@ -169,12 +169,13 @@ format: $(PROJECT_STAMP)
 	@$(VENV)/bin/ruff check --fix-only
 	@$(VENV)/bin/ruff format
 
-# All of it takes hours. WORKLOADS and CONTESTANTS: names, separated by commas; CASES: by semicolons; RECORDS: of each
-# workload's first case; OPTIONAL=1: the largest cases too.
+# All of it takes hours. WORKLOADS and CONTESTANTS: names, separated by commas; QUERIES: NEXMark's, as q0,q5; CASES: by
+# semicolons; RECORDS: of each workload's first case; OPTIONAL=1: the largest cases too.
 bench: install
 	@$(PYTHON) tests/benchmarks/full.py $(if $(WORKLOADS),--workloads "$(WORKLOADS)") \
 	  $(if $(CONTESTANTS),--contestants "$(CONTESTANTS)") $(if $(ROUNDS),--rounds $(ROUNDS)) \
-	  $(if $(RECORDS),--records $(RECORDS)) $(if $(CASES),--cases "$(CASES)") $(if $(OPTIONAL),--optional)
+	  $(if $(RECORDS),--records $(RECORDS)) $(if $(CASES),--cases "$(CASES)") $(if $(QUERIES),--queries "$(QUERIES)") \
+	  $(if $(OPTIONAL),--optional)
 
 bench-quick: install
 	@$(PYTHON) tests/benchmarks/quick.py

@@ -8,11 +8,11 @@ from functools import partial
 
 import httpx
 import numpy as np
+from bench_end import worked_off
 from bench_experiment import Ground, Outcome, memory_figures, started
 from bench_instance import CutOffError, store_entries
-from bench_kafka import CommitWatch
 from bench_plan import Turn
-from bench_side import Client, Launch, Seen, wait_until
+from bench_side import Client, wait_until
 from bench_sides import OursClient
 from bench_tasks import Columns, Prepared, number_of, prepare, require_same
 from bench_verify import WrongResultError, decode_any, require_count
@@ -41,7 +41,7 @@ class Backlog:
         launches = [replace(first, number=number) for number in range(first.contestant.instances)]
         side = ground.sides(turn.contestant)
         with started(side, launches) as (clients, memory):
-            work = self._finished(first, clients)
+            work = worked_off(ground.cluster, first, clients, [first.topics["orders"]], case.records, case.limit_s)
             if case.task == "totals":
                 require_store(f"{turn.contestant}, round {turn.round}", clients, self.prepared.expected)
             last = [client.stop() for client in clients]
@@ -53,33 +53,10 @@ class Backlog:
         self.prepared.check(f"{what}, output topic", output)
         if side.changelog and case.task == "totals":
             self.prepared.check(f"{what}, changelog topic", first.changelog_topic)
-        from_start = _end(last, work) - min(client.child.started_at for client in clients)
-        figures = {"records_per_s": case.records / work[1], "records_per_s_from_start": case.records / from_start}
-        details = {"instances": [seen.processed for seen in last], "seconds": work[1]}
+        from_start = work.from_start(last, clients)
+        figures = {"records_per_s": case.records / work.seconds, "records_per_s_from_start": case.records / from_start}
+        details = {"instances": [seen.processed for seen in last], "seconds": work.seconds}
         return Outcome({**figures, **memory_figures(memory, case.partitions)}, details)
-
-    def _finished(self, launch: Launch, clients: Sequence[Client]) -> tuple[float, float]:
-        """The moment at which all was done, and the seconds it took; the same moments for each side."""
-        limit = self.ground.case.limit_s
-        if isinstance(clients[0], OursClient):
-
-            def alive() -> None:
-                for client in clients:
-                    client.child.require_alive()
-
-            watch = CommitWatch(self.ground.cluster, launch.application_id, launch.topics["orders"])
-            end = watch.wait(alive, limit)
-            begin = min(client.seen().moments["running"] for client in clients)
-            return end, end - begin
-
-        def done() -> list[Seen] | None:
-            seen = [client.seen() for client in clients]
-            return seen if sum(each.processed for each in seen) >= self.ground.case.records else None
-
-        seen = wait_until("through the backlog", done, limit)
-        begins = [each.moments["first_record"] for each in seen if "first_record" in each.moments]
-        end = max(each.moments["last_record"] for each in seen if "last_record" in each.moments)
-        return end, end - min(begins)
 
 
 def require_store(what: str, clients: Sequence[Client], expected: Columns | None) -> None:
@@ -130,8 +107,3 @@ def _part(url: str, keys: int) -> Columns | None:
     except (CutOffError, httpx.HTTPError):
         return None
     return part
-
-
-def _end(last: Sequence[Seen], work: tuple[float, float]) -> float:
-    """When everything was committed: peers say when they had closed."""
-    return max([work[0], *(seen.moments["closed"] for seen in last if "closed" in seen.moments)])

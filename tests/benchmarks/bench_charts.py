@@ -15,6 +15,7 @@ COLOURS = {
     "kafka-streams": "#d9822b",
     "quixstreams": "#7f7f7f",
     "structured-streaming": "#8a5fb0",
+    "flink-sql": "#4f9d69",
 }
 WIDTH, BAR_HEIGHT, LINES_HEIGHT = 8.0, 0.32, 4.0
 

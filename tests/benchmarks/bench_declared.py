@@ -15,10 +15,11 @@ CONTESTANTS = HERE / "contestants.yaml"
 
 SideName = Literal["streams-operator", "kafka-streams", "quixstreams", "structured-streaming", "flink-sql"]
 Guarantee = Literal["at_least_once", "exactly_once_v2"]
-Task = Literal["totals", "windowed", "joined"]
-Experiment = Literal["backlog", "restore", "restart", "latency", "queries", "soak"]
+Task = Annotated[str, Field(pattern=r"^(totals|windowed|joined|q\d+)$")]
+Experiment = Literal["backlog", "restore", "restart", "latency", "queries", "soak", "nexmark"]
 Count = Annotated[int, Field(ge=1)]
 _Model = TypeVar("_Model", bound=BaseModel)
+_EACH_CASE = "{case}"
 
 
 class DeclarationError(Exception):
@@ -50,7 +51,7 @@ class Case(_Declared):
 
     `pad`: bytes that each value is longer; `burst`: how many of the records come at once, of a soak; `rate`: records
     per second that come while it is measured; `queries` and `scans`: a second, for `seconds`; `killed`: when, of a
-    restart; `limit_s`: the longest that one run may take.
+    restart; `gap_ms`: between two events of NEXMark; `limit_s`: the longest that one run may take.
     """
 
     name: str
@@ -65,10 +66,13 @@ class Case(_Declared):
     scans: Annotated[int, Field(ge=0)] = 10
     seconds: Count = 30
     killed: Literal["half way", "at the end"] = "half way"
+    gap_ms: Count = 1
     limit_s: Count = 600
     optional: bool = False
     contestants: tuple[str, ...] = ()
     """Who takes part in this case; empty: all of the workload."""
+    why: Mapping[SideName, str] = {}
+    """By side: why it does not take part in this case."""
 
     @property
     def size(self) -> str:
@@ -111,12 +115,28 @@ class Workload(_Declared):
     contestants: Annotated[tuple[str, ...], Field(min_length=1)]
     measures: Annotated[tuple[Measure, ...], Field(min_length=1)]
     ratios: Mapping[str, Ratio] = {}
+    """By name; one that has `{case}` in its name and no case is one of each case."""
     chart: str | None = None
     """The figure that is drawn."""
     over: Literal["records", "keys", "partitions", "instances", "rate"] | None = None
     """What the chart has along its lower edge: bars by contestant without it, lines over it otherwise."""
     why: Mapping[str, str] = {}
     """By side: why it does not take part."""
+    together: bool = False
+    """All cases in one table of the first measure, with a line for each, instead of a table for each."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_each_case(cls, content: Any) -> Any:
+        if not isinstance(content, dict) or not isinstance(ratios := content.get("ratios"), dict):
+            return content
+        made = {}
+        for name, ratio in ratios.items():
+            each = content.get("cases", ()) if _EACH_CASE in name and isinstance(ratio, dict) else ()
+            made |= {name.replace(_EACH_CASE, case["name"]): {"case": case["name"], **ratio} for case in each}
+            if not each:
+                made[name] = ratio
+        return {**content, "ratios": made}
 
     @model_validator(mode="after")
     def _fits(self) -> Workload:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from bench_data import Message
 from bench_verify import WrongResultError
@@ -40,9 +41,13 @@ class Cluster:
         self.admin.create_topics([new])[topic].result(REQUEST_TIMEOUT_S)
         self.made.append(topic)
 
+    def topics(self) -> list[str]:
+        """The names of all topics."""
+        return list(self.admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics)
+
     def delete_all(self, prefix: str) -> None:
         """Remove the run's topics, the applications' internal ones included, by the run's own prefix."""
-        topics = [name for name in self.admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics if name.startswith(prefix)]
+        topics = [name for name in self.topics() if name.startswith(prefix)]
         for deletion in self.admin.delete_topics(topics).values() if topics else ():
             deletion.result(REQUEST_TIMEOUT_S)
 
@@ -110,10 +115,22 @@ class Cluster:
         return {message.key: message.value for message in self.records(topic)}
 
     def records(self, topic: str) -> Iterator[Message]:
-        """What is in a topic now, of transactions what was committed, in order within each partition.
+        """What is in a topic now, as `entries` has it. Raises WrongResultError for a record without key or value."""
+        for message in self._messages(topic):
+            key, value = message.key(), message.value()
+            if key is None or value is None:
+                where = f"{topic}-{message.partition()}@{message.offset()}"
+                raise WrongResultError(f"{where}: a record without key or value")
+            yield Message(key, value, message.timestamp()[1])
 
-        Raises WrongResultError for a record without key or value, TimeoutError when no more of them come.
+    def entries(self, topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Keys and values in a topic now, of transactions what was committed, in order within each partition.
+
+        Raises TimeoutError when no more of them come.
         """
+        return ((message.key(), message.value()) for message in self._messages(topic))
+
+    def _messages(self, topic: str) -> Iterator[Any]:
         ends = {number: end for number, end in self.end_offsets(topic).items() if end > 0}
         consumer = Consumer(
             {
@@ -130,12 +147,10 @@ class Cluster:
             consumer.assign([TopicPartition(topic, number, 0) for number in ends])
             while ends:
                 for message in consumer.consume(20_000, timeout=0.2):
-                    key, value = message.key(), message.value()
-                    if message.error() or key is None or value is None:
-                        where = f"{topic}-{message.partition()}@{message.offset()}"
-                        raise WrongResultError(f"{where}: a record without key or value")
+                    if message.error():
+                        raise KafkaException(message.error())
                     patience = time.monotonic() + READ_TIMEOUT_S
-                    yield Message(key, value, message.timestamp()[1])
+                    yield message
                 # By position: what ends a transaction has an offset and is no record.
                 positions = {at.partition: at.offset for at in consumer.position(consumer.assignment())}
                 ends = {number: end for number, end in ends.items() if positions[number] < end}

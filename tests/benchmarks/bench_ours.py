@@ -19,6 +19,7 @@ from bench_runs import Outcome, Place, Run, Work
 from bench_verify import decode_all, decode_object, require_count
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
+NEXMARK = Path(__file__).parents[2] / "examples" / "nexmark"
 STORE = "totals"
 VARIANT = "1 instance"
 
@@ -98,6 +99,13 @@ def _store(instance: Instance) -> Totals:
     return entries
 
 
+def application_of(task: str) -> dict[str, Any]:
+    """The resource of a task of `topologies/`, or of one of NEXMark's queries."""
+    query = NEXMARK / f"{task}.yaml"
+    content: dict[str, Any] = yaml.safe_load((query if query.is_file() else TOPOLOGIES / f"{task}.yaml").read_text())
+    return content
+
+
 def command(
     place: Place,
     endpoint: Path,
@@ -111,7 +119,7 @@ def command(
 
     `topics` are those of the sources by their names, and `output`.
     """
-    app = yaml.safe_load((TOPOLOGIES / f"{task}.yaml").read_text())
+    app = application_of(task)
     app["metadata"]["name"] = application_id
     for source in app["spec"]["topology"]["sources"]:
         source["topic"] = topics[source["name"]]

@@ -9,17 +9,28 @@ from dataclasses import asdict
 from pathlib import Path
 
 import orjson
-from bench_declared import Case, Contestant, Measure, Workload
-from bench_figures import Failed, Figures, Result, Spread
+from bench_declared import Case, Contestant, Measure, Ratio, Workload
+from bench_figures import Failed, Figures, Result, Spread, ratio_of
 from bench_report import TOLERATED_OTHERS
 from bench_turns import Measured
 from bench_versions import versions
 from rich.table import Table
 
 
-def tables(workloads: Sequence[Workload], contestants: Mapping[str, Contestant], figures: Figures) -> Iterator[Table]:
-    """A table for each case that has figures: median, least to most, and this project's best beside each."""
+def tables(
+    workloads: Sequence[Workload],
+    contestants: Mapping[str, Contestant],
+    figures: Figures,
+    failures: Sequence[Failed] = (),
+) -> Iterator[Table]:
+    """A table for each case that has figures: median, least to most, and this project's best beside each.
+
+    Of a workload whose cases are shown together, one table for all of them.
+    """
     for workload in workloads:
+        if workload.together and workload.cases:
+            yield _together(workload, contestants, figures, failures)
+            continue
         for case in workload.cases:
             names = [name for name in workload.taking_part(case) if _has(figures, workload.name, case.name, name)]
             if names:
@@ -47,6 +58,38 @@ def _table(
             cells = _cells(measure, found, None if name in ours else best)
             made.add_row(f"  {contestants[name].title}", *cells)
     return made
+
+
+def _together(
+    workload: Workload, contestants: Mapping[str, Contestant], figures: Figures, failures: Sequence[Failed]
+) -> Table:
+    """A line for each case: the medians of those whom its ratios compare, and the ratio."""
+    measure = workload.measures[0]
+    made = Table(title=f"{workload.title}\n{measure.title}, {measure.unit}", title_justify="left")
+    made.add_column("", no_wrap=True)
+    compared = list(dict.fromkeys((ratio.ours, ratio.peers) for ratio in workload.ratios.values()))
+    for ours, peers in compared:
+        for title in (*(contestants[name].title for name in (*ours, *peers)), "ratio"):
+            made.add_column(title, justify="right")
+    wrong = {(each.case, each.contestant): "wrong" if each.wrong else "failed" for each in failures}
+    for case in workload.cases:
+        cells = []
+        for ours, peers in compared:
+            for name in (*ours, *peers):
+                found = figures.get((workload.name, case.name, name, measure.figure))
+                cells.append(number(found.median) if found else wrong.get((case.name, name), "-"))
+            ratio = ratio_of(workload, Ratio(figure=measure.figure, case=case.name, ours=ours, peers=peers), figures)
+            cells.append("-" if ratio is None else f"{ratio:.2f}")
+        made.add_row(f"{case.name}, {case.records:,} records", *cells)
+    return made
+
+
+def left_out(workloads: Sequence[Workload]) -> Iterator[str]:
+    """A line for each side that can't do a case which was measured."""
+    for workload in workloads:
+        for case in workload.cases:
+            for side, reason in case.why.items():
+                yield f"takes no part: {side} in {workload.name}, {case.name}: {reason}"
 
 
 def _best(measure: Measure, found: Sequence[Spread | None]) -> float | None:

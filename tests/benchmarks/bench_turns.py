@@ -15,6 +15,7 @@ from bench_figures import Failed, Result
 from bench_kafka import Cluster
 from bench_latency import Latency
 from bench_machine import Processors
+from bench_nexmark import Nexmark
 from bench_plan import Turn, turns
 from bench_process import ChildFailedError
 from bench_queries import Queries
@@ -42,6 +43,7 @@ EXPERIMENTS: Mapping[str, Callable[[Ground], Experiment]] = {
     "latency": Latency,
     "queries": Queries,
     "soak": Soak,
+    "nexmark": Nexmark,
 }
 
 

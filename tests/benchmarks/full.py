@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ from bench_figures import figures_of, ratios_of
 from bench_kafka import Cluster
 from bench_machine import adopt_orphans
 from bench_process import ChildFailedError
-from bench_tables import benchmarks_file, busy_warning, failures_told, ratios_table, tables
+from bench_tables import benchmarks_file, busy_warning, failures_told, left_out, ratios_table, tables
 from bench_turns import Measured, Turns
 from confluent_kafka import KafkaException
 from quick import FAILED, WRONG_RESULT, Json, Keep, Seed, Servers, err, fail, run, say
@@ -38,6 +38,7 @@ Records = Annotated[
     int | None, typer.Option(min=1, help="Records of a workload's first case; the others in proportion.")
 ]
 Cases = Annotated[str, typer.Option(help="Names of cases, separated by semicolons; empty: all.")]
+Queries = Annotated[str, typer.Option(help="Of NEXMark, separated by commas, as q0,q5: no other case; empty: all.")]
 Optional = Annotated[bool, typer.Option("--optional", help="The optional cases too.")]
 Pictures = Annotated[Path, typer.Option(help="Where the charts go.")]
 
@@ -50,6 +51,7 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     seed: Seed = 1,
     optional: Optional = False,
     cases: Cases = "",
+    queries: Queries = "",
     bootstrap_servers: Servers = None,
     json: Json = None,
     pictures: Pictures = PICTURES,
@@ -64,14 +66,11 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     adopt_orphans()
     try:
         known = load_contestants()
-        chosen = [
-            each.resized(records, optional, _names(cases, ";")) for each in load_workloads(_names(workloads), known)
-        ]
+        wanted = [*_names(cases, ";"), *_names(queries)]
+        chosen = _chosen(load_workloads(_names(workloads), known), records, optional, wanted)
         only = _names(contestants)
         if unknown := [name for name in only if name not in known]:
             raise DeclarationError(f"no contestant {', '.join(unknown)}; there are {', '.join(known)}")
-        if not any(each.cases for each in chosen):
-            raise DeclarationError(f"no case {cases!r} in the chosen workloads")
         measured = Measured()
         with _folder(lambda: keep or bool(measured.failures)) as folder:
             for workload in chosen:
@@ -84,7 +83,7 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     figures = figures_of(measured.results, measured.failures)
     # In a file the tables have room; a terminal has the width that it has.
     console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
-    for table in tables(chosen, known, figures):
+    for table in tables(chosen, known, figures, measured.failures):
         console.print(table)
     ratios = ratios_of(chosen, figures)
     if ratios:
@@ -93,11 +92,23 @@ def main(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     settings = {"records": records, "rounds": rounds, "seed": seed, "optional": optional, "contestants": only}
     benchmarks_file(file, settings, chosen, known, measured, figures, ratios)
     drawn = draw(pictures, chosen, known, figures)
-    for line in (*failures_told(measured.failures), *busy_warning(measured.results)):
+    for line in (*left_out(chosen), *failures_told(measured.failures), *busy_warning(measured.results)):
         err.print(f"[bold yellow]{line}[/bold yellow]", highlight=False)
     say(f"{time.monotonic() - began:.0f} s in all; figures: {file}; charts: {', '.join(map(str, drawn)) or 'none'}")
     if broken := [each for each in measured.failures if known[each.contestant].side == "streams-operator"]:
         raise typer.Exit(WRONG_RESULT if any(each.wrong for each in broken) else FAILED)
+
+
+def _chosen(
+    workloads: Sequence[Workload], records: int | None, optional: bool, wanted: Sequence[str]
+) -> list[Workload]:
+    """The workloads as they are to be measured. Raises DeclarationError for a case that none of them has."""
+    there = {case.name for each in workloads for case in each.cases}
+    if unknown := [name for name in wanted if name not in there]:
+        raise DeclarationError(
+            f"no case {', '.join(unknown)} in the chosen workloads; there are {', '.join(sorted(there))}"
+        )
+    return [each.resized(records, optional, wanted) for each in workloads]
 
 
 def _names(given: str, between: str = ",") -> list[str]:

@@ -35,23 +35,27 @@ def launch(contestant: Contestant, folder: Path) -> Launch:
     return Launch(contestant, "totals", "bench-1", topics, Place(folder, "localhost:1"), until_end=True)
 
 
-def told(side: FlinkSql, of: Launch) -> tuple[dict[str, str], dict[str, str]]:
-    """The arguments of the program, and Flink's settings."""
+def told(side: FlinkSql, of: Launch) -> tuple[str, dict[str, str]]:
+    """The statements that the program runs, and Flink's settings."""
     with side.start(of).child as child:
         words = child.wait(30)
     pairs = list(zip(words[words.index("Serve") + 1 :: 2], words[words.index("Serve") + 2 :: 2], strict=True))
     config = dict(value.split("=", 1) for name, value in pairs if name == "--config")
-    return dict(pair for pair in pairs if pair[0] != "--config"), config
+    (script,) = (value for name, value in pairs if name == "--script")
+    return Path(script).read_text(), config
 
 
 def test_a_contestant_declares_what_differs_from_the_settings_of_all(side: FlinkSql, tmp_path: Path) -> None:
     plain = told(side, launch(FLINK["flink-sql"], tmp_path))
     heap = told(side, launch(FLINK["flink-sql-tuned-heap"], tmp_path))
     assert plain[0] == heap[0]
-    assert (plain[0]["--input"], plain[0]["--output"], plain[0]["--guarantee"]) == ("orders", "out", "at_least_once")
+    source, sink, job = plain[0].strip().split(";\n")
+    assert "'topic' = 'orders'" in source
+    assert "'topic' = 'out'" in sink
+    assert job.lstrip().startswith("INSERT INTO")
     assert plain[1]["state.backend.type"] == "rocksdb"
     assert plain[1]["parallelism.default"] == "2"
-    assert not [name for name in plain[1] if name.startswith("table.")]
+    assert [name for name in plain[1] if name.startswith("table.")] == ["table.local-time-zone"]
     differing = {name for name in heap[1] if heap[1][name] != plain[1].get(name)}
     assert differing == set(FLINK["flink-sql-tuned-heap"].config)
     assert heap[1]["state.backend.type"] == "hashmap"
@@ -68,8 +72,8 @@ def test_state_and_checkpoints_lie_in_the_folder_of_the_instance(side: FlinkSql,
 def test_only_a_contestant_of_exactly_once_has_transactions_and_aligned_checkpoints(
     name: str, side: FlinkSql, tmp_path: Path
 ) -> None:
-    arguments, config = told(side, launch(FLINK[name], tmp_path))
-    assert arguments["--guarantee"] == FLINK[name].guarantee
+    script, config = told(side, launch(FLINK[name], tmp_path))
+    assert ("'sink.delivery-guarantee' = 'exactly-once'" in script) is FLINK[name].exactly_once
     assert config["execution.checkpointing.mode"] == ("EXACTLY_ONCE" if name.endswith("eos") else "AT_LEAST_ONCE")
 
 

@@ -145,10 +145,11 @@ def rows_of(query: str, written: Iterable[tuple[Any, Any]]) -> Rows:
     if query in TABLES:
         last = {json.dumps(key, default=str, sort_keys=True): (key, value) for key, value in written}
         written = [each for each in last.values() if each[1] is not None]
-    return as_rows(row for key, value in written for row in _rows(query, key, value))
+    return as_rows(row for key, value in written for row in sql_rows(query, key, value))
 
 
-def _rows(query: str, key: Any, value: dict[str, Any]) -> Iterable[dict[str, Any]]:
+def sql_rows(query: str, key: Any, value: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """What one record of a query's topic is as rows of its SQL."""
     match query:
         case "q4" | "q6":  # by categories, by sellers
             return [{"category" if query == "q4" else "seller": key, **value}]

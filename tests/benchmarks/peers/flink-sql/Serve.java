@@ -1,3 +1,5 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -9,31 +11,15 @@ import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.TableEnvironment;
 
 /**
- * The benchmark's work as a Flink SQL job in a cluster of its own inside this JVM. It reads what the topic holds, ends its
- * job, and waits for SIGTERM; ten times a second it prints a JSON line with what is done and the moments that it saw
- * (milliseconds since the epoch).
+ * A script of Flink SQL in a cluster of its own inside this JVM; its last statement is the job. It reads what the topics
+ * hold, ends its job, and waits for SIGTERM; ten times a second it prints a JSON line with what is done and the moments
+ * that it saw (milliseconds since the epoch).
  *
  * <p>Exit code 0: ended by SIGTERM; 1: the job failed, with the reason on standard error.
  */
 public final class Serve {
     private static final long LOOK_MS = 10;
     private static final int LOOKS_A_LINE = 10;
-
-    private static final String SOURCE = """
-        CREATE TABLE orders (`user` STRING, amount BIGINT, ts BIGINT) WITH (
-          'connector' = 'kafka', 'topic' = '%s', 'properties.bootstrap.servers' = '%s', 'properties.group.id' = '%s',
-          'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset', 'value.format' = 'json')
-        """;
-    private static final String SINK = """
-        CREATE TABLE totals (`user` STRING, total BIGINT, n BIGINT, PRIMARY KEY (`user`) NOT ENFORCED) WITH (
-          'connector' = 'upsert-kafka', 'topic' = '%s', 'properties.bootstrap.servers' = '%s',
-          'key.format' = 'raw', 'value.format' = 'json', 'value.fields-include' = 'EXCEPT_KEY'%s)
-        """;
-    private static final String TRANSACTIONS = """
-        , 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '%s',
-          'properties.transaction.timeout.ms' = '900000'""";  // the most that a broker allows; Flink asks for an hour
-    private static final String WORK =
-        "INSERT INTO totals SELECT `user`, SUM(amount), COUNT(*) FROM orders WHERE amount >= 0 GROUP BY `user`";
 
     private final Map<String, String> arguments;
     private final Configuration config;
@@ -97,15 +83,13 @@ public final class Serve {
 
     private void work() {
         try {
-            boolean exactlyOnce = arguments.get("guarantee").equals("exactly_once_v2");
-            String brokers = arguments.get("bootstrap-servers");
-            String id = arguments.get("application-id");
             TableEnvironment tables = TableEnvironment.create(
                 EnvironmentSettings.newInstance().inStreamingMode().withConfiguration(config).build());
-            tables.executeSql(SOURCE.formatted(arguments.get("input"), brokers, id));
-            tables.executeSql(
-                SINK.formatted(arguments.get("output"), brokers, exactlyOnce ? TRANSACTIONS.formatted(id) : ""));
-            tables.executeSql(WORK).await();
+            String[] statements = Files.readString(Path.of(arguments.get("script"))).strip().split(";\\s*(\\R|$)");
+            for (int i = 0; i < statements.length - 1; i++) {
+                tables.executeSql(statements[i]);
+            }
+            tables.executeSql(statements[statements.length - 1]).await();
             mark("last_record");
             mark("closed");
             finished = true;
