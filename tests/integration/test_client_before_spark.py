@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import ledger_processor
 import pytest
 from clients import DEADLINE, client, last_values, make_topics, read, run_until_done, send, until_done
 from totals_application import USERS, totals
@@ -228,10 +229,7 @@ def test_the_clock_of_a_processor_waits_for_spark_and_keeps_nothing_else_waiting
     make_topics(bootstrap, **{f"{namespace}-others": 1, ledger: 1})
     value = 'format: json, schema: "user STRING, id BIGINT"'
     source = f"sources: [{{name: others, topic: {namespace}-others, key: {{format: string}}, value: {{{value}}}}}, "
-    process = (
-        'steps: [{name: ticks, from: others, process: {python: "ledger_processor:Ledger", key: STRING, value: "task'
-        ' STRING, kind STRING, at BIGINT, n BIGINT", stores: {counts: {key: STRING, value: "n BIGINT"}}}}, '
-    )
+    process = f"steps: [{{name: ticks, from: others, process: {ledger_processor.process()}}}, "
     sink = f"sinks: [{{from: ticks, topic: {ledger}}}, "
     topology = totals(namespace).replace("sources: [", source).replace("steps: [", process).replace("sinks: [", sink)
     topics(bootstrap, namespace)

@@ -129,21 +129,26 @@ def expected(records: Iterable[tuple[int, dict[str, Any]]]) -> list[Told]:
     return found
 
 
+def process(of: str = "Ledger") -> str:
+    """The step's `process` that names a Ledger, or another class, with its columns and stores."""
+    visits = f"{{key: STRING, value: n BIGINT, session: {{retention: {KEPT}ms}}}}"
+    stores = f'{{counts: {{key: STRING, value: "n BIGINT"}}, visits: {visits}}}'
+    value = "task STRING, kind STRING, at BIGINT, n BIGINT"
+    return f'{{python: "ledger_processor:{of}", value: "{value}", key: STRING, stores: {stores}}}'
+
+
 def topology(n: str, of: str = "Ledger") -> str:
     """Orders through a Ledger, or another class, to NAME-copies; and how much there was of each kind, through a
     repartition topic, to the store `totals` and NAME-totals.
     """
     row = 'key: {format: string}, value: {format: json, schema: "user STRING, amount BIGINT, id BIGINT"}'
-    visits = f"{{key: STRING, value: n BIGINT, session: {{retention: {KEPT}ms}}}}"
-    stores = f'{{counts: {{key: STRING, value: "n BIGINT"}}, visits: {visits}}}'
-    value = "task STRING, kind STRING, at BIGINT, n BIGINT"
     return f"""
 sources:
   - {{name: orders, topic: {n}-orders, {row}}}
 steps:
   - name: ledger
     from: orders
-    process: {{python: "ledger_processor:{of}", value: "{value}", key: STRING, stores: {stores}}}
+    process: {process(of)}
   - {{name: by-user, from: ledger, keyBy: kind}}
   - {{name: totals, from: by-user, aggregate: {{n: count(*)}}, store: totals}}
 sinks:
