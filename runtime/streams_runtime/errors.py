@@ -65,12 +65,14 @@ class ConfigException(StreamsException):
 class Mistake:
     """One mistake in a resource.
 
-    `path` is the field (`spec.topology.steps[2].where`), `found` what stands there, `remedy` what would do.
+    `path` is the field (`spec.topology.steps[2].where`), `found` what stands there, `remedy` what would do. `at`: how
+    many characters of the field's text stand before it; None: it is the whole field.
     """
 
     path: str
     found: str
     remedy: str
+    at: int | None = None
 
     def __str__(self) -> str:
         return f"{self.path}: {self.found}; {self.remedy}"

@@ -52,7 +52,9 @@ def test_a_builder_is_driven_as_it_is(made: Made) -> None:
 def test_what_only_sparks_analysis_refuses_is_told_with_the_call(made: Made) -> None:
     builder = StreamsBuilder()
     line = inspect.currentframe().f_lineno  # type: ignore[union-attr]
-    builder.stream("orders", value=json("tags ARRAY<STRING>")).select(a="tags - 1", name="less").to("out")
+    builder.stream("orders", value=json("tags ARRAY<STRING>")).select(a="from_json(tags, 'x INT')", name="less").to(
+        "out"
+    )
     with pytest.raises(InvalidApplicationException) as refused:
         made(builder)
     (mistake,) = refused.value.mistakes

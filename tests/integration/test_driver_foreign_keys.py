@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pipeline_kit import mistakes_of, topology_of
+from pipeline_kit import BY_SPARK, mistakes_of, topology_of
 from topology_drivers import Made, document
 
 if TYPE_CHECKING:
@@ -81,9 +81,11 @@ def test_what_only_spark_knows_to_be_wrong_is_told_at_its_field(spark: SparkSess
     sources = [table("users", "plan STRING"), table("plans", "price INT", key="long")]
     on, select = "nosuch(plan)", {"a": "nosuch2(plans.price)", "b": "plans.price"}
     sinks = [{"from": "both", "topic": "out"}]
-    found = mistakes_of(spark, topology_of(sources, [joined(on, select)], sinks))
+    found = mistakes_of(spark, topology_of(sources, [joined(on, select)], sinks, **BY_SPARK))
     assert set(found) == {"spec.topology.steps[0].join.key", "spec.topology.steps[0].join.select.a"}
-    found = mistakes_of(spark, topology_of(sources, [joined("if(true, nullif(plan, ''), plan)", {"b": "1"})], sinks))
+    found = mistakes_of(
+        spark, topology_of(sources, [joined("if(true, nullif(plan, ''), plan)", {"b": "1"})], sinks, **BY_SPARK)
+    )
     assert found == {
         "spec.topology.steps[0].join.key": "if(true, nullif(plan, ''), plan) is string, and the keys of plans are long;"
         " give the type of the other table's key: cast(… as …)"

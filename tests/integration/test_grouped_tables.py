@@ -72,7 +72,7 @@ def test_what_only_spark_can_refuse_is_told_at_its_own_field(spark: SparkSession
         spark, "k STRING, v DECIMAL(10,2)"
     )
     assert f"{where}.aggregate.x: " in refused(spark, "k STRING, v ARRAY<INT>")
-    assert f"{where}.groupBy: " in refused(spark, "k ARRAY<INT>, v INT", groupBy="k[0] > 1")
-    both = refused(spark, "k STRING, v INT", aggregate={"x": "sum(v[0])", "y": "count_if(v + 1)"})
+    assert f"{where}.groupBy: " in refused(spark, "k ARRAY<INT>, v INT", groupBy="sequence(1, k[0])")
+    both = refused(spark, "k STRING, v INT", aggregate={"x": "sum(from_json(v, 'n INT').n)", "y": "count_if(hash(v))"})
     assert f"{where}.aggregate.x: " in both
-    assert f"{where}.aggregate.y: v + 1 is INT, and count_if is of conditions" in both
+    assert f"{where}.aggregate.y: hash(v) is INT, and count_if is of conditions" in both

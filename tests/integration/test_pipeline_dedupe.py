@@ -185,7 +185,7 @@ def test_keys_of_every_format_are_ids(spark: SparkSession, key: str, data: bytes
 
 
 def test_an_id_that_spark_refuses_is_a_mistake_at_its_field(spark: SparkSession) -> None:
-    steps = [once(by="nonsense(a)"), once(name="more", by="array(id)")]
+    steps = [once(by="nonsense(a)"), once(name="more", by="sequence(1, 2)")]
     topology = topology_of([source(schema=SCHEMA)], steps)
     with pytest.raises(InvalidApplicationException) as refused:
         Pipeline(spark, topology)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pipeline_bench import Bench, open_tasks
-from pipeline_kit import Pipeline, Record, mistakes_of, source, topology_of
+from pipeline_kit import BY_SPARK, Pipeline, Record, mistakes_of, source, topology_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,6 +150,6 @@ def test_two_joins_follow_each_other(spark: SparkSession) -> None:
 
 def test_a_column_that_spark_refuses_is_a_mistake_at_its_field(spark: SparkSession) -> None:
     step = joined({"x": "users.tier + array(1)", "y": "nonsense(users.score)"})
-    topology = topology_of([source(schema="a BIGINT"), USERS], [step], [{"from": "both", "topic": "out"}])
+    topology = topology_of([source(schema="a BIGINT"), USERS], [step], [{"from": "both", "topic": "out"}], **BY_SPARK)
     path = "spec.topology.steps[0].join.select"
     assert list(mistakes_of(spark, topology)) == [f"{path}.x", f"{path}.y"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from pipeline_kit import Pipeline, Record, json, mistakes_of, sent, source, topology_of, values
+from pipeline_kit import BY_SPARK, Pipeline, Record, json, mistakes_of, sent, source, topology_of, values
 from state_kit import key_value_store, memory_folder
 
 from streams_runtime.batch.stage import StageOutput
@@ -288,7 +288,7 @@ def test_everything_that_spark_refuses_is_reported_at_once_each_at_its_field(spa
         },
         {"name": "behind", "from": "x", "select": {"c": "size(a)"}},
     ]
-    found = mistakes_of(spark, topology_of([source(schema=AB)], steps))
+    found = mistakes_of(spark, topology_of([source(schema=AB)], steps, **BY_SPARK))
     at = "spec.topology.steps"
     assert sorted(found) == [
         f"{at}[0].where",
@@ -305,7 +305,7 @@ def test_everything_that_spark_refuses_is_reported_at_once_each_at_its_field(spa
 
 def test_a_key_that_no_format_carries_is_refused_with_what_would_do(spark: SparkSession) -> None:
     found = mistakes_of(
-        spark, topology_of([source(schema="y BOOLEAN")], [{"name": "x", "from": "in", "keyBy": "not y"}])
+        spark, topology_of([source(schema="y BOOLEAN")], [{"name": "x", "from": "in", "keyBy": "not y"}], **BY_SPARK)
     )
     assert list(found) == ["spec.topology.steps[0].keyBy"]
     assert "BOOLEAN" in found["spec.topology.steps[0].keyBy"]
@@ -321,7 +321,7 @@ def test_a_merge_of_different_columns_or_keys_names_both_inputs_and_what_they_ha
         {"name": "k", "from": "in", "keyBy": "size(array(a))"},
         {"name": "keys", "merge": ["in", "k"]},
     ]
-    found = mistakes_of(spark, topology_of([source(schema="a BIGINT")], steps))
+    found = mistakes_of(spark, topology_of([source(schema="a BIGINT")], steps, **BY_SPARK))
     at = "spec.topology.steps"
     assert sorted(found) == [f"{at}[2].merge", f"{at}[4].merge"]
     assert "y has other columns than x: key STRING, c BIGINT and key STRING, c INT" in found[f"{at}[2].merge"]
@@ -342,7 +342,10 @@ def test_arguments_of_types_that_a_function_does_not_take_are_refused_at_their_c
         "exact": "count(distinct cast(a as decimal(10, 2)) + 1, array(a))",
     }
     found = mistakes_of(
-        spark, topology_of([source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}])
+        spark,
+        topology_of(
+            [source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}], **BY_SPARK
+        ),
     )
     at = "spec.topology.steps[0].aggregate"
     assert sorted(found) == [
@@ -362,7 +365,10 @@ def test_an_aggregate_of_a_type_that_can_not_be_kept_is_refused_at_its_column(sp
         "worse": "max(array(cast(a as decimal(10,2))))",
     }
     found = mistakes_of(
-        spark, topology_of([source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}])
+        spark,
+        topology_of(
+            [source(schema=AB)], [{"name": "t", "from": "in", "aggregate": aggregate, "store": "t"}], **BY_SPARK
+        ),
     )
     assert sorted(found) == ["spec.topology.steps[0].aggregate.bad", "spec.topology.steps[0].aggregate.worse"]
     assert "cast the argument" in found["spec.topology.steps[0].aggregate.bad"]
@@ -386,7 +392,10 @@ def test_a_sink_of_one_value_refuses_a_column_of_another_type(
     """Written all the same, it would be bytes that no reader of that format understands."""
     sinks = [{"from": "x", "topic": "out", "value": {"format": declared}}]
     found = mistakes_of(
-        spark, topology_of([source(schema=AB)], [{"name": "x", "from": "in", "select": {"value": expression}}], sinks)
+        spark,
+        topology_of(
+            [source(schema=AB)], [{"name": "x", "from": "in", "select": {"value": expression}}], sinks, **BY_SPARK
+        ),
     )
     assert list(found) == ["spec.topology.sinks[0].value.format"]
 
@@ -394,7 +403,8 @@ def test_a_sink_of_one_value_refuses_a_column_of_another_type(
 def test_a_sink_refuses_keys_of_another_format(spark: SparkSession) -> None:
     steps = [{"name": "k", "from": "in", "keyBy": "size(array(a))"}]
     found = mistakes_of(
-        spark, topology_of([source(schema=AB)], steps, [{"from": "k", "topic": "out", "key": {"format": "long"}}])
+        spark,
+        topology_of([source(schema=AB)], steps, [{"from": "k", "topic": "out", "key": {"format": "long"}}], **BY_SPARK),
     )
     assert list(found) == ["spec.topology.sinks[0].key.format"]
     assert "the keys of k are int; declare int" in found["spec.topology.sinks[0].key.format"]

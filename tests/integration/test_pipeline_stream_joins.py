@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pipeline_bench import Bench, open_tasks
-from pipeline_kit import Pipeline, Record, mistakes_of, source, topology_of
+from pipeline_kit import BY_SPARK, Pipeline, Record, mistakes_of, source, topology_of
 
 from streams_runtime.errors import InvalidApplicationException
 
@@ -188,13 +188,13 @@ def test_columns_of_every_type_lie_in_the_stores_without_a_loss(spark: SparkSess
 
 def test_a_column_that_spark_refuses_is_a_mistake_at_its_field(spark: SparkSession) -> None:
     step = joined({"x": "paid.way + array(1)", "y": "nonsense(paid.sum)"})
-    topology = topology_of([ORDERS, PAID], [step], [{"from": "both", "topic": "out"}])
+    topology = topology_of([ORDERS, PAID], [step], [{"from": "both", "topic": "out"}], **BY_SPARK)
     path = "spec.topology.steps[0].join.select"
     assert list(mistakes_of(spark, topology)) == [f"{path}.x", f"{path}.y"]
 
 
 def test_keys_of_two_types_are_a_mistake_where_only_spark_can_tell(spark: SparkSession) -> None:
     steps = [{"name": "k", "from": "in", "keyBy": "abs(a)"}, joined({"x": "paid.sum"}, from_="k")]
-    topology = topology_of([ORDERS, PAID], steps, [{"from": "both", "topic": "out"}])
+    topology = topology_of([ORDERS, PAID], steps, [{"from": "both", "topic": "out"}], **BY_SPARK)
     with pytest.raises(InvalidApplicationException, match=r"join\.stream.*long, those of paid string"):
         Pipeline(spark, topology)

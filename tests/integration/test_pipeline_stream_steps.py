@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pipeline_bench import Bench, open_tasks
-from pipeline_kit import Pipeline, Record, json, mistakes_of, sent, source, topology_of, values
+from pipeline_kit import BY_SPARK, Pipeline, Record, json, mistakes_of, sent, source, topology_of, values
 
 from streams_runtime.batch.peeks import Line
 
@@ -103,7 +103,7 @@ def test_what_gives_no_array_or_is_refused_by_spark_is_told_at_its_field(spark: 
         {"name": "m", "from": "in", "flatMap": {"explode": "map(s, a)", "as": "x"}},
         {"name": "n", "from": "in", "flatMap": {"explode": "size(a)", "as": "x"}},
     ]
-    found = mistakes_of(spark, topology_of([source(schema=LINES)], steps))
+    found = mistakes_of(spark, topology_of([source(schema=LINES)], steps, **BY_SPARK))
     at = "spec.topology.steps"
     assert sorted(found) == [f"{at}[0].flatMap.explode", f"{at}[1].flatMap.explode"]
     assert "MAP<STRING,BIGINT>, which has no elements; give an ARRAY" in found[f"{at}[0].flatMap.explode"]
@@ -166,7 +166,9 @@ def test_branches_are_split_merged_and_selected_further(spark: SparkSession) -> 
 def test_every_condition_that_spark_refuses_is_told_at_its_field(spark: SparkSession) -> None:
     conditions = ("size(a) > 0", "a > 0", "a + 1")
     split = [{"name": f"b{number}", "where": where} for number, where in enumerate(conditions)]
-    found = mistakes_of(spark, topology_of([source(schema=AS)], [{"name": "x", "from": "in", "split": split}]))
+    found = mistakes_of(
+        spark, topology_of([source(schema=AS)], [{"name": "x", "from": "in", "split": split}], **BY_SPARK)
+    )
     at = "spec.topology.steps[0].split"
     assert sorted(found) == [f"{at}[0].where", f"{at}[2].where"]
 
@@ -285,7 +287,8 @@ def test_texts_are_logged_when_a_batch_is_processed_and_cut_where_they_are_long(
 
 
 def test_what_spark_refuses_of_a_peek_is_told_at_its_field(spark: SparkSession) -> None:
-    found = mistakes_of(spark, topology_of([source(schema=AS)], [peek(log="size(a)", metric="m", value="upper(s)")]))
+    steps = [peek(log="size(a)", metric="m", value="upper(s)")]
+    found = mistakes_of(spark, topology_of([source(schema=AS)], steps, **BY_SPARK))
     at = "spec.topology.steps[0].peek"
     assert sorted(found) == [f"{at}.log", f"{at}.value"]
     assert "upper(s) is STRING, which can't be added up; give a number" in found[f"{at}.value"]

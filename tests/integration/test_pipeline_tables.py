@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pipeline_bench import Bench, open_tasks
-from pipeline_kit import Pipeline, Record, mistakes_of, source, topology_of, values
+from pipeline_kit import BY_SPARK, Pipeline, Record, mistakes_of, source, topology_of, values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,7 +157,7 @@ def test_a_stream_is_joined_with_a_table_that_others_filter_and_join(spark: Spar
 
 def test_a_column_that_spark_refuses_is_a_mistake_at_its_field(spark: SparkSession) -> None:
     step = joined({"x": "plans.price + array(1)", "y": "nonsense(plans.price)"})
-    topology = topology_of([USERS, PLANS], [step], [{"from": "both", "topic": "out"}])
+    topology = topology_of([USERS, PLANS], [step], [{"from": "both", "topic": "out"}], **BY_SPARK)
     path = "spec.topology.steps[0].join.select"
     assert list(mistakes_of(spark, topology)) == [f"{path}.x", f"{path}.y"]
 

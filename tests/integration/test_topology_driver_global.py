@@ -122,6 +122,6 @@ def test_a_record_of_a_global_table_that_cannot_be_read_is_told_or_left_out(
 @pytest.mark.usefixtures("spark")
 def test_what_only_spark_can_tell_of_a_lookup_is_told_at_its_field() -> None:
     with pytest.raises(
-        InvalidApplicationException, match=r"join\.key: length\(carrier\) is INT, the key of airlines STRING"
+        InvalidApplicationException, match=r"join\.key: hash\(carrier\) is INT, the key of airlines STRING"
     ):
-        TopologyTestDriver(text(on="length(carrier)"))
+        TopologyTestDriver(text(on="hash(carrier)"))

@@ -53,6 +53,10 @@ def batch(*records: Record) -> BatchInput:
     return batch_of(logged)
 
 
+BY_SPARK: Mapping[str, Any] = {"spark": {"config": {"spark.sql.ansi.enabled": "true"}}}
+"""Of a spec: types that only Spark's analysis judges, as with any configuration of its SQL."""
+
+
 def topology_of(
     sources: Sequence[Mapping[str, Any]],
     steps: Sequence[Mapping[str, Any]] = (),

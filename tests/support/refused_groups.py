@@ -68,9 +68,9 @@ REFUSED_GROUPS: dict[str, Refused] = {
         "did you mean 'user'?",
     ),
     "groups-by-what-no-key-can-be": (
-        application(grouped(groupBy="cast(n as date)")),
+        application(grouped(groupBy="to_date(user)")),
         f"{S}.groupBy",
-        "'cast(n as date)' is DATE, for which keys have no format",
+        "'to_date(user)' is DATE, for which keys have no format",
         "cast it to STRING",
     ),
     "groups-that-change-by-themselves": (

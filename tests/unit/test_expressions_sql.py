@@ -8,7 +8,7 @@ from streams_runtime.api.flow.known_columns import Column, Columns, key_format, 
 from streams_runtime.api.schemas.ddl_schema import parse_schema
 from streams_runtime.api.sql.aggregate_calls import AggregateCall, aggregate_problems, parse_aggregate
 from streams_runtime.api.sql.scalars import called_functions, scalar_problems, unfamiliar_functions
-from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression, parse_struct
+from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_struct
 
 DDL = (
     "user STRING, amount DOUBLE, n INT, ok BOOLEAN, date DATE, comment STRING, `a b` STRING, tags ARRAY<STRING>,"
@@ -483,5 +483,5 @@ def test_a_tree_has_the_columns_type_where_it_is_one_column_or_a_cast() -> None:
         ("n + 1", None),
         ("zz", None),
     ):
-        found = known.type_of(parse_expression(text))
+        found = known.type_of(text)
         assert (shown_type(found) if found else None) == kind

@@ -61,7 +61,7 @@ def test_what_follows_a_flat_map_sees_the_element_beside_the_other_columns_and_t
 
 
 def test_elements_that_only_spark_can_tell_the_type_of_are_not_judged_before() -> None:
-    words = step(name="each", flatMap={"explode": "transform(lines, x -> x.n)", "as": "n"})
+    words = step(name="each", flatMap={"explode": "sequence(1, size(lines))", "as": "n"})
     after = step(from_="each", where="n.anything > 1")
     assert not read_application(application(words, after, sources=[LINES])).mistakes
 

@@ -8,7 +8,6 @@ from streams_runtime.api.flow.flows import value_columns
 from streams_runtime.api.flow.known_columns import Column, Columns, Type, struct_of, type_named
 from streams_runtime.api.schemas.ddl_schema import parse_schema
 from streams_runtime.api.sql.aggregate_calls import COUNT_DISTINCT, AggregateCall
-from streams_runtime.api.sql.sql_tree import parse_expression
 from streams_runtime.api.steps.topology_spec import FormatSpec
 from streams_runtime.topology.nodes.aggregate_node import Aggregate, AggregateNode
 from streams_runtime.topology.nodes.all_nodes import Node
@@ -54,7 +53,7 @@ def state_type(aggregate: Aggregate, columns: Columns | None) -> Type | None:
     kept = call.argument_type(columns) if counts else call.result_type(columns)
     if call.second is None:
         return kept
-    both = (Column("by", columns.type_of(parse_expression(call.second))), Column("value", kept))
+    both = (Column("by", columns.type_of(call.second)), Column("value", kept))
     return struct_of(Columns(both))
 
 
@@ -88,7 +87,7 @@ def _joined(
     if stream is None:
         return None
     seen = Columns((*stream, Column(name, None if other is None else struct_of(other))), stream.functions)
-    added = Columns(tuple(Column(column, seen.type_of(parse_expression(text))) for column, text in node.select))
+    added = Columns(tuple(Column(column, seen.type_of(text)) for column, text in node.select))
     return Columns((*(each for each in stream if added.get(each.name) is None), *added))
 
 
@@ -96,7 +95,7 @@ def _after(node: Node, before: Columns) -> Columns:
     if isinstance(node, ProcessNode):
         return parse_schema(node.value)[0] or before
     if isinstance(node, TransformNode) and node.select is not None:
-        named = Columns(tuple(Column(name, before.type_of(parse_expression(text))) for name, text in node.select))
+        named = Columns(tuple(Column(name, before.type_of(text)) for name, text in node.select))
         kept = (each for each in before if node.keeps_columns and named.get(each.name) is None)
         return Columns((*kept, *named))
     if isinstance(node, FlatMapNode):

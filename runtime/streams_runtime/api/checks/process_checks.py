@@ -44,7 +44,7 @@ def process_shape_mistakes(process: ProcessSpec, path: str) -> Iterator[Mistake]
 def _columns(ddl: str, path: str) -> Iterator[Mistake]:
     columns, problems = parse_schema(ddl)
     for problem in problems:
-        yield Mistake(path, problem.found, problem.remedy)
+        yield problem.in_field(path)
     for column in columns or ():
         kind = None if problems or column.type is None else not_kept(column.type)
         if kind is not None:

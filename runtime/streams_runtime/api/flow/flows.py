@@ -14,7 +14,7 @@ from streams_runtime.api.schemas.ddl_schema import parse_schema
 from streams_runtime.api.schemas.json_schema import parse_json_schema
 from streams_runtime.api.schemas.proto_schema import parse_proto
 from streams_runtime.api.sql.aggregate_calls import parse_aggregate
-from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression, parse_struct
+from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_struct
 from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.api.steps.stream_steps_spec import FlatMapSpec
 from streams_runtime.api.steps.topology_spec import FormatSpec, JoinSpec, SourceSpec, StepSpec
@@ -32,7 +32,7 @@ class Stream:
     `columns` is None where they are not known. `unkeyed` names the sources whose keys nothing can be found by, for want
     of a format or because it is in a registry, and that no keyBy follows; empty means keyed. With `aggregated` a row
     is no longer one record; with `windowed` it is one window. `is_global` is a source's own: a global table.
-    `has_history`: it is a table that keeps what its keys had.
+    `has_history`: it is a table that keeps what its keys had. `by_rules`: see Columns.
     """
 
     columns: Columns | None
@@ -44,6 +44,7 @@ class Stream:
     functions: Mapping[str, Type] = field(default_factory=dict)
     is_global: bool = False
     has_history: bool = False
+    by_rules: bool = False
 
     @property
     def visible(self) -> Columns | None:
@@ -54,7 +55,7 @@ class Stream:
         metadata = _ALWAYS if self.aggregated or self.table else (*_ALWAYS, *_OF_A_RECORD)
         metadata = (*metadata, *_OF_A_WINDOW) if self.windowed else metadata
         typed = (Column(name, self.key if name == "_key" else _typed(ddl)) for name, ddl in metadata)
-        return Columns((*self.columns.all, *typed), self.functions)
+        return Columns((*self.columns.all, *typed), self.functions, self.by_rules)
 
 
 UNKNOWN = Stream(None, None, (), table=False, aggregated=False)
@@ -63,14 +64,17 @@ UNKNOWN = Stream(None, None, (), table=False, aggregated=False)
 def streams_of(parts: Parts) -> dict[str, Stream]:
     """The output of every source and step that can be read, by name. What rests on a mistake is `UNKNOWN`."""
     functions = function_types(parts.topology.functions) if parts.topology is not None else {}
+    # Another configuration of Spark's SQL may be one of its rules.
+    by_rules = not any(name.startswith("spark.sql.") for name in (parts.spark.config if parts.spark else ()))
     streams: dict[str, Stream] = {}
     for source in parts.sources:
         if source.name is not None:
             stream = _source_stream(source.model) if source.model else UNKNOWN
-            streams[source.name] = replace(stream, functions=functions)
+            streams[source.name] = replace(stream, functions=functions, by_rules=by_rules)
     for step in ordered_steps(parts):
         if step.name is not None and step.model:
-            stream = replace(_step_stream(step.model, streams) if step.clean else UNKNOWN, functions=functions)
+            stream = _step_stream(step.model, streams) if step.clean else UNKNOWN
+            stream = replace(stream, functions=functions, by_rules=by_rules)
             for name in outputs_of_step(step.model):
                 streams.setdefault(name, stream)
     return streams
@@ -95,7 +99,7 @@ def seen_by_join(stream: Stream, name: str, table: Stream) -> Columns | None:
     if stream.visible is None:
         return None
     kind = None if table.columns is None else struct_of(table.columns)
-    return Columns((*stream.visible.all, Column(name, kind)), stream.functions)
+    return Columns((*stream.visible.all, Column(name, kind)), stream.functions, stream.by_rules)
 
 
 def merged_streams(step: StepSpec, streams: Mapping[str, Stream]) -> list[tuple[str, Stream]]:
@@ -239,7 +243,7 @@ def _aggregate_type(text: str, visible: Columns | None) -> Type | None:
 
 def _static_type(text: str, visible: Columns | None) -> Type | None:
     try:
-        return (visible or Columns(())).type_of(parse_expression(text))
+        return (visible or Columns(())).type_of(text)
     except SqlSyntaxError:
         return None
 

@@ -8,8 +8,10 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from streams_runtime.api.expressions.resolution import Resolved, resolve
+from streams_runtime.api.expressions.spark_types import SparkType, of_tree, to_tree
 from streams_runtime.api.reading.mistakes import suggestion
-from streams_runtime.api.sql.sql_tree import Problem
+from streams_runtime.api.sql.sql_tree import Problem, parse_expression
 
 Type = exp.DataType
 _SIMPLE = {
@@ -33,11 +35,13 @@ class Column:
 class Columns:
     """Columns by name; Spark takes no notice of case in names.
 
-    `functions`: the types of what the user's own functions give, by names in small letters.
+    `functions`: the types of what the user's own functions give, by names in small letters. `by_rules`: whether the
+    types of expressions are found by Spark's rules, and not only read where they are declared.
     """
 
     all: tuple[Column, ...]
     functions: Mapping[str, Type] = field(default_factory=dict)
+    by_rules: bool = False
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.all)
@@ -67,12 +71,29 @@ class Columns:
             name, current = f"{name}.{inner.name}", inner.type
         return None
 
-    def type_of(self, tree: exp.Expr) -> Type | None:
-        """The type of a bare column, of a cast, or of a call of a user's function; None for everything that would need
-        Spark to know.
+    def type_of(self, text: str) -> Type | None:
+        """The type of an expression; None where only Spark knows it, and where something in it is refused.
+
+        Raises SqlSyntaxError: the text can't be read.
         """
+        declared = self._declared(parse_expression(text))
+        if declared is not None or not self.by_rules:
+            return declared
+        kind = self.resolved(text).kind
+        return None if kind is None else to_tree(kind)
+
+    def resolved(self, text: str) -> Resolved:
+        """What Spark's rules say of an expression."""
+        return resolve(text, self._kind, {name: of_tree(kind) for name, kind in self.functions.items()})
+
+    def _kind(self, name: str) -> SparkType | None:
+        column = self.get(name)
+        return None if column is None else of_tree(column.type)
+
+    def _declared(self, tree: exp.Expr) -> Type | None:
+        """The type of a bare column, of a cast, or of a call of a user's function."""
         if isinstance(tree, exp.Paren):
-            return self.type_of(tree.this)
+            return self._declared(tree.this)
         if isinstance(tree, exp.Cast):
             return tree.to
         if isinstance(tree, exp.Anonymous):
@@ -110,6 +131,12 @@ def key_format(kind: Type) -> str | None:
     if kind.is_type(exp.DType.STRUCT):
         return "json"
     return next((name for name, ddl in _SIMPLE.items() if shown_type(kind) == ddl), None)
+
+
+def same_type(one: Type, other: Type) -> bool:
+    """Whether two types are one for Spark, however they are written: DECIMAL is DECIMAL(10, 0)."""
+    both = of_tree(one), of_tree(other)
+    return both[0] == both[1] if None not in both else shown_type(one) == shown_type(other)
 
 
 def shown_type(kind: Type) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -31,19 +31,26 @@ def under(parent: str, *tokens: object) -> str:
     return parent + inner if inner.startswith("[") else f"{parent}.{inner}"
 
 
+def tokens(field: str) -> Iterator[int | str]:
+    """The parts of a path: positions in lists, and names of fields."""
+    for index, quoted, plain in (match.groups() for match in _TOKEN.finditer(field)):
+        if index is not None:
+            yield int(index)
+        else:
+            yield plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted or "")
+
+
 def position(document: Any, field: str) -> tuple[int, ...]:
     """Where the field stands in the document: sorting by it gives the order of the file.
 
     A field that is not there comes after those of its parent that are.
     """
     numbers: list[int] = []
-    for match in _TOKEN.finditer(field):
-        index, quoted, plain = match.groups()
-        if index is not None and isinstance(document, Sequence) and not isinstance(document, str):
-            numbers.append(int(index))
-            document = document[int(index)] if int(index) < len(document) else None
+    for name in tokens(field):
+        if isinstance(name, int) and isinstance(document, Sequence) and not isinstance(document, str):
+            numbers.append(name)
+            document = document[name] if name < len(document) else None
             continue
-        name = plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted or "")
         if isinstance(document, Mapping) and name in document:
             numbers.append(list(document).index(name))
             document = document[name]

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from streams_runtime.api.checks.setting_checks import setting_mistakes
 from streams_runtime.api.checks.topic_checks import internal_topic_fields, topic_mistakes
 from streams_runtime.api.flow.step_graph import graph_mistakes
+from streams_runtime.api.reading.expression_marks import placed
 from streams_runtime.api.reading.field_paths import position
 from streams_runtime.api.reading.mistakes import from_validation
 from streams_runtime.api.reading.python_origins import retold
@@ -100,7 +101,7 @@ def read_application(given: str | Mapping[str, Any], source: str = "application"
         application = StreamsApplication.model_validate(document)
     except ValidationError as error:
         found += from_validation(error, StreamsApplication)
-    found += _meaning_mistakes(parts)
+    found += placed(_meaning_mistakes(parts), given if isinstance(given, str) else None)
     mistakes = _in_order(document, found)
     return Reading(
         application=application if not mistakes else None,

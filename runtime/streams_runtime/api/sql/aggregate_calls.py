@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -106,6 +107,8 @@ _RESULTS = {
     "bool_and": "BOOLEAN",
     "bool_or": "BOOLEAN",
 }
+_OF_NUMBERS = ("sum", "avg", *_SPREADS)
+_NEVER_ADDED = frozenset({"boolean", "binary", "date", "timestamp_ntz", "array", "map", "struct", "variant"})
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 _NO_SINGLE_VALUES = frozenset({"array", "map", "struct", "variant"})
 _TIMES = frozenset({"date", "timestamp", "timestamp_ltz", "timestamp_ntz"})
@@ -151,7 +154,7 @@ class AggregateCall:
 
     def argument_type(self, columns: Columns) -> Type | None:
         """The type of the argument where it is known without Spark."""
-        return columns.type_of(parse_expression(self.argument or ""))
+        return columns.type_of(self.argument or "")
 
 
 def aggregate_problems(text: str, columns: Columns | None) -> list[Problem]:
@@ -163,12 +166,31 @@ def aggregate_problems(text: str, columns: Columns | None) -> list[Problem]:
     reduces = call.function == REDUCE
     problems = reduce_problems(text, columns) if reduces else []
     for each in (None if reduces else call.argument, call.second, call.condition):
-        problems += [] if each is None else scalar_problems(each, columns)
+        problems += [] if each is None else (_within(text, each, one) for one in scalar_problems(each, columns))
     if not problems and columns is not None:
         kind = call.argument_type(columns) if call.argument is not None else None
-        problems = [] if kind is None else [*_type_problems(call, shown_type(kind))]
-        problems += [] if call.condition is None else condition_problems(call.condition, columns)
-    return [Problem(f"in {text!r}: {problem.found}", problem.remedy) for problem in problems]
+        if kind is not None:
+            problems += (_within(text, call.argument or "", each) for each in _type_problems(call, shown_type(kind)))
+        problems += (_within(text, call.second or "", each) for each in _order_problems(call, columns))
+        if call.condition is not None:
+            problems += (_within(text, call.condition, each) for each in condition_problems(call.condition, columns))
+    return [replace(problem, found=f"in {text!r}: {problem.found}") for problem in problems]
+
+
+def _within(text: str, part: str, problem: Problem) -> Problem:
+    """A problem of a part of a call, as one of the whole text."""
+    begun = text.rfind(part) if text.endswith(f"{part})") else text.find(part, text.find("(") + 1)
+    return problem if problem.at is None or begun < 0 else replace(problem, at=begun + problem.at)
+
+
+def _order_problems(call: AggregateCall, columns: Columns) -> Iterator[Problem]:
+    """What the second expression is told of a call that goes by it."""
+    if call.second is None or call.function == COUNT_DISTINCT:
+        return
+    kind = columns.type_of(call.second)
+    problem = None if kind is None else type_problem("max", call.second, shown_type(kind))
+    if problem is not None:
+        yield replace(problem, at=0)
 
 
 def second_of(function: str, parameter: str | None) -> str | None:
@@ -187,6 +209,15 @@ def type_problem(function: str, argument: str, kind: str) -> Problem | None:
         return Problem(f"{found}, and approx_percentile is of numbers", "cast it to DOUBLE")
     if function in _OF_CONDITIONS and name not in ("boolean", "void", "null"):
         return Problem(f"{found}, and {function} is of conditions", f"compare it, as in {function}({argument} > 0)")
+    if function in _OF_NUMBERS and name in _NEVER_ADDED:
+        return Problem(f"{found}, and {function} is of numbers", "cast it to DOUBLE, or count it")
+    if function in ("max", "min") and ("map<" in kind.lower() or "variant" in kind.lower()):
+        return Problem(f"{found}, which has no order", "give it one field or entry of it")
+    return _value_problem(function, found, kind, name)
+
+
+def _value_problem(function: str, found: str, kind: str, name: str) -> Problem | None:
+    """Why values of the type are not told apart, or not kept; `name`: the type without its parts."""
     if function == "approx_count_distinct" and name in _NO_SINGLE_VALUES:
         return Problem(f"{found}, which is not counted by its values", "count one field of it, or to_json of it")
     if function == COUNT_DISTINCT and "map<" in kind.lower():
@@ -198,7 +229,7 @@ def type_problem(function: str, argument: str, kind: str) -> Problem | None:
 
 def _type_problems(call: AggregateCall, kind: str) -> list[Problem]:
     problem = type_problem(call.function, call.argument or "", kind)
-    return [] if problem is None else [problem]
+    return [] if problem is None else [replace(problem, at=0)]
 
 
 def parse_aggregate(text: str) -> AggregateCall:

@@ -54,17 +54,25 @@ def scalar_problems(text: str, columns: Columns | None) -> list[Problem]:
         tree = parse_expression(text)
     except SqlSyntaxError as error:
         return [error.problem]
-    return [*_shape_problems(tree, text), *(_name_problems(tree, text, columns) if columns else ())]
+    problems = [*_shape_problems(tree, text), *(_name_problems(tree, text, columns) if columns else ())]
+    return problems or [*(_type_problems(text, columns) if columns else ())]
 
 
 def condition_problems(text: str, columns: Columns) -> Iterator[Problem]:
     """What a text is told that is known to be no condition; nothing for one with mistakes."""
     try:
-        kind = columns.type_of(parse_expression(text))
+        kind = columns.type_of(text)
     except SqlSyntaxError:
         return
     if kind is not None and not kind.is_type(exp.DType.BOOLEAN):
-        yield Problem(f"{text!r} is {shown_type(kind)}, not a condition", f"compare it: {text} is not null")
+        yield Problem(f"{text!r} is {shown_type(kind)}, not a condition", f"compare it: {text} is not null", at=0)
+
+
+def _type_problems(text: str, columns: Columns) -> Iterator[Problem]:
+    """What Spark's analysis refuses, as far as its rules are known here."""
+    for refused in columns.resolved(text).refusals if columns.by_rules else ():
+        why = refused.why if refused.runs else f"is refused by Spark: {refused.why}"
+        yield Problem(f"{refused.part!r} {why}", refused.remedy, refused.at)
 
 
 def column_problems(tree: exp.Expr, columns: Columns) -> Iterator[Problem]:

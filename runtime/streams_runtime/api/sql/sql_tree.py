@@ -14,6 +14,7 @@ from sqlglot.dialects import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from streams_runtime.api.spec.limits import DEEPEST, SHORTEN, TOO_DEEP
+from streams_runtime.errors import Mistake
 
 _DIALECT = "spark"
 # It warns of statements that it only half understands; here these are mistakes, and reported as such.
@@ -32,10 +33,18 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What was found in a text and what would do; becomes a Mistake once the field is known."""
+    """What was found in a text and what would do; becomes a Mistake once the field is known.
+
+    `at`: where in the text it is, where that is known.
+    """
 
     found: str
     remedy: str
+    at: int | None = None
+
+    def in_field(self, path: str) -> Mistake:
+        """The mistake at the field `path`."""
+        return Mistake(path, self.found, self.remedy, self.at)
 
 
 class SqlSyntaxError(ValueError):

@@ -9,7 +9,7 @@ from streams_runtime.api.flow.flows import Stream
 from streams_runtime.api.flow.known_columns import Columns, key_format, shown_type
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import moment_problems, scalar_problems
-from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression
+from streams_runtime.api.sql.sql_tree import SqlSyntaxError
 from streams_runtime.api.steps.stream_steps_spec import DedupeSpec
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
@@ -43,9 +43,9 @@ def _by(text: str, field: str, visible: Columns | None) -> Iterator[Mistake]:
     problems = scalar_problems(text, visible)
     problems += () if problems else moment_problems(text, _ANOTHER_ID)
     for problem in problems:
-        yield Mistake(field, problem.found, problem.remedy)
+        yield problem.in_field(field)
     try:
-        kind = visible.type_of(parse_expression(text)) if visible is not None else None
+        kind = visible.type_of(text) if visible is not None else None
     except SqlSyntaxError:
         return
     if kind is not None and key_format(kind) is None:

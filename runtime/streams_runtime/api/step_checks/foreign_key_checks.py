@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
-from streams_runtime.api.flow.known_columns import shown_type
+from streams_runtime.api.flow.known_columns import same_type, shown_type
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import scalar_problems
-from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression
+from streams_runtime.api.sql.sql_tree import SqlSyntaxError
 from streams_runtime.api.step_checks.join_sides import name_mistakes, select_mistakes
 from streams_runtime.api.steps.topology_spec import JoinSpec, StepSpec
 from streams_runtime.errors import Mistake
@@ -55,13 +55,13 @@ def _key(join: JoinSpec, left: Stream, right: Stream, field: str) -> Iterator[Mi
     text = join.key or ""
     problems = scalar_problems(text, left.visible)
     for problem in problems:
-        yield Mistake(field, problem.found, problem.remedy)
+        yield problem.in_field(field)
     if problems or left.visible is None or right.key is None or right.unkeyed:
         return
     try:
-        kind = left.visible.type_of(parse_expression(text))
+        kind = left.visible.type_of(text)
     except SqlSyntaxError:
         return
-    if kind is not None and shown_type(kind) != shown_type(right.key):
+    if kind is not None and not same_type(kind, right.key):
         found = f"{text!r} is {shown_type(kind)}, and the key of {join.other!r} is {shown_type(right.key)}"
         yield Mistake(field, found, f"give the key's type: cast({text} as {shown_type(right.key)})")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
-from streams_runtime.api.flow.known_columns import key_format, shown_type
+from streams_runtime.api.flow.known_columns import key_format, same_type, shown_type
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import scalar_problems
-from streams_runtime.api.sql.sql_tree import parse_expression
 from streams_runtime.api.step_checks.join_sides import name_mistakes
 from streams_runtime.api.steps.topology_spec import JoinSpec, SinkSpec, StepSpec
 from streams_runtime.errors import Mistake
@@ -59,13 +58,13 @@ def global_join_mistakes(
         return
     problems = scalar_problems(join.key, stream.visible)
     for problem in problems:
-        yield Mistake(on, problem.found, problem.remedy)
-    kind = None if problems or stream.visible is None else stream.visible.type_of(parse_expression(join.key))
+        yield problem.in_field(on)
+    kind = None if problems or stream.visible is None else stream.visible.type_of(join.key)
     if kind is None:
         return
     if key_format(kind) is None:
         found = f"{join.key!r} is {shown_type(kind)}, for which keys have no format"
         yield Mistake(on, found, "cast it to STRING, BIGINT, INT or DOUBLE")
-    elif table.key is not None and not table.unkeyed and shown_type(kind) != shown_type(table.key):
+    elif table.key is not None and not table.unkeyed and not same_type(kind, table.key):
         found = f"{join.key!r} is {shown_type(kind)}, the key of {join.other!r} {shown_type(table.key)}"
         yield Mistake(on, found, "give the table's type: cast(… as …)")

@@ -72,4 +72,4 @@ def _aggregate(text: str, field: str, table: str) -> Iterator[Mistake]:
 
 def _moments(text: str, field: str) -> Iterator[Mistake]:
     for problem in moment_problems(text, _LATER) if not scalar_problems(text, None) else ():
-        yield Mistake(field, problem.found, problem.remedy)
+        yield problem.in_field(field)

@@ -36,4 +36,4 @@ def select_mistakes(left: Stream, join: JoinSpec, right: Stream, path: str) -> I
     seen = seen_by_join(left, join.other, right)
     for name, text in join.select.items():
         for problem in scalar_problems(text, seen):
-            yield Mistake(under(path, "select", name), problem.found, problem.remedy)
+            yield problem.in_field(under(path, "select", name))

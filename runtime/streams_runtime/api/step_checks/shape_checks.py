@@ -122,16 +122,16 @@ def _read_format(spec: FormatSpec, path: str) -> Iterator[Mistake]:
         yield Mistake(field, "is missing; json that is read needs one", remedy)
     else:
         for problem in parse_schema(spec.schema_)[1]:
-            yield Mistake(field, problem.found, problem.remedy)
+            yield problem.in_field(field)
 
 
 def _column_names(step: StepSpec, path: str) -> Iterator[Mistake]:
     yield from _star(step, under(path, "select"))
     for field, columns in (("select", step.selected), ("aggregate", step.aggregate)):
         for problem in name_problems(tuple(columns or ())):
-            yield Mistake(under(path, field), problem.found, problem.remedy)
+            yield problem.in_field(under(path, field))
     for problem in name_problems((step.flat_map.as_,)) if step.flat_map is not None else ():
-        yield Mistake(under(path, "flatMap", "as"), problem.found, problem.remedy)
+        yield problem.in_field(under(path, "flatMap", "as"))
 
 
 def _star(step: StepSpec, field: str) -> Iterator[Mistake]:

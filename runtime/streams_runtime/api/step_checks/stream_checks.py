@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream, merged_streams, streams_of
-from streams_runtime.api.flow.known_columns import Columns, Type, key_format, shown_type
+from streams_runtime.api.flow.known_columns import Columns, Type, key_format, same_type, shown_type
 from streams_runtime.api.flow.step_graph import inputs_of_step, is_regrouped
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.readable_parts import Parts
@@ -17,7 +17,7 @@ from streams_runtime.api.schemas.proto_checks import proto_columns_mistakes
 from streams_runtime.api.sql.aggregate_calls import aggregate_problems
 from streams_runtime.api.sql.reduce_aggregates import is_reduce, merging_problem
 from streams_runtime.api.sql.scalars import condition_problems, scalar_problems
-from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression
+from streams_runtime.api.sql.sql_tree import SqlSyntaxError
 from streams_runtime.api.step_checks.dedupe_checks import dedupe_mistakes
 from streams_runtime.api.step_checks.global_table_checks import global_input_mistakes, on_mistakes
 from streams_runtime.api.step_checks.grouped_table_checks import grouped_table_mistakes
@@ -88,9 +88,9 @@ def _timestamp(source: SourceSpec, path: str, text: str, streams: Mapping[str, S
     visible = streams.get(source.name, UNKNOWN).visible
     problems = scalar_problems(text, visible)
     for problem in problems:
-        yield Mistake(field, problem.found, problem.remedy)
+        yield problem.in_field(field)
     if not problems and visible is not None:
-        kind = visible.type_of(parse_expression(text))
+        kind = visible.type_of(text)
         if kind is not None and not kind.is_type(*_TIMES):
             remedy = "give a TIMESTAMP (to_timestamp(…)) or a BIGINT of milliseconds since 1970"
             yield Mistake(field, f"{text!r} is {shown_type(kind)}, which is no time", remedy)
@@ -100,19 +100,19 @@ def _expressions(step: StepSpec, path: str, visible: Columns | None) -> Iterator
     scalars = [("where", step.where), ("keyBy", step.key_by), ("groupBy", step.group_by)]
     for field, text in scalars:
         for problem in scalar_problems(text, visible) if text is not None else ():
-            yield Mistake(under(path, field), problem.found, problem.remedy)
+            yield problem.in_field(under(path, field))
     for name, text in step.selected.items():
         for problem in scalar_problems(text, visible):
-            yield Mistake(under(path, "select", name), problem.found, problem.remedy)
+            yield problem.in_field(under(path, "select", name))
     for name, text in (step.aggregate or {}).items():
         for problem in aggregate_problems(text, visible):
-            yield Mistake(under(path, "aggregate", name), problem.found, problem.remedy)
+            yield problem.in_field(under(path, "aggregate", name))
         sessions = step.window is not None and step.window.session is not None
         if is_reduce(text) and (lacking := merging_problem(text, sessions)) is not None:
             yield Mistake(under(path, "aggregate", name), lacking.found, lacking.remedy)
     if step.where is not None and visible is not None:
         for problem in condition_problems(step.where, visible):
-            yield Mistake(under(path, "where"), problem.found, problem.remedy)
+            yield problem.in_field(under(path, "where"))
     for field, text in scalars[1:]:
         if text is not None and visible is not None:
             yield from _key_type(text, under(path, field), visible)
@@ -120,7 +120,7 @@ def _expressions(step: StepSpec, path: str, visible: Columns | None) -> Iterator
 
 def _key_type(text: str, field: str, visible: Columns) -> Iterator[Mistake]:
     try:
-        kind = visible.type_of(parse_expression(text))
+        kind = visible.type_of(text)
     except SqlSyntaxError:
         return
     if kind is not None and key_format(kind) is None:
@@ -184,7 +184,7 @@ def _difference(first: str, a: Columns, second: str, b: Columns) -> str | None:
 
 
 def _differ(a: Type | None, b: Type | None) -> bool:
-    return a is not None and b is not None and shown_type(a) != shown_type(b)
+    return a is not None and b is not None and not same_type(a, b)
 
 
 def _shown(kind: Type | None) -> str:
@@ -194,9 +194,9 @@ def _shown(kind: Type | None) -> str:
 def _topic_by(text: str, field: str, visible: Columns | None) -> Iterator[Mistake]:
     problems = scalar_problems(text, visible)
     for problem in problems:
-        yield Mistake(field, problem.found, problem.remedy)
+        yield problem.in_field(field)
     if not problems and visible is not None:
-        kind = visible.type_of(parse_expression(text))
+        kind = visible.type_of(text)
         if kind is not None and not kind.is_type(*exp.DataType.TEXT_TYPES):
             found = f"{text!r} is {shown_type(kind)}, which is no name of a topic"
             yield Mistake(field, found, "give a STRING: cast(… as string), concat('orders-', …)")

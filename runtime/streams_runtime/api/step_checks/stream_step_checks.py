@@ -9,7 +9,7 @@ from sqlglot import exp
 from streams_runtime.api.flow.known_columns import Columns, shown_type
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import condition_problems, moment_problems, scalar_problems
-from streams_runtime.api.sql.sql_tree import SqlSyntaxError, parse_expression
+from streams_runtime.api.sql.sql_tree import SqlSyntaxError
 from streams_runtime.api.steps.stream_steps_spec import FlatMapSpec, PeekSpec
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
@@ -25,14 +25,14 @@ def stream_step_mistakes(step: StepSpec, path: str, visible: Columns | None) -> 
         yield from _peek(step.peek, under(path, "peek"), visible)
     for name, text in (step.headers or {}).items():
         for problem in scalar_problems(text, visible):
-            yield Mistake(under(path, "headers", name), problem.found, problem.remedy)
+            yield problem.in_field(under(path, "headers", name))
     for index, branch in enumerate(step.split or ()):
         problems = scalar_problems(branch.where, visible)
         problems += () if problems else moment_problems(branch.where, _IN_TWO)
         if visible is not None:
             problems += condition_problems(branch.where, visible)
         for problem in problems:
-            yield Mistake(under(path, "split", index, "where"), problem.found, problem.remedy)
+            yield problem.in_field(under(path, "split", index, "where"))
 
 
 def table_mistakes(step: StepSpec, path: str, table: str) -> Iterator[Mistake]:
@@ -60,14 +60,14 @@ def table_mistakes(step: StepSpec, path: str, table: str) -> Iterator[Mistake]:
 
 def _flat_map(spec: FlatMapSpec, path: str, visible: Columns | None) -> Iterator[Mistake]:
     for problem in scalar_problems(spec.explode, visible):
-        yield Mistake(under(path, "explode"), problem.found, problem.remedy)
+        yield problem.in_field(under(path, "explode"))
     if visible is None:
         return
     if (taken := visible.get(spec.as_)) is not None and not spec.as_.startswith("_"):
         found = f"the column {taken.name!r} is there already"
         yield Mistake(under(path, "as"), found, "give the element another name; a select behind it leaves columns out")
     try:
-        kind = visible.type_of(parse_expression(spec.explode))
+        kind = visible.type_of(spec.explode)
     except SqlSyntaxError:
         return
     if kind is not None and not kind.is_type(exp.DType.ARRAY):
@@ -78,11 +78,11 @@ def _flat_map(spec: FlatMapSpec, path: str, visible: Columns | None) -> Iterator
 def _peek(spec: PeekSpec, path: str, visible: Columns | None) -> Iterator[Mistake]:
     for name, text in (("log", spec.log), ("value", spec.value)):
         for problem in scalar_problems(text, visible) if text is not None else ():
-            yield Mistake(under(path, name), problem.found, problem.remedy)
+            yield problem.in_field(under(path, name))
     if spec.value is None or visible is None:
         return
     try:
-        kind = visible.type_of(parse_expression(spec.value))
+        kind = visible.type_of(spec.value)
     except SqlSyntaxError:
         return
     if kind is not None and not kind.is_type(*exp.DataType.NUMERIC_TYPES):

@@ -39,14 +39,14 @@ def table_step_mistakes(
         fields.append((under(path, "join", "key"), step.join.key))
     for field, text in fields:
         for problem in moment_problems(text, _LATER) if not scalar_problems(text, None) else ():
-            yield Mistake(field, problem.found, problem.remedy)
+            yield problem.in_field(field)
 
 
 def table_source_mistakes(source: SourceSpec, path: str) -> Iterator[Mistake]:
     """A time of a table's rows that would be another one when it is asked for again."""
     if source.table is not None and source.timestamp is not None and not scalar_problems(source.timestamp, None):
         for problem in moment_problems(source.timestamp, _LATER):
-            yield Mistake(under(path, "timestamp"), problem.found, problem.remedy)
+            yield problem.in_field(under(path, "timestamp"))
 
 
 def history_source_mistakes(source: SourceSpec, path: str) -> Iterator[Mistake]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +16,8 @@ from streams_runtime.api.sql.aggregate_calls import type_problem
 from streams_runtime.errors import InvalidApplicationException, Mistake, NotSupportedException
 from streams_runtime.topology.nodes.aggregate_node import Aggregate
 
+_CLASS = re.compile(r"^\[[A-Z0-9_.]+\] ")
+
 
 @contextmanager
 def refusing(path: str) -> Iterator[None]:
@@ -22,12 +25,21 @@ def refusing(path: str) -> Iterator[None]:
     try:
         yield
     except (AnalysisException, ParseException) as error:
-        message = (error.getMessage() or str(error)).splitlines()[0].rstrip(". ")
-        mistake = Mistake(path, message, "correct the expression; it is Spark SQL over the columns of the step's input")
+        mistake = Mistake(
+            path,
+            f"is refused by Spark: {_reason(error)}",
+            "correct the expression; it is Spark SQL over the columns of the step's input",
+        )
         raise InvalidApplicationException([mistake]) from error
     except NotSupportedException as error:
         found, _, remedy = str(error).partition("; ")
         raise InvalidApplicationException([Mistake(path, found, remedy)]) from error
+
+
+def _reason(error: AnalysisException | ParseException) -> str:
+    """The sentence of Spark's message, without its class and state."""
+    first = (error.getMessage() or str(error)).splitlines()[0]
+    return _CLASS.sub("", first.partition("SQLSTATE:")[0]).rstrip(". ")
 
 
 def all_refused(checks: Iterable[tuple[str, Callable[[], object]]]) -> list[Mistake]:

@@ -56,4 +56,4 @@ def _keys(topology: Topology, node: DedupeNode) -> str:
 
 def _type(topology: Topology, node: DedupeNode) -> Type | None:
     columns = columns_of(topology)[node.input]
-    return None if node.by is None or columns is None else columns.type_of(parse_expression(node.by))
+    return None if node.by is None or columns is None else columns.type_of(node.by)

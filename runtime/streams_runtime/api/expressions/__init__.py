@@ -1,0 +1,1 @@
+"""The types of Spark SQL expressions, without Spark."""
