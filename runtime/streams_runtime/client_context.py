@@ -37,6 +37,7 @@ from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.state.store_options import store_options
 from streams_runtime.states import GlobalThreadState
 from streams_runtime.tasks.positions import Beginnings
+from streams_runtime.tasks.standby_placement import Wanted
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.topics.external_topics import offset_resets, own_topics, sink_topics, source_topics
 from streams_runtime.topics.setup_policy import InitParameters, automatic, explicit, manual
@@ -101,6 +102,8 @@ class ClientContext:
         self.application = application
         self.settings = settings
         self.topology = build_topology(application)
+        self.tags = self._own_tags()
+        """What this instance has of spec.processing.rackAwareAssignmentTags."""
         users_topics = {**source_topics(self.topology), **sink_topics(self.topology, application.spec)}
         # The global thread looks after its own topics.
         self.users_topics: Collection[str] = users_topics.keys() - set(self.topology.global_topics)
@@ -228,10 +231,11 @@ class ClientContext:
         changelogs = [each.changelog_topic for sub in self.topology.subtopologies for each in sub.stores]
         if not changelogs:
             return
+        processing = self.application.spec.processing
         name = f"{self.settings.instance}-StreamThread-Standbys-StateUpdater"
         self.standbys = StandbyTasks(
             self.settings.instance,
-            self.application.spec.processing.standby_replicas,
+            Wanted(processing.standby_replicas, processing.rack_aware_assignment_tags),
             self.topology,
             self.directory,
             lambda: self.admin.group_members(self.application.application_id),
@@ -239,6 +243,19 @@ class ClientContext:
             lambda reason: self.updaters.for_standbys(name, reason),
             TopicWatch(self.admin, changelogs),
         )
+
+    def _own_tags(self) -> dict[str, str]:
+        keys, given = self.application.spec.processing.rack_aware_assignment_tags, self.settings.client_tags
+        missing = [key for key in keys if key not in given]
+        if missing:
+            _LOGGER.warning(
+                "%s has no tag %s of spec.processing.rackAwareAssignmentTags, so that it counts as apart from all other"
+                " instances. Give it a value: the pod or its node that label, streamsapp run --client-tag KEY=VALUE, or"
+                " InstanceSettings(client_tags=…)",
+                self.settings.instance,
+                ", ".join(missing),
+            )
+        return {key: given[key] for key in keys if key in given}
 
     def _intake_limits(self) -> IntakeLimits:
         processing = self.application.spec.processing

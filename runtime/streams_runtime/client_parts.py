@@ -13,6 +13,7 @@ from streams_runtime.processing.batch_work import Counters
 from streams_runtime.query.client.peer_figures import PeerFigures
 from streams_runtime.query.server.query_server import QueryServer
 from streams_runtime.state.task_folders import StateCleaner
+from streams_runtime.tasks.client_tags import tagged_client_id
 from streams_runtime.threads.global_thread import GlobalStreamThread
 from streams_runtime.threads.stream_thread import StreamThread
 from streams_runtime.threads.warm_up import WarmUp
@@ -96,7 +97,7 @@ class ClientParts:
         lifecycle = self._lifecycle
         assert lifecycle is not None, "it makes threads"
         name = f"{self._instance}-StreamThread-{number}"
-        client_id = f"{self._instance}|{self._address}|{number}"
+        client_id = tagged_client_id(self._instance, self._address, number, self._context.tags)
         membership = Membership(self._context.application.application_id, f"{self._instance}-{number}", client_id)
         counters = self._counters_of(number)
         thread = StreamThread(name, self._context, membership, lifecycle.uncaught, counters)

@@ -233,6 +233,7 @@ class ClientInspection:
         return {
             "application_id": self._topology.application_id,
             "instance": client.instance,
+            "tags": dict(context.tags),
             "state": str(client.state),
             "paused": context.paused.is_set(),
             "spark_ready": context.engine.is_ready,

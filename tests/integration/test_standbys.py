@@ -18,6 +18,7 @@ from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.query.stores.key_value_handle import StoreQueryParameters
 from streams_runtime.restore.restore_listener import SuspendReason
 from streams_runtime.states import ClientState
+from streams_runtime.tasks.client_tags import tagged_client_id, tags_of
 from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
 from streams_runtime.topology.plan import SubTopology, Topology
 from streams_runtime.topology.store_specs import StoreSpec
@@ -92,11 +93,12 @@ def test_a_standby_follows_is_read_on_request_is_promoted_without_restoring_and_
     half = [(f"u{i % 50}", {"amount": i}) for i in range(500)]
     send(bootstrap, orders, half)
     everything = {f"u{i}": 20 for i in range(50)}
-    spec = {"processing": {"standbyReplicas": 1}}
+    spec = {"processing": {"standbyReplicas": 1, "rackAwareAssignmentTags": ["example.com/zone"]}}
+    west, east = ({"example.com/zone": zone, "os": "linux"} for zone in ("west", "east"))
     heard, folders = Heard(), [tmp_path / "0", tmp_path / "1"]
     caplog.set_level(logging.WARNING, "streams_runtime")
-    with client(bootstrap, namespace, totals(namespace), folders[0], "i-0", standby_listener=heard, **spec) as first:
-        with client(bootstrap, namespace, totals(namespace), folders[1], "i-1", **spec) as second:
+    with client(bootstrap, namespace, totals(namespace), folders[0], "i-0", heard, tags=west, **spec) as first:
+        with client(bootstrap, namespace, totals(namespace), folders[1], "i-1", tags=east, **spec) as second:
             for each in (first, second):
                 each.start()
             for each in (first, second):
@@ -124,7 +126,7 @@ def test_a_standby_follows_is_read_on_request_is_promoted_without_restoring_and_
         assert (standbys(first), counter(first, "restored_records")) == ({}, restored)
         assert sorted(heard.reasons[len(came) :]) == [(int(task[2:]), "PROMOTED") for task in promoted]
 
-        with client(bootstrap, namespace, totals(namespace), folders[1], "i-1", **spec) as second:
+        with client(bootstrap, namespace, totals(namespace), folders[1], "i-1", tags=east, **spec) as second:
             second.start()
             until_running(second, 90)
             eventually(lambda: warm(first, second), "what was promoted is a standby again")
@@ -134,10 +136,20 @@ def test_a_standby_follows_is_read_on_request_is_promoted_without_restoring_and_
             # A standby that had been wiped would have begun at 0, and read all again.
             assert all(heard.starts[int(task[2:])] > 0 for task in promoted)
             assert counter(first, "updated_records") == updated
+            # The brokers tell each instance where the others are, and every one says so of itself.
+            found = tags_of(first.context.admin.group_members(namespace), ["example.com/zone"])
+            assert found == {f"{namespace}-i-{n}": {"example.com/zone": ("west", "east")[n]} for n in (0, 1)}
+            assert second.describe()["tags"] == {"example.com/zone": "east"}
+    assert "kept apart" not in caplog.text
     assert [record.getMessage() for record in caplog.records if "wiped" in record.getMessage()] == []
 
 
-def test_the_group_gives_a_lost_members_tasks_to_whom_the_standbys_were_placed_on(broker: Any, namespace: str) -> None:
+@pytest.mark.parametrize(
+    "lost", [["app-10"], ["app-1", "app-10"]], ids=["one instance without tags", "all instances of a zone"]
+)
+def test_the_group_gives_lost_members_tasks_to_whom_the_standbys_were_placed_on(
+    broker: Any, namespace: str, lost: list[str]
+) -> None:
     """The placement knows the broker's range assignor by heart; here the broker is asked."""
     properties = client_properties(broker.bootstrap_servers, {})
     make_topics(broker.bootstrap_servers, **{namespace: 7})
@@ -156,18 +168,20 @@ def test_the_group_gives_a_lost_members_tasks_to_whom_the_standbys_were_placed_o
         return len(members) == len(group) and sum(shares) == 7 and max(shares) - min(shares) < 2
 
     try:
-        for name in ("app-10", "app-2", "app-1"):
-            membership = Membership(namespace, f"{name}-1", f"{name}|host:1|1")
+        for name in ("app-10", "app-2", "app-1", "app-3"):
+            tags = {} if len(lost) == 1 else {"zone": "west" if name in lost else "east"}
+            membership = Membership(namespace, f"{name}-1", tagged_client_id(name, "host:1", 1, tags))
             group[name] = GroupConsumer(properties, membership, lambda _: None, lambda _: None)
             group[name].subscribe({namespace})
-        eventually(settled, "three members share the topic")
+        eventually(settled, "four members share the topic")
         before = admin.group_members(namespace)
-        owners, placed = owners_of(before, tasks), place_standbys(before, tasks, 1)
-        assert sorted(owners.values()) == sorted(["app-1"] * 3 + ["app-10"] * 2 + ["app-2"] * 2)
-        group.pop("app-10").close()
-        eventually(settled, "two members share the topic")
+        owners, placed = owners_of(before, tasks), place_standbys(before, tasks, 1, ["zone"])
+        assert sorted(owners.values()) == sorted(["app-1", "app-10", "app-2"] * 2 + ["app-3"])
+        for name in lost:
+            group.pop(name).close()
+        eventually(settled, "the others share the topic")
         after = owners_of(admin.group_members(namespace), tasks)
-        assert all(placed[task] == (after[task],) for task, owner in owners.items() if owner == "app-10")
+        assert all(placed[task] == (after[task],) for task, owner in owners.items() if owner in lost)
     finally:
         for each in group.values():
             each.close()

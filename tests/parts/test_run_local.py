@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,12 +13,14 @@ from typer.testing import CliRunner
 from waiting import eventually
 
 from streams_runtime.api import parse_application, read_application
+from streams_runtime.cli.common.tag_options import parse_tags
 from streams_runtime.cli.local.leftovers import members, sweep
 from streams_runtime.cli.local.outcome import End
 from streams_runtime.cli.local.replica import Replica, ReplicaOptions
 from streams_runtime.cli.local.run_checks import local_mistakes, query_mistakes
 from streams_runtime.cli.local.run_folders import RunFolders
 from streams_runtime.cli.local.supervisor import Supervisor
+from streams_runtime.cli.process import instance as instance_module
 from streams_runtime.cli.run import run
 from streams_runtime.cli.users_topics import missing_topics
 from streams_runtime.errors import ConfigException, EnvironmentException
@@ -263,6 +266,45 @@ def test_instances_answer_at_the_port_given_and_those_behind_it_or_at_free_ones(
     order = ReplicaOptions(tmp_path, "b:1", port=8080)
     assert [listens_at(order, name) for name in ("app-0", "app-1")] == ["127.0.0.1:8080", "127.0.0.1:8081"]
     assert listens_at(ReplicaOptions(tmp_path, "b:1"), "app-1") == "127.0.0.1:0"
+
+
+def test_instances_have_the_values_of_a_tag_in_turn(tmp_path):
+    order = ReplicaOptions(tmp_path, "b:1", tags=parse_tags(["zone=a,b", "example.com/rack=7"]))
+    folders = RunFolders(tmp_path, "app")
+    for name, zone in (("app-0", "a"), ("app-1", "b"), ("app-2", "a")):
+        told = [each for each in order.command(name, folders.instance(name)) if each.startswith("--client-tag")]
+        assert told == [f"--client-tag=zone={zone}", "--client-tag=example.com/rack=7"]
+
+
+def test_an_instance_has_the_tags_of_its_command_line(tmp_path, monkeypatch):
+    made = []
+
+    def refuse(_application, settings, **_more):
+        made.append(settings)
+        raise ConfigException("enough")
+
+    monkeypatch.setattr(instance_module, "StreamsClient", refuse)
+    for name in ("configure_logging", "shorten_switch_interval", "share_heaps"):
+        monkeypatch.setattr(instance_module, name, lambda *_: None)
+    command = [
+        str(Path(__file__).parents[2] / "examples" / "first.yaml"),
+        "--bootstrap-servers=b:1",
+        "--instance-id=app-0",
+        f"--state-dir={tmp_path}",
+    ]
+    tags = ["--client-tag=zone=a", "--client-tag=example.com/rack=7"]
+    result = CliRunner().invoke(instance_module.app, [*command, *tags])
+    assert (result.exit_code, "enough" in result.output) == (64, True)
+    assert [each.client_tags for each in made] == [{"zone": "a", "example.com/rack": "7"}]
+    refused = CliRunner().invoke(instance_module.app, [*command, "--client-tag=zone=a,b"])
+    assert (refused.exit_code, len(made)) == (64, 1)
+    assert "found 'a,b' as the value of the tag zone" in refused.output
+
+
+@pytest.mark.parametrize("given", [["zone"], ["zone="], ["=a"], ["zone=a,,b"], ["zone=a", "zone=b"]])
+def test_a_tag_without_key_or_value_or_given_twice_is_refused(given):
+    with pytest.raises(typer.BadParameter, match="zone=a,b"):
+        parse_tags(given)
 
 
 def test_a_port_at_which_somebody_listens_is_refused_by_its_number():

@@ -22,6 +22,7 @@ from streams_runtime.state.database.damaged_files import DAMAGED
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.states import TaskState
 from streams_runtime.tasks import standbys as standbys_module
+from streams_runtime.tasks.standby_placement import Wanted
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.topology.plan import SubTopology, TaskId, Topology
 from streams_runtime.topology.store_specs import StoreSpec
@@ -83,6 +84,7 @@ class Bench:
     members: list[GroupMember] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: {"orders": 2})
     replicas: int = 1
+    tag_keys: tuple[str, ...] = ()
     away: bool = False
     looks: int = 0
     renewed: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +99,14 @@ class Bench:
             forget=lambda: setattr(self, "renewed", {}),
         )
         self.tasks = StandbyTasks(
-            "b", self.replicas, TOPOLOGY, self.directory, self._ask, lambda: self.counts, self._make, watch
+            "b",
+            Wanted(self.replicas, self.tag_keys),
+            TOPOLOGY,
+            self.directory,
+            self._ask,
+            lambda: self.counts,
+            self._make,
+            watch,
         )
 
     def look(self) -> None:
@@ -140,6 +149,39 @@ def test_what_falls_to_this_instance_is_opened_and_followed_and_closed_when_it_f
     assert (updater.reasons, updater.open_at_removal) == ([SuspendReason.MIGRATED], [True])
     assert bench.open() == [T1]
     assert task.state is TaskState.CLOSED
+
+
+def test_a_standby_is_in_another_zone_than_its_task_and_a_warning_names_the_tags_for_which_there_are_too_few_instances(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def in_zones(**zones: str) -> list[GroupMember]:
+        members = group(a=0, aa=-1, b=1)
+        ids = {
+            each.member_id: f"{name}|h:1|{zone}|1" for each, (name, zone) in zip(members, zones.items(), strict=True)
+        }
+        return [replace(each, client_id=ids[each.member_id]) for each in members]
+
+    with memory_folder() as folder:
+        bench = Bench(StateDirectory(folder, "app", "test"), replicas=1, tag_keys=("zone", "rack"))
+        bench.members = in_zones(a="zone=1", aa="zone=2", b="zone=2,rack=x")
+        bench.tasks.start()
+        try:
+            bench.look()
+            # Without tags the group would give a's task to aa, should a leave; both are allowed, b's is not here.
+            assert (bench.open(), caplog.text) == ([], "")
+            bench.members = in_zones(a="zone=1", aa="zone=1", b="zone=2,rack=x")
+            bench.look()
+            assert (bench.open(), caplog.text) == ([T0], "")
+            bench.members = in_zones(a="zone=1", aa="zone=1", b="zone=1,rack=x")
+            bench.look()
+            bench.look()
+            (said,) = [each.getMessage() for each in caplog.records]
+            assert (
+                "could not be kept apart from their tasks and from each other by zone (of 2 tasks; there is 1)" in said
+            )
+            assert bench.open() == []
+        finally:
+            bench.tasks.stop()
 
 
 def test_a_task_that_becomes_active_here_finds_its_standby_closed_and_its_contents_in_place(bench: Bench) -> None:

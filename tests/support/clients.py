@@ -178,6 +178,7 @@ def client(
     instance: str = "i-0",
     standby_listener: StandbyUpdateListener | None = None,
     peers: Peers = no_peers,
+    tags: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Iterator[StreamsClient]:
     """A client of an application called `name`, not started; closed at the end, however that comes."""
@@ -187,7 +188,7 @@ def client(
         "metadata": {"name": "test"},
         "spec": {"applicationId": name, **spec, "topology": yaml.safe_load(topology)},
     }
-    settings = InstanceSettings(f"{name}-{instance}", bootstrap, folder, peers=peers)
+    settings = InstanceSettings(f"{name}-{instance}", bootstrap, folder, peers=peers, client_tags=tags or {})
     made = StreamsClient(parse_application(document), settings, standby_listener=standby_listener)
     try:
         yield made

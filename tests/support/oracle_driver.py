@@ -46,18 +46,29 @@ class KafkaStreams:
 
     def answer(self, topology: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Answer:
         """What Kafka Streams makes of the records, in their order. Raises AssertionError when the driver has ended."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"topology": topology, "records": records}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"the driver ended with exit code {self._process.wait(10)}; its log says why"
-        told = json.loads(line)
+        told = self._ask({"topology": topology, "records": records})
         return Answer(
             {topic: [_sent(each) for each in rows] for topic, rows in told["sinks"].items()},
             {(it["key"], it.get("start")): (_value(it["value"]), it["time"]) for it in told["store"]},
             told["dropped"],
         )
+
+    def placed(
+        self, clients: Sequence[tuple[Mapping[str, str], Sequence[str]]], keys: Sequence[str], replicas: int
+    ) -> list[list[str]]:
+        """The standbys that each client gets by its tags and its active tasks; clients are in order of their ids."""
+        given = [{"tags": tags, "active": active} for tags, active in clients]
+        told = self._ask({"standbys": {"clients": given, "keys": keys, "replicas": replicas}})
+        return [list(each) for each in told["placed"]]
+
+    def _ask(self, document: Mapping[str, Any]) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(document) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the driver ended with exit code {self._process.wait(10)}; its log says why"
+        return json.loads(line)
 
 
 @contextmanager

@@ -2201,6 +2201,30 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "found -1",
         "give at least 0",
     ),
+    "rack-tags-six": (
+        application(processing={"rackAwareAssignmentTags": list("abcdef")}),
+        "spec.processing.rackAwareAssignmentTags",
+        "found",
+        "at most 5",
+    ),
+    "rack-tag-no-text": (
+        application(processing={"rackAwareAssignmentTags": [1]}),
+        "spec.processing.rackAwareAssignmentTags[0]",
+        "found 1",
+        "text",
+    ),
+    "rack-tag-no-label": (
+        application(processing={"rackAwareAssignmentTags": ["zone|a"]}),
+        "spec.processing.rackAwareAssignmentTags[0]",
+        "found 'zone|a', which is no key of a label",
+        "topology.kubernetes.io/zone",
+    ),
+    "rack-tag-twice": (
+        application(processing={"rackAwareAssignmentTags": ["zone", "zone"]}),
+        "spec.processing.rackAwareAssignmentTags[1]",
+        "'zone' is given twice",
+        "keep one of the two",
+    ),
     "recovery-lag": (
         application(processing={"acceptableRecoveryLag": -1}),
         "spec.processing.acceptableRecoveryLag",

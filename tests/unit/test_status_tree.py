@@ -85,6 +85,11 @@ def test_what_a_pod_says_is_finer_and_counts_more() -> None:
     ]
 
 
+def test_an_instances_tags_are_shown_beside_it() -> None:
+    described = {**DESCRIBED, "tags": {"topology.kubernetes.io/zone": "eu-1a"}}
+    assert "topology.kubernetes.io/zone=eu-1a" in lines(status_of(application(RUNNING), lambda pod: described))[1]
+
+
 def test_figures_without_names_show_the_states_of_tasks_with_the_stores_of_the_topology() -> None:
     figures = {
         "tasks": [{"id": "0_0", "state": "RUNNING"}, {"id": "0_1", "state": "RESTORING"}],

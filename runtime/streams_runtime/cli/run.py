@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from streams_runtime.cli.broker_option import bootstrap_option
+from streams_runtime.cli.common.tag_options import parse_tags
 from streams_runtime.cli.local.outcome import INCOMPLETE
 from streams_runtime.cli.local.progress.run_events import RunEvent, error_event
 from streams_runtime.cli.local.progress.run_output import RunReporter, reporter_for
@@ -51,6 +52,15 @@ UntilCaughtUp = Annotated[
 OpenPage = Annotated[
     bool, typer.Option("--open", help="Show the first instance's page in a browser, once that instance answers.")
 ]
+ClientTags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--client-tag",
+        metavar="KEY=VALUE[,VALUE…]",
+        help="A tag of spec.processing.rackAwareAssignmentTags, and its values, which instances have in turn. May be"
+        " given more than once.",
+    ),
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep the folder of a run without --state-dir.")]
 Shown = Annotated[
     Output, typer.Option(help="text: a live table, or lines where it is no terminal. json: one object a line.")
@@ -68,6 +78,7 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     queries_token_file: QueriesTokenFile = None,
     until_caught_up: UntilCaughtUp = False,
     open_page: OpenPage = False,
+    client_tag: ClientTags = None,
     keep: Keep = False,
     output: Shown = Output.TEXT,
     log_level: LogLevel = "INFO",
@@ -83,6 +94,7 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         raise typer.BadParameter(
             "is the own broker's, and --bootstrap-servers names others", param_hint="--broker-port"
         )
+    tags = parse_tags(client_tag or ())
     with StopSignals() as signals, reporter_for(output) as reporter:
         try:
             with signals.raising():
@@ -104,8 +116,8 @@ def run(  # noqa: PLR0913, PLR0917 - each is an option of the command line
             reporter.report(RunEvent("note", text))
         count = instances or application.spec.replicas
         token = None if queries_token_file is None else queries_token_file.absolute()
-        ports = (port, broker_port)
-        plan = Plan(file, application, count, bootstrap_servers, until_caught_up, log_level, token, *ports, open_page)
+        more = (token, port, broker_port, open_page, tags)
+        plan = Plan(file, application, count, bootstrap_servers, until_caught_up, log_level, *more)
         raise typer.Exit(_exit(reporter, _run(plan, state_dir, keep, signals, reporter)))
 
 

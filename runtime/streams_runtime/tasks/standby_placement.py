@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from streams_runtime.kafka.types import GroupMember, TopicPartition
 from streams_runtime.tasks.announcements import instance_of
 from streams_runtime.tasks.assignment import inputs_of_task
+from streams_runtime.tasks.client_tags import allowed_by_tags, tags_of
 from streams_runtime.topology.plan import TaskId, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How many standbys each task is to have, and the keys of the tags by which its copies are to differ."""
+
+    replicas: int
+    tag_keys: Sequence[str] = ()
 
 
 def stateful_tasks(topology: Topology, counts: Mapping[str, int]) -> dict[TaskId, frozenset[TopicPartition]]:
@@ -35,34 +45,54 @@ def owners_of(members: Collection[GroupMember], tasks: Mapping[TaskId, frozenset
 
 
 def place_standbys(
-    members: Collection[GroupMember], tasks: Mapping[TaskId, frozenset[TopicPartition]], replicas: int
+    members: Collection[GroupMember],
+    tasks: Mapping[TaskId, frozenset[TopicPartition]],
+    replicas: int,
+    keys: Collection[str] = (),
 ) -> dict[TaskId, tuple[str, ...]]:
     """The instances that keep a standby of each task, at most `replicas`: every instance works out the same.
 
-    Never the instance that has the task. The first replica is where the group would put the task if its owner left,
-    as its range assignor has no say in which stores are warm: there it is promoted and has nothing to restore. The
-    others go to those that have the fewest, and among these by a hash of task and instance, so that a member that
-    comes or goes moves few of them.
+    Never the instance that has the task, and where that can be never one whose tags of `keys` agree with those of
+    another copy (client_tags.allowed_by_tags). The first replica is where the group would put the task if all left
+    to which it may not go, the owner alone without tags, as its range assignor has no say in which stores are warm:
+    there it is promoted and has nothing to restore. Another one is where the group would put the task if its owner
+    alone left. The others go to those that have the fewest, and among these by a hash of task and instance, so that
+    a member that comes or goes moves few of them.
     """
     if not replicas:
         return dict.fromkeys(tasks, ())
-    instances = sorted({instance_of(member) for member in members})
-    owners = owners_of(members, tasks)
-    heirs = {gone: range_assigned([each for each in members if instance_of(each) != gone], tasks) for gone in instances}
-    placed: dict[TaskId, list[str]] = {}
+    owners, heirs = owners_of(members, tasks), _Heirs(members, tasks)
+    tags = tags_of(members, keys)
+    placed: dict[TaskId, list[str]] = {task: [] for task in tasks}
     held: Counter[str] = Counter()
-    for task in tasks:
-        heir = heirs[owners[task]].get(task) if task in owners else None
-        placed[task] = [heir] if heir is not None else []
-        held.update(placed[task])
-    for nth in range(1, replicas):
+    for nth in range(replicas):
         for task in tasks:
-            free = [each for each in instances if each != owners[task] and each not in placed[task]]
-            if len(placed[task]) == nth and free:
-                chosen = min(free, key=lambda each, task=task: (held[each], _weight(task, each)))  # type: ignore[misc]
-                placed[task].append(chosen)
-                held[chosen] += 1
+            free = tags.keys() - {owners.get(task), *placed[task]}
+            if task not in owners or not free:
+                continue
+            among = allowed_by_tags(owners[task], placed[task], tags, keys) or frozenset(free)
+            heir = heirs.of(task, among if nth == 0 else tags.keys() - {owners[task]})
+            chosen = heir if heir in among else min(among, key=lambda each: (held[each], _weight(task, each)))
+            placed[task].append(chosen)
+            held[chosen] += 1
     return {task: tuple(kept) for task, kept in placed.items()}
+
+
+class _Heirs:
+    """Whom the group would give a task if only some instances were left."""
+
+    def __init__(self, members: Collection[GroupMember], tasks: Iterable[TaskId]) -> None:
+        self._members = members
+        self._tasks = tasks
+        self._found: dict[frozenset[str], dict[TaskId, str]] = {}
+
+    def of(self, task: TaskId, left: Collection[str]) -> str | None:
+        """The instance among those that are `left`; None without any."""
+        names = frozenset(left)
+        if names not in self._found:
+            there = [each for each in self._members if instance_of(each) in names]
+            self._found[names] = range_assigned(there, self._tasks)
+        return self._found[names].get(task)
 
 
 def range_assigned(members: Collection[GroupMember], tasks: Iterable[TaskId]) -> dict[TaskId, str]:

@@ -15,8 +15,9 @@ from streams_runtime.restore.restorer import StateRestorer
 from streams_runtime.restore.state_updater import StateUpdater
 from streams_runtime.state.state_directory import StateDirectory
 from streams_runtime.tasks.announcements import announced, taking_part
+from streams_runtime.tasks.client_tags import Tags, shared_tags, tags_of
 from streams_runtime.tasks.standby import StandbyTask
-from streams_runtime.tasks.standby_placement import owners_of, place_standbys, stateful_tasks
+from streams_runtime.tasks.standby_placement import Wanted, owners_of, place_standbys, stateful_tasks
 from streams_runtime.tasks.task_stores import damage_of, set_damaged_aside
 from streams_runtime.tasks.warm_up_plan import expected_by, moves
 from streams_runtime.topics.topic_watch import TopicWatch
@@ -36,7 +37,7 @@ class StandbyTasks:
     """Keeps the standbys that fall to this instance, on a thread of its own; another one follows the changelogs.
 
     Every instance works out from the group's members who keeps which (standby_placement), and which tasks move to it
-    when announced instances join (warm_up_plan): those are kept as standbys too, whatever `replicas` says. It asks for
+    when announced instances join (warm_up_plan): those are kept as standbys too, whatever is wanted. It asks for
     the members every few seconds, and more seldom while it keeps none. Nothing that a standby meets ends the client:
     the tasks that are active here do not need it. A failure is logged as an error, and all standbys are opened again
     half a minute later.
@@ -45,7 +46,7 @@ class StandbyTasks:
     def __init__(
         self,
         instance: str,
-        replicas: int,
+        wanted: Wanted,
         topology: Topology,
         directory: StateDirectory,
         members: Callable[[], Collection[GroupMember]],
@@ -59,7 +60,8 @@ class StandbyTasks:
         `make_updater` makes a StateUpdater over a StandbyReader with the reasons that it is given.
         """
         self._instance = instance
-        self._replicas = replicas
+        self._replicas = wanted.replicas
+        self._tag_keys = wanted.tag_keys
         self._topology = topology
         self._directory = directory
         self._members = members
@@ -77,6 +79,7 @@ class StandbyTasks:
         self._tasks: dict[TaskId, StandbyTask] = {}
         self._updater: StateUpdater | None = None
         self._missing = 0
+        self._shared: Mapping[str, int] = {}  # tasks with copies under one value of a tag, by the tag's key
         self._thread = threading.Thread(target=self._run, name=f"{instance}-standbys", daemon=True)
 
     @property
@@ -152,14 +155,16 @@ class StandbyTasks:
         tasks = stateful_tasks(self._topology, counts)
         group = self._asked_members()
         members = taking_part(group)
-        placed = place_standbys(members, tasks, self._replicas)
+        placed = place_standbys(members, tasks, self._replicas, self._tag_keys)
         self._say_what_is_missing(len(tasks), sum(self._replicas - len(kept) for kept in placed.values()))
+        owners = owners_of(members, tasks)
+        self._say_what_is_shared(owners, placed, tags_of(members, self._tag_keys))
         wanted = {task for task, instances in placed.items() if self._instance in instances}
         moving = frozenset(move.task for move in moves(group, tasks) if move.heir == self._instance)
         wanted |= moving
         # What the group is giving to this instance stays until the thread that gets it promotes it.
         expected = expected_by(self._instance, group, tasks)
-        coming = expected | {task for task, owner in owners_of(members, tasks).items() if owner == self._instance}
+        coming = expected | {task for task, owner in owners.items() if owner == self._instance}
         with self._lock:
             if self._stopping.is_set():
                 return
@@ -250,6 +255,20 @@ class StandbyTasks:
                 self._replicas,
             )
         self._missing = missing
+
+    def _say_what_is_shared(
+        self, owners: Mapping[TaskId, str], placed: Mapping[TaskId, Collection[str]], tags: Mapping[str, Tags]
+    ) -> None:
+        shared = shared_tags(owners, placed, tags, self._tag_keys)
+        if shared and shared != self._shared:
+            values = {key: sorted({each[key] for each in tags.values() if key in each}) for key in shared}
+            _LOGGER.warning(
+                "standbys could not be kept apart from their tasks and from each other by %s; they are where they would"
+                " be without tags. Run instances with more values, or lower spec.processing.standbyReplicas (%d)",
+                "; ".join(f"{key} (of {shared[key]} tasks; there is {', '.join(values[key])})" for key in shared),
+                self._replicas,
+            )
+        self._shared = shared
 
     def _report(self, error: Exception) -> None:
         _LOGGER.error(

@@ -15,6 +15,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.processor.internals.assignment.Standbys;
 import org.apache.kafka.streams.test.TestRecord;
 
 /**
@@ -24,7 +25,7 @@ import org.apache.kafka.streams.test.TestRecord;
  * text or null, times in ms; {"advance": ms} among the records moves the clock, which begins at 0 unless
  * processors say otherwise. The answer is {"sinks": {topic: [{"key", "value", "time"}]}, "store": [...], "dropped": n}:
  * all records of each sink in order (keys as hexadecimal bytes), the store's contents at the end, and how many records
- * were dropped. Ends with its input.
+ * were dropped. {"standbys": {...}} is answered by Standbys. Ends with its input.
  */
 public final class Driver {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -35,7 +36,8 @@ public final class Driver {
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            out.println(answer(JSON.readTree(line)));
+            JsonNode asked = JSON.readTree(line);
+            out.println(asked.has("standbys") ? Standbys.placed(asked.get("standbys")) : answer(asked));
         }
     }
 

@@ -9,6 +9,7 @@ from itertools import chain
 from streams_runtime.api.checks.disruption_checks import disruption_mistakes
 from streams_runtime.api.checks.function_checks import function_mistakes
 from streams_runtime.api.checks.init_checks import init_mistakes
+from streams_runtime.api.checks.label_checks import is_key
 from streams_runtime.api.checks.network_checks import network_mistakes
 from streams_runtime.api.checks.operations.autoscaling_checks import autoscaling_mistakes
 from streams_runtime.api.checks.operations.reset_checks import reset_mistakes
@@ -83,6 +84,15 @@ def _processing(processing: ProcessingSpec) -> Iterator[Mistake]:
         least, most = format_duration(LEAST_POLL), format_duration(MOST_POLL)
         found = f"found {format_duration(processing.poll_duration)}"
         yield Mistake("spec.processing.pollDuration", found, f"give {least} to {most}; 100ms is the default")
+
+    at, seen = "spec.processing.rackAwareAssignmentTags", set[str]()
+    for index, key in enumerate(processing.rack_aware_assignment_tags):
+        if not is_key(key):
+            found = f"found {key!r}, which is no key of a label"
+            yield Mistake(f"{at}[{index}]", found, "write it like topology.kubernetes.io/zone")
+        if key in seen:
+            yield Mistake(f"{at}[{index}]", f"{key!r} is given twice", "keep one of the two")
+        seen.add(key)
 
 
 def _topic_properties(internal: InternalTopicsSpec, topics: list[str]) -> Iterator[Mistake]:

@@ -22,6 +22,8 @@ _WARM_UP_TIMEOUT = timedelta(hours=1)
 _MAX_TASK_IDLE = timedelta(0)
 ACCEPTABLE_RECOVERY_LAG = 10_000
 """Records that a warm task may lag; Kafka Streams' default."""
+MOST_TAGS = 5
+"""Keys of tags; as in Kafka Streams."""
 LEAST_POLL, MOST_POLL = timedelta(milliseconds=1), timedelta(seconds=10)
 
 
@@ -187,6 +189,13 @@ class ProcessingSpec(Model):
         json_schema_extra={"default": format_duration(_MAX_TASK_IDLE)},
     )
     standby_replicas: int = Field(default=0, ge=0, description="Warm copies of each store on other instances.")
+    rack_aware_assignment_tags: list[str] = Field(
+        default_factory=list,
+        max_length=MOST_TAGS,
+        description="Kafka Streams' rack.aware.assignment.tags: keys of labels, such as topology.kubernetes.io/zone, by"
+        " whose values an instance that has a task and those that keep its standbys differ, as far as there are enough."
+        " An instance's values are those of its pod's labels, or else of its node's; at most 5 keys.",
+    )
     acceptable_recovery_lag: int = Field(
         default=ACCEPTABLE_RECOVERY_LAG,
         ge=0,

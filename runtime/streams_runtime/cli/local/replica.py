@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from streams_runtime.cli.local.outcome import End, end_of, exit_text
@@ -31,10 +31,13 @@ class ReplicaOptions:
     queries_token: Path | None = None
     port: int | None = None
     """Where the instance of ordinal 0 answers queries; 1 answers at the next port, and so on. None: free ones."""
+    tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Values of each tag: the instance of ordinal 0 has the first, 1 the next, and so on, from the first again."""
 
     def command(self, name: str, folder: InstanceFolder) -> list[str]:
         """The command line of the instance `name`."""
-        port = 0 if self.port is None else self.port + int(name.rpartition("-")[2])
+        ordinal = int(name.rpartition("-")[2])
+        port = 0 if self.port is None else self.port + ordinal
         return [
             *(sys.executable, "-m", "streams_runtime.cli.process.instance", str(self.file)),
             *("--bootstrap-servers", self.bootstrap_servers, "--instance-id", name),
@@ -43,6 +46,7 @@ class ReplicaOptions:
             *("--endpoint-file", str(folder.endpoint), "--termination-file", str(folder.termination)),
             *("--told-file", str(folder.shutdown_request)),
             *(() if self.queries_token is None else ("--queries-token-file", str(self.queries_token))),
+            *(f"--client-tag={key}={values[ordinal % len(values)]}" for key, values in self.tags.items()),
             *("--log-format", "json", "--log-level", self.log_level),
         ]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from streams_runtime.api import StreamsApplication
@@ -38,7 +39,7 @@ class Plan:
     """What is to be run. `bootstrap_servers` None: on an embedded broker, at `broker_port`.
 
     `port` is where the first instance answers queries, and the others behind it. Ports that are None are free ones.
-    `open_page`: show the first instance's page in a browser.
+    `open_page`: show the first instance's page in a browser. `tags`: values of each tag, which instances have in turn.
     """
 
     file: Path
@@ -51,6 +52,7 @@ class Plan:
     port: int | None = None
     broker_port: int | None = None
     open_page: bool = False
+    tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -140,7 +142,7 @@ class Session:
         """Run the instances until all have ended; whether the backlog was caught up with."""
         plan, report = self._plan, self._reporter.report
         options = ReplicaOptions(
-            plan.file.absolute(), self._brokers.address, plan.log_level, plan.queries_token, plan.port
+            plan.file.absolute(), self._brokers.address, plan.log_level, plan.queries_token, plan.port, plan.tags
         )
         policy = RestartPolicy()
         replicas = [Replica(name, self._folders.instance(name), options, policy, report) for name in plan.names]

@@ -18,6 +18,7 @@ import streams_runtime.cli.process.light_libraries  # noqa: F401 - first of all
 from streams_runtime.api.reading.load import accepted
 from streams_runtime.api.reading.python_origins import retold
 from streams_runtime.builder.resolve_python import read_file
+from streams_runtime.cli.common.tag_options import own_tags
 from streams_runtime.cli.local.run_peers import siblings_of
 from streams_runtime.cli.process.client_process import (
     exit_code,
@@ -55,9 +56,8 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     endpoint_file: Annotated[Path | None, typer.Option(help="Where to write pid and URL once known.")] = None,
     termination_file: Annotated[Path | None, typer.Option(help="Where to write the last word.")] = None,
     request_path: Annotated[Path | None, typer.Option("--told-file", help="Read for the word that all end.")] = None,
-    queries_token_file: Annotated[
-        Path | None, typer.Option(help="File with the token that queries have to present.")
-    ] = None,
+    queries_token_file: Annotated[Path | None, typer.Option(help="File with the token that queries present.")] = None,
+    client_tag: Annotated[list[str] | None, typer.Option(help="KEY=VALUE: where this instance is.")] = None,
     log_format: Annotated[LogFormat, typer.Option()] = LogFormat.TEXT,
     log_level: Annotated[str, typer.Option(help="DEBUG shows stack traces.")] = "INFO",
 ) -> None:
@@ -68,8 +68,8 @@ def instance(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     host, _, port = listen.rpartition(":")
     search_in(file.parent)
     try:
-        known = siblings_of(instance_id, peers_dir)
-        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, host, int(port), advertised, *known)
+        known = (host, int(port), advertised, *siblings_of(instance_id, peers_dir), own_tags(client_tag or ()))
+        settings = InstanceSettings(instance_id, bootstrap_servers, state_dir, *known)
         guard = OPEN if queries_token_file is None else QueryGuard(TokenGate(queries_token_file))
         reading = read_file(file)
         client = StreamsClient(accepted(reading), settings, queries=guard)

@@ -174,6 +174,7 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
     )
     from streams_runtime.kubernetes.own_pod import OwnPod
     from streams_runtime.kubernetes.pod_peers import PodPeers
+    from streams_runtime.kubernetes.pod_tags import pod_tags
     from streams_runtime.kubernetes.query_guard import pod_guard
     from streams_runtime.settings import InstanceSettings
     from streams_runtime.user_code import search_in
@@ -188,7 +189,9 @@ def _client(mounts: Mounts, api: PodStatusApi, listen: str, advertised: str) -> 
     host, _, port = listen.rpartition(":")
     guard = pod_guard(application.spec.queries, api.pod.namespace, api.access, mounts.queries)
     peers = PodPeers(api.pod.name, advertised, guard.scheme)
-    settings = InstanceSettings(api.pod.name, brokers, mounts.state, host, int(port), advertised, peers=peers)
+    tags = pod_tags(api.access, api.pod, application.spec.processing.rack_aware_assignment_tags)
+    place = (host, int(port), advertised)
+    settings = InstanceSettings(api.pod.name, brokers, mounts.state, *place, peers=peers, client_tags=tags)
     left = RecordsLeft()
     try:
         complete, own_pod = with_secret(application, secret, registry), OwnPod(api.access, api.pod)

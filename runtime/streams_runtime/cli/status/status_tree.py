@@ -58,6 +58,7 @@ def _instance(instance: InstanceStatus) -> Text:
         facts.append(f"{count(instance.restoring)} records to restore")
     if instance.restarts:
         facts.append(f"crashes in a row: {instance.restarts}")
+    facts += [f"{key}={value}" for key, value in instance.tags.items()]
     if instance.url:
         facts.append(instance.url)
     return Text.assemble(instance.name, " ", state_text(instance.state), "  ", ", ".join(facts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from streams_runtime.cli.local.progress.overview import lag_of
@@ -46,7 +46,7 @@ class Problem:
 class InstanceStatus:
     """One instance. `restoring` are records left in all; `note` says why less is known than usual.
 
-    `warming`: those left until it takes part in its group; None: it does.
+    `warming`: those left until it takes part in its group; None: it does. `tags`: by which standbys are kept apart.
     """
 
     name: str
@@ -60,6 +60,7 @@ class InstanceStatus:
     restarts: int = 0
     note: str = ""
     warming: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ def of_description(
         warming=warming,
         restorations=tuple(_restorations(ongoing)),
         lag=instance.lag if lag is None else lag,
+        tags=described.get("tags", {}),
     )
 
 
