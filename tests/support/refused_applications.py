@@ -1238,6 +1238,58 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "records without a key: clicks declares none",
         "put a keyBy step before the dedupe, or name another id: by",
     ),
+    "store-in-memory-of-an-aggregate": (
+        application(total(store={"name": "t", "type": "memory"})),
+        f"{S}.store.type",
+        "a store has no type: every one is RocksDB",
+        "memtables and block cache",
+    ),
+    "store-in-memory-of-a-processor": (
+        application(
+            step(
+                process={
+                    "python": "rules:Bursts",
+                    "value": "n BIGINT",
+                    "stores": {"seen": {"key": "STRING", "value": "n BIGINT", "type": "memory"}},
+                }
+            )
+        ),
+        f"{S}.process.stores.seen.type",
+        "every one is RocksDB",
+        "spec.state.rocksdb.memory",
+    ),
+    "store-of-a-processor-with-a-ttl": (
+        application(
+            step(
+                process={
+                    "python": "rules:Bursts",
+                    "value": "n BIGINT",
+                    "stores": {"seen": {"key": "STRING", "value": "n BIGINT", "ttl": "1h"}},
+                }
+            )
+        ),
+        f"{S}.process.stores.seen.ttl",
+        "a store has no ttl",
+        "a process step whose punctuator goes by stream time",
+    ),
+    "table-in-memory": (
+        application(sources=[ORDERS, {**USERS, "table": {"store": "users", "type": "memory"}}]),
+        "spec.topology.sources[1].table.type",
+        "every one is RocksDB",
+        "leave it out",
+    ),
+    "table-with-a-ttl": (
+        application(step(toTable={"store": "t", "ttl": "1h"})),
+        f"{S}.toTable.ttl",
+        "a store has no ttl",
+        "in front of a toTable",
+    ),
+    "aggregate-with-a-ttl": (
+        application(total(ttl="1h")),
+        f"{S}.ttl",
+        "a store has no ttl",
+        "aggregate in windows",
+    ),
     "process-by-what-is-no-class": (
         application(step(process={"python": "rules.Alerts", "value": "n BIGINT"})),
         f"{S}.process.python",

@@ -17,7 +17,12 @@ _SHOWN = re.compile(
 
 
 @pytest.mark.parametrize(
-    ("page", "file"), [("testing.md", "examples/test_first.py"), ("aggregates.md", "examples/smoothing.py")]
+    ("page", "file"),
+    [
+        ("testing.md", "examples/test_first.py"),
+        ("aggregates.md", "examples/smoothing.py"),
+        ("expiring-rows.md", "examples/expiring.py"),
+    ],
 )
 def test_a_guide_shows_an_example_as_its_file_has_it(page: str, file: str) -> None:
     shown = {match["file"]: match["code"] for match in _SHOWN.finditer((GUIDE / page).read_text())}

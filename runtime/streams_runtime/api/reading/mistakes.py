@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from streams_runtime.api.reading.field_paths import path
 from streams_runtime.api.reading.not_yet import NOT_YET_FIELDS
+from streams_runtime.api.reading.store_fields import REASONS, STORE_FIELDS
 from streams_runtime.api.reading.unsafe_fields import UNSAFE_FIELDS
 from streams_runtime.api.spec.spec_model import Model
 from streams_runtime.errors import Mistake
@@ -89,7 +90,17 @@ def _mistake(details: ErrorDetails, model: type[Model]) -> Mistake:
     if kind == "refused":
         return Mistake(where, context["found"], context["remedy"])
     remedy = _EXPECTED.get(kind, details["msg"][:1].lower() + details["msg"][1:])
-    return Mistake(where, found, _key_for(details) or remedy.format(**context) + _example(details, model))
+    remedy = _key_for(details) or remedy.format(**context) + _example(details, model)
+    return _of_store(details, where) or Mistake(where, found, remedy)
+
+
+def _of_store(details: ErrorDetails, where: str) -> Mistake | None:
+    """What a store that is given as a mapping in place of its name is to have and can't; None for anything else."""
+    given = details["input"]
+    if details["loc"][-1] != "store" or not isinstance(given, Mapping):
+        return None
+    field = next((each for each in REASONS if each in given), None)
+    return None if field is None else Mistake(f"{where}.{field}", *REASONS[field])
 
 
 def _is_rest(name: str) -> bool:
@@ -141,9 +152,10 @@ def _unknown_field(model: type[Model], loc: Sequence[int | str], where: str) -> 
     not_yet = NOT_YET_FIELDS.get((parent.__name__ if parent else "", name))
     if not_yet is not None:
         return Mistake(where, f"{name} is not there yet", not_yet)
-    unsafe = UNSAFE_FIELDS.get((parent.__name__ if parent else "", name))
-    if unsafe is not None:
-        return Mistake(where, *unsafe)
+    owned = (parent.__name__ if parent else "", name)
+    said = UNSAFE_FIELDS.get(owned) or STORE_FIELDS.get(owned)
+    if said is not None:
+        return Mistake(where, *said)
     known = [field.alias or key for key, field in parent.model_fields.items()] if parent else []
     return Mistake(where, "no such field", suggestion(name, known))
 

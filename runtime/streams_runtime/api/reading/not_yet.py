@@ -11,7 +11,6 @@ from streams_runtime.errors import Mistake
 NOT_YET_FIELDS: dict[tuple[str, str], str] = {
     ("StepSpec", "cogroup"): "use merge and then aggregate",
     ("HoppingSpec", "timezone"): "use tumbling with whole days, or leave timezone out; an offset goes by UTC",
-    ("StepSpec", "process"): "leave it out; where, select, flatMap, split, keyBy, merge and aggregate are there",
 }
 """(model, field) of the grammar that is planned, and what would do instead."""
 
