@@ -116,7 +116,7 @@ def test_re_keyed_merged_and_table_streams_give_the_same_as_plain_python(
     broker: Any, namespace: str, tmp_path: Path
 ) -> None:
     bootstrap, n = broker.bootstrap_servers, namespace
-    make_topics(bootstrap, **{f"{n}-a": 3, f"{n}-b": 2, f"{n}-users": 2, f"{n}-out": 1, f"{n}-vips": 1})
+    make_topics(bootstrap, **{f"{n}-a": 3, f"{n}-b": 3, f"{n}-users": 2, f"{n}-out": 1, f"{n}-vips": 1})
     rows = [{"shop": f"s{i % 7}", "user": f"u{i % 5}", "amount": i} for i in range(500)]
     send(bootstrap, f"{n}-a", [(row["shop"], row) for row in rows[:300]])
     send(bootstrap, f"{n}-b", [(row["shop"], row) for row in rows[300:]])

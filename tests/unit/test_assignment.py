@@ -46,7 +46,7 @@ def test_a_task_waits_for_the_last_of_its_inputs() -> None:
 
 
 def test_topics_with_fewer_partitions_are_left_out_of_the_tasks_beyond_them() -> None:
-    """Sources that are merged need not have the same number of partitions."""
+    """A topic may have fewer while its partitions are being added."""
     counts = COUNTS | {"refunds": 1}
     assert inputs_of_task(TOPOLOGY.subtopologies[0], 0, counts) == partitions("orders-0", "refunds-0")
     assert inputs_of_task(TOPOLOGY.subtopologies[0], 1, counts) == partitions("orders-1")

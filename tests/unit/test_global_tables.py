@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streams_runtime.api import StreamsApplication, parse_application
-from streams_runtime.errors import InvalidApplicationException
+from streams_runtime.errors import InvalidApplicationException, TopologyException
 from streams_runtime.topology.changes.compare import changes
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
@@ -91,11 +91,13 @@ def test_partitions_of_a_global_topic_decide_about_no_other_topic() -> None:
     }
 
 
-def test_sources_that_are_merged_before_a_global_join_need_no_common_partition_count() -> None:
+def test_sources_that_are_merged_before_a_global_join_need_one_number_whatever_the_table_has() -> None:
     others = {**FLIGHTS, "name": "others", "topic": "others"}
     merge = {"name": "all", "merge": ["flights", "others"]}
     topology = plan(merge, {**NAMED, "from": "all"}, sources=(FLIGHTS, others, AIRLINES))
-    assert partition_counts(topology, {"flights": 3, "others": 1}) == {"flights": 3, "others": 1}
+    assert partition_counts(topology, {"flights": 3, "others": 3, "airlines": 7}) == {"flights": 3, "others": 3}
+    with pytest.raises(TopologyException, match="flights has 3, others has 1"):
+        partition_counts(topology, {"flights": 3, "others": 1})
 
 
 def test_a_key_by_before_a_global_join_repartitions_nothing_unless_something_else_asks_for_it() -> None:

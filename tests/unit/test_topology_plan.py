@@ -345,7 +345,7 @@ def test_task_ids_print_as_kafka_streams_does_and_read_back() -> None:
             TaskId.parse(text)
 
 
-def test_a_repartition_topic_has_as_many_partitions_as_the_largest_input() -> None:
+def test_a_repartition_topic_has_as_many_partitions_as_the_topics_that_its_records_come_from() -> None:
     steps = (
         {"name": "m", "merge": ["a", "b"]},
         key_by("k1", "m"),
@@ -354,8 +354,8 @@ def test_a_repartition_topic_has_as_many_partitions_as_the_largest_input() -> No
         count("c2", "k2"),
     )
     topology = build_topology(app(*steps, sources=("a", "b")))
-    counts = partition_counts(topology, {"topic-a": 3, "topic-b": 5, "unrelated": 99})
-    assert counts == {"topic-a": 3, "topic-b": 5, "shop-k1-repartition": 5, "shop-k2-repartition": 5}
+    counts = partition_counts(topology, {"topic-a": 5, "topic-b": 5, "unrelated": 99})
+    assert counts == {"topic-a": 5, "topic-b": 5, "shop-k1-repartition": 5, "shop-k2-repartition": 5}
     assert len(tasks(topology, counts)) == 15
 
 
@@ -382,11 +382,21 @@ def test_users_topics_that_meet_in_a_store_must_agree() -> None:
         partition_counts(topology, {"topic-a": 2, "topic-b": 3})
 
 
-def test_streams_that_are_only_passed_on_need_not_agree() -> None:
+def test_streams_that_are_only_merged_must_agree_too() -> None:
     merged = {"name": "m", "merge": ["a", "b"]}
     topology = build_topology(app(merged, sources=("a", "b"), sinks=[{"from": "m", "topic": "o"}]))
-    counts = partition_counts(topology, {"topic-a": 2, "topic-b": 3})
+    counts = partition_counts(topology, {"topic-a": 3, "topic-b": 3})
     assert tasks(topology, counts) == (TaskId(0, 0), TaskId(0, 1), TaskId(0, 2))
+    said = r"merged.* need the same number of partitions: topic-a has 2, topic-b has 3\..* put a repartition before"
+    with pytest.raises(TopologyException, match=said):
+        partition_counts(topology, {"topic-a": 2, "topic-b": 3})
+
+
+def test_a_repartition_before_a_merge_gives_it_the_number_of_the_other_topic() -> None:
+    steps = ({"name": "s", "from": "a", "repartition": {}}, {"name": "m", "merge": ["s", "b"]})
+    topology = build_topology(app(*steps, sources=("a", "b"), sinks=[{"from": "m", "topic": "o"}]))
+    counts = partition_counts(topology, {"topic-a": 2, "topic-b": 5})
+    assert counts == {"topic-a": 2, "topic-b": 5, "shop-s-repartition": 5}
 
 
 @pytest.mark.parametrize("known", [{}, {"topic-a": 0}])

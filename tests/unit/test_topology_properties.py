@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams_runtime.api import StreamsApplication, parse_application
 from streams_runtime.errors import TopologyException
+from streams_runtime.kafka.types import TopicPartition
+from streams_runtime.tasks.assignment import complete_tasks
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.describe import as_json, as_mermaid, as_text
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
@@ -210,6 +214,45 @@ def test_topics_that_meet_in_a_store_have_equal_counts_and_tasks_follow(spec: di
         else:
             owner = next(sub for sub in topology.subtopologies for s in sub.stores if s.changelog_topic == topic.name)
             assert topic.partitions == len([task for task in found if task.subtopology == owner.id])
+
+
+def ranges(counts: Mapping[str, int], members: int) -> list[frozenset[TopicPartition]]:
+    """What the brokers' range assignor gives each member: of each topic by itself, the larger shares first."""
+    given: list[set[TopicPartition]] = [set() for _ in range(members)]
+    for topic, count in counts.items():
+        share, more = divmod(count, members)
+        owners = [member for member in range(members) for _ in range(share + (member < more))]
+        for partition, owner in enumerate(owners):
+            given[owner].add(TopicPartition(topic, partition))
+    return [frozenset(each) for each in given]
+
+
+@settings(max_examples=examples(60))
+@given(declared(), st.lists(st.integers(1, 9), min_size=3, max_size=3), st.integers(1, 5))
+def test_every_task_has_all_its_inputs_at_one_member_or_the_counts_are_refused(
+    spec: dict[str, Any], sizes: list[int], members: int
+) -> None:
+    topology = plan(spec)
+    try:
+        counts = partition_counts(topology, {f"t{i}": size for i, size in enumerate(sizes)})
+    except TopologyException:
+        groups = [{size for i, size in enumerate(sizes) if f"t{i}" in group} for group in copartitioned(topology)]
+        assert any(len(group) > 1 for group in groups)
+        return
+    started = [task for assigned in ranges(counts, members) for task in complete_tasks(topology, assigned, counts)]
+    assert sorted(started) == list(tasks(topology, counts))
+
+
+def test_two_members_with_parts_of_topics_of_two_sizes_would_never_start_a_task() -> None:
+    """Why topics that are merged need the same number of partitions."""
+    merged = [{"name": "s", "merge": ["a0", "a1"]}]
+    sources = [{"name": f"a{i}", "topic": f"t{i}", **KEYED} for i in (0, 1)]
+    topology = plan({"sources": sources, "steps": merged, "sinks": [{"from": "s", "topic": "out0"}]})
+    counts = {"t0": 4, "t1": 2}
+    started = [task for assigned in ranges(counts, 2) for task in complete_tasks(topology, assigned, counts)]
+    assert sorted(set(tasks(topology, counts)) - set(started)) == [TaskId(0, 1)]
+    with pytest.raises(TopologyException, match="t0 has 4, t1 has 2"):
+        partition_counts(topology, counts)
 
 
 @settings(max_examples=examples(30))

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from streams_runtime.api import ApplicationSpec
 from streams_runtime.errors import TopologyException
-from streams_runtime.topology.nodes.aggregate_node import AggregateNode
-from streams_runtime.topology.nodes.dedupe_node import DedupeNode
-from streams_runtime.topology.nodes.foreign_key_nodes import ForeignKeyJoinNode, ResponseNode, SubscribeNode
-from streams_runtime.topology.nodes.join_node import JoinNode
-from streams_runtime.topology.nodes.process_node import ProcessNode
+from streams_runtime.topology.nodes.foreign_key_nodes import ResponseNode, SubscribeNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode
-from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
-from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToTableNode
 from streams_runtime.topology.plan import InternalTopic, TaskId, Topology
 from streams_runtime.topology.store_specs import StoreSpec
 
@@ -27,36 +21,14 @@ _CLOCK_DIFFERENCE = 24 * 60 * 60 * 1000
 _REPARTITION = {**_ALL, "cleanup.policy": "delete", "retention.ms": "-1"}
 
 
-_MEETS = (
-    AggregateNode
-    | JoinNode
-    | StreamJoinNode
-    | TableJoinNode
-    | ToTableNode
-    | DedupeNode
-    | ProcessNode
-    | ResponseNode
-    | ForeignKeyJoinNode
-)
-"""Nodes at which records of one key meet."""
-
-
 def copartitioned(topology: Topology) -> tuple[tuple[str, ...], ...]:
-    """Topics that need the same number of partitions: records of one key from all of them meet in a store.
+    """Topics that need the same number of partitions: those of a sub-topology, of which a task reads the same one.
 
-    Groups of at least two; no topic is in two groups.
+    The group gives each topic's partitions out by itself, in ranges. Ranges of topics of one size go to the same
+    members; of others, a task's inputs would be at two members, and it would never start. Groups of at least two; no
+    topic is in two groups.
     """
-    groups: list[set[str]] = []
-    for node in topology.nodes:
-        if isinstance(node, JoinNode) and node.on is not None:
-            continue  # any task finds every key in a global table
-        if isinstance(node, _MEETS):
-            joined = set(_topics_of(topology, node.name))
-            for group in [group for group in groups if group & joined]:
-                groups.remove(group)
-                joined |= group
-            groups.append(joined)
-    return tuple(tuple(sorted(group)) for group in groups if len(group) > 1)
+    return tuple(tuple(sorted(sub.source_topics)) for sub in topology.subtopologies if len(sub.source_topics) > 1)
 
 
 def partition_counts(topology: Topology, source_counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -209,23 +181,14 @@ def _largest_input(topology: Topology, topic: str, counts: Mapping[str, int]) ->
     return max(_task_count(sub.source_topics, counts) for sub in writers)
 
 
-def _topics_of(topology: Topology, name: str) -> Iterator[str]:
-    """Topics whose records reach the node within its sub-topology."""
-    node = topology.node(name)
-    if node.read_topic is not None:
-        yield node.read_topic
-    for each in node.inputs:
-        yield from _topics_of(topology, each)
-
-
 def _agreed(group: tuple[str, ...], counts: Mapping[str, int]) -> int | None:
     """The count of the user's topics in a group; None when it has none of them."""
     found = {topic: counts[topic] for topic in group if topic in counts}
     if len(set(found.values())) > 1:
         shown = ", ".join(f"{topic} has {count}" for topic, count in found.items())
         raise TopologyException(
-            "these topics are aggregated, deduped, processed or joined together and need the same number of partitions:"
-            f" {shown}."
+            "these topics are merged, aggregated, deduped, processed or joined together and need the same number of"
+            f" partitions: {shown}."
             " Make the counts equal, or put a repartition before the merge or the join, with the number of the others"
         )
     return next(iter(found.values()), None)
