@@ -2092,11 +2092,35 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "for a global table",
         "leave it out, or read the topic as a stream",
     ),
-    "topic-twice": (
-        application(sources=[ORDERS, {**CLICKS, "topic": "orders"}]),
+    "topic-twice-with-other-values": (
+        application(sources=[ORDERS, {**ORDERS, "name": "again", "value": {"format": "string"}}]),
+        "spec.topology.sources[1].value",
+        "it differs from spec.topology.sources[0].value, and both sources read the topic 'orders'",
+        "equal settings are one source",
+    ),
+    "topic-twice-with-other-times": (
+        application(sources=[ORDERS, {**ORDERS, "name": "again", "timestamp": "now()"}]),
+        "spec.topology.sources[1].timestamp",
+        "it differs from spec.topology.sources[0].timestamp",
+        "give both the same",
+    ),
+    "topic-twice-with-other-keys": (
+        application(sources=[ORDERS, {**ORDERS, "name": "again", "key": {"format": "long"}}]),
+        "spec.topology.sources[1].key",
+        "it differs from spec.topology.sources[0].key",
+        "give both the same",
+    ),
+    "topic-twice-with-another-beginning": (
+        application(sources=[ORDERS, {**ORDERS, "name": "again", "offsetReset": "latest"}]),
+        "spec.topology.sources[1].offsetReset",
+        "it differs from spec.topology.sources[0].offsetReset",
+        "give both the same",
+    ),
+    "topic-twice-as-a-table": (
+        application(sources=[ORDERS, {**ORDERS, "name": "again", "table": {"store": "again"}}]),
         "spec.topology.sources[1].topic",
-        "two sources of one topic are not there yet",
-        "from one source",
+        "a topic that is a table is read by one source",
+        "a toStream makes a stream",
     ),
     "no-source": (application(sources=[]), "spec.topology.sources", "no source", "at least one topic"),
     "global-table": (

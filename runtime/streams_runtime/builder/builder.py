@@ -44,8 +44,9 @@ class StreamsBuilder:
 
         `value` and `key` are formats; without `key` the key stays bytes. `timestamp` is an expression for a record's
         time, a TIMESTAMP or milliseconds since 1970; without it the time is the one in Kafka. `name` is what steps and
-        joins call the source; without it the topic's name. `offset_reset` says where partitions begin in which the
-        group has no committed offset: `earliest`, `latest`, `none`, or how far back from now; without it the
+        joins call the source; without it the topic's name, with a number behind it for a further stream of the topic
+        (with equal settings all are one source). `offset_reset` says where partitions begin in which the group has no
+        committed offset: `earliest`, `latest`, `none`, or how far back from now; without it the
         application's spec.kafka.offsetReset does (AutoOffsetReset).
 
         Raises:
@@ -163,7 +164,7 @@ class StreamsBuilder:
         table: Mapping[str, Any] | None = None,
         offset_reset: str | timedelta | None = None,
     ) -> str:
-        given = name if name is not None else topic
+        given = name if name is not None else self._recording.source_name(topic)
         fields = {"name": given, "topic": topic, "key": format_document(key), "value": format_document(value)}
         more = {"timestamp": timestamp, "table": table, "offsetReset": offset_reset}
         self._recording.add("sources", method, {**fields, **more})

@@ -62,6 +62,11 @@ class Recording:
         self.functions[name] = plain(fields)
         self.origins[path("spec", "topology", "functions", name)] = f"{call_place()} {method}({name!r})"
 
+    def source_name(self, topic: str) -> str:
+        """What a source without a name is called: as its topic, with a number behind it if that is read already."""
+        read = any(each["topic"] == topic for each in self._parts["sources"])
+        return self.derived(topic) if read else topic
+
     def derived(self, name: str) -> str:
         """`name`, with a number behind it if it is taken: what a step is called whose name nothing else is named for.
 

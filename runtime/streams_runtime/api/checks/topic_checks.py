@@ -33,7 +33,7 @@ from streams_runtime.api.reading.legal_names import (
 from streams_runtime.api.reading.mistakes import suggestion
 from streams_runtime.api.reading.readable_parts import Part, Parts
 from streams_runtime.api.spec.spec_values import format_offset_reset
-from streams_runtime.api.steps.topology_spec import StepSpec
+from streams_runtime.api.steps.topology_spec import SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 BROKERS_OWN = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
@@ -151,6 +151,7 @@ def _stores(parts: Parts) -> Iterator[Mistake]:
 
 def _read_and_written(parts: Parts) -> Iterator[Mistake]:
     read: dict[str, str] = {}
+    first: dict[str, SourceSpec] = {}
     for source in parts.sources:
         if source.model is None:
             continue
@@ -158,9 +159,9 @@ def _read_and_written(parts: Parts) -> Iterator[Mistake]:
         if problem := topic_problem(topic):
             yield Mistake(field, *problem)
         elif topic in read:
-            found = f"the topic {topic!r} is read by {read[topic]}; two sources of one topic are not there yet"
-            yield Mistake(field, found, "let steps take their records from one source")
+            yield from _read_again(source.model, source.path, first[topic], read[topic])
         read.setdefault(topic, source.path)
+        first.setdefault(topic, source.model)
     for field, topic in _written(parts):
         if problem := topic_problem(topic):
             yield Mistake(field, *problem)
@@ -169,6 +170,25 @@ def _read_and_written(parts: Parts) -> Iterator[Mistake]:
             yield Mistake(field, found, "write to another topic; the application would read its own records")
         elif topic in BROKERS_OWN:
             yield Mistake(field, f"{topic!r} belongs to the brokers", "write to another topic")
+
+
+def _read_again(source: SourceSpec, path: str, first: SourceSpec, by: str) -> Iterator[Mistake]:
+    """A further source of a topic is the first one again: a stream, and with the same settings."""
+    if source.table is not None or first.table is not None:
+        found = f"the topic {source.topic!r} is read by {by}; a topic that is a table is read by one source"
+        remedy = "let steps take their records from one source; a toStream makes a stream of a table's changes"
+        yield Mistake(under(path, "topic"), found, remedy)
+        return
+    for field, one, other in (
+        ("key", source.key, first.key),
+        ("value", source.value, first.value),
+        ("timestamp", source.timestamp, first.timestamp),
+        ("offsetReset", source.offset_reset, first.offset_reset),
+    ):
+        if one != other:
+            found = f"it differs from {under(by, field)}, and both sources read the topic {source.topic!r}"
+            remedy = "give both the same; sources of one topic with equal settings are one source"
+            yield Mistake(under(path, field), found, remedy)
 
 
 def _beginnings(parts: Parts) -> Iterator[Mistake]:

@@ -60,7 +60,9 @@ class SourceSpec(Model):
     """A topic that the application reads."""
 
     name: str = Field(description="What steps call this source; unique among sources and steps.")
-    topic: str = Field(description="The topic; it has to exist. A topic is read by one source.")
+    topic: str = Field(
+        description="The topic; it has to exist. Sources of one topic are one source: streams, with equal settings."
+    )
     key: FormatSpec | None = Field(
         default=None,
         description="Format of the key. Absent: it is carried on as bytes, and nothing is aggregated by it.",

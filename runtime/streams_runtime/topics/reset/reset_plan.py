@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from streams_runtime.api.spec.operations.reset_spec import ResetSpec
 from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
+from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.plan import Topology
 
 
@@ -120,7 +121,10 @@ def reset_topics_of(reset: ResetSpec, topology: Topology) -> Mapping[str, str]:
         if isinstance(node, SourceNode | TableSourceNode) and node.topic in topology.source_topics
     }
     named = _named(reset)
-    return {source: topic for source, topic in read.items() if not named or source in named}
+    if not named:
+        return read
+    again = {n.name: read[n.input] for n in topology.nodes if isinstance(n, TransformNode) and n.is_source}
+    return {source: topic for source, topic in {**read, **again}.items() if source in named}
 
 
 def _named(reset: ResetSpec) -> Collection[str]:

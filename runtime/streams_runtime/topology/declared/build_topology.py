@@ -85,8 +85,10 @@ def _nodes(application: StreamsApplication) -> list[Node]:
         if name in moved and step.repartition is None
     }
     nodes: list[Node] = []
+    readers: dict[str, str] = {}
     for index, source in enumerate(spec.sources):
-        nodes.append(_source(source, under("spec.topology.sources", index)))
+        first = readers.setdefault(source.topic, source.name)
+        nodes.append(_source(source, under("spec.topology.sources", index), first))
     for index, step in enumerate(spec.steps):
         if step.name in foreign and step.join is not None:
             nodes += foreign_key_nodes(step, step.join, application.application_id, under("spec.topology.steps", index))
@@ -137,7 +139,10 @@ def _grouped(step: StepSpec, key: str, application_id: str, path: str) -> tuple[
     )
 
 
-def _source(source: SourceSpec, path: str) -> Node:
+def _source(source: SourceSpec, path: str, first: str) -> Node:
+    """What reads the topic; of a further source of one topic, whose settings are equal, a node behind the `first`."""
+    if source.name != first:
+        return TransformNode(source.name, first, None, None, path)
     key = _format(source.key) if source.key is not None else _UNDECLARED_KEY
     value = _format(source.value)
     if source.table is not None:

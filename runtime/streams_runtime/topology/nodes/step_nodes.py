@@ -11,7 +11,10 @@ from streams_runtime.topology.nodes.plan_node import PlanNode, StepNode, columns
 
 @dataclass(frozen=True, slots=True)
 class TransformNode(StepNode):
-    """`where` (first) and `select` (then), either or both; `select` holds (column, expression) in order."""
+    """`where` (first) and `select` (then), either or both; `select` holds (column, expression) in order.
+
+    One with neither is a further source of the topic that `input` reads.
+    """
 
     KIND: ClassVar[str] = "transform"
 
@@ -24,10 +27,17 @@ class TransformNode(StepNode):
     @property
     def summary(self) -> str:
         """The step in the user's own expressions."""
+        if self.is_source:
+            return f"read by {self.input}"
         where = [f"where {self.where}"] if self.where is not None else []
         every = "*, " if self.keeps_columns else ""
         select = [f"select {every}{columns_of(self.select)}"] if self.select is not None else []
         return "; ".join(where + select)
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is another source of one topic."""
+        return self.where is None and self.select is None
 
     def makes_table(self, tables: Collection[str]) -> bool:
         """Of a table."""

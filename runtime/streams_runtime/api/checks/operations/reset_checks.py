@@ -18,6 +18,7 @@ AT = "spec.reset"
 def reset_mistakes(reset: ResetSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
     """Everything about a reset that can be said without asking the brokers."""
     known = {source.name: source for source in sources}
+    yield from _named_twice(reset, known)
     for index, name in enumerate(reset.sources):
         path = under(f"{AT}.sources", index)
         yield from _source(name, path, known)
@@ -35,6 +36,18 @@ def reset_mistakes(reset: ResetSpec, sources: Iterable[SourceSpec]) -> Iterator[
                 yield Mistake(
                     under(path, partition), f"{partition!r} is no partition", "give its number in quotes, such as '0'"
                 )
+
+
+def _named_twice(reset: ResetSpec, known: Mapping[str, SourceSpec]) -> Iterator[Mistake]:
+    """Two sources of one topic have its offsets together."""
+    fields = {name: under(f"{AT}.sources", index) for index, name in enumerate(reset.sources)}
+    fields |= {name: under(f"{AT}.to.offsets", name) for name in reset.to.offsets or {}}
+    first: dict[str, str] = {}
+    for name, field in fields.items():
+        if name in known and first.setdefault(known[name].topic, name) != name:
+            topic = known[name].topic
+            found = f"{name!r} reads the topic {topic!r}, as {first[topic]!r} does, and both are named"
+            yield Mistake(field, found, "name one of the two: a topic's offsets are set once")
 
 
 def _source(name: str, path: str, known: Mapping[str, SourceSpec]) -> Iterator[Mistake]:
