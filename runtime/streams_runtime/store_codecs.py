@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from operator import add
 
@@ -16,6 +17,7 @@ from streams_runtime.topology.nodes.process_node import ProcessNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format, TableSourceNode
 from streams_runtime.topology.nodes.table_nodes import ToTableNode
 from streams_runtime.topology.nodes.window_kinds import SlidingWindows, TimeWindows
+from streams_runtime.topology.partitioners import partition_by_of
 from streams_runtime.topology.plan import Topology
 from streams_runtime.topology.store_specs import StoreSpec
 
@@ -24,7 +26,11 @@ def codec_of(topology: Topology, store: str, formats: Callable[[], StoreFormats]
     """How the bytes of a store are read; `formats` know what Spark has found out, and are not needed for tables but
     those of formats in a registry.
     """
-    spec = topology.store(store)[1]
+    sub, spec = topology.store(store)
+    return replace(_codec(topology, store, spec, formats), partition_by=partition_by_of(topology, sub))
+
+
+def _codec(topology: Topology, store: str, spec: StoreSpec, formats: Callable[[], StoreFormats]) -> StoreCodec:
     node = topology.node(spec.node)
     if isinstance(node, TableSourceNode) and node.value.name in REGISTERED:
         return StoreCodec(key_serde(node.key), formats().stored_value(node.name))

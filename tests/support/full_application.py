@@ -99,7 +99,7 @@ spec:
       - {from: parted, topic: parted}
       - {from: marked, topicBy: "concat('marked-', user)", topics: [marked-a, marked-b], key: {format: json}}
       - {from: marked, topicBy: "concat('marked-', user)"}
-      - {from: once, topic: once}
+      - {from: once, topic: once, partitionBy: "if(user = 'all', 0, null)"}
       - {from: seen, topic: small}
       - {from: enriched, topic: enriched}
       - {from: paid, topic: paid, value: {format: avro}}

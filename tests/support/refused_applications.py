@@ -2092,6 +2092,42 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "for a global table",
         "leave it out, or read the topic as a stream",
     ),
+    "partition-by-beside-topic-by": (
+        application(sinks=[{"from": "orders", "topicBy": "user", "partitionBy": "1"}]),
+        f"{SINK}.partitionBy",
+        "partitionBy beside topicBy is not there yet",
+        "a sink for each topic",
+    ),
+    "partition-by-of-a-table": (
+        application(sinks=[{"from": "users", "topic": "out", "partitionBy": "1"}]),
+        f"{SINK}.partitionBy",
+        "partitionBy of the table 'users'",
+        "put a step toStream: {} before the sink",
+    ),
+    "partition-by-a-text": (
+        application(sinks=[{"from": "orders", "topic": "out", "partitionBy": "user"}]),
+        f"{SINK}.partitionBy",
+        "'user' is STRING, which is no number of a partition",
+        "cast(… as int)",
+    ),
+    "partition-by-a-fraction": (
+        application(step(repartition={"partitionBy": "amount"})),
+        "spec.topology.steps[0].repartition.partitionBy",
+        "'amount' is DOUBLE",
+        "give an INT or a BIGINT",
+    ),
+    "partition-by-an-aggregate": (
+        application(step(repartition={"partitionBy": "max(amount)"})),
+        "spec.topology.steps[0].repartition.partitionBy",
+        "max",
+        "",
+    ),
+    "partition-by-no-column": (
+        application(step(repartition={"partitionBy": "usr"})),
+        "spec.topology.steps[0].repartition.partitionBy",
+        "usr",
+        "",
+    ),
     "topic-twice-with-other-values": (
         application(sources=[ORDERS, {**ORDERS, "name": "again", "value": {"format": "string"}}]),
         "spec.topology.sources[1].value",

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams_runtime.batch.stage import Emission
+from streams_runtime.batch.stage import ChosenPartitions, Emission
 from streams_runtime.errors import BrokerNotAvailableException, ConfigException, ProducerException, StreamsException
 from streams_runtime.kafka.producer.topic_limits import TopicLimits, handed_over_bytes, record_bytes
 from streams_runtime.processing.failures.refused_records import Sending, refusals
 from streams_runtime.processing.failures.sink_topics import SinkTopics
 from streams_runtime.processing.failures.unreadable_records import ErrorPolicy
+from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 
 NOW = 1_700_000_000_000
 SENDING = Sending(1_000_000, "lz4")
@@ -192,8 +193,11 @@ def test_nothing_is_sifted_of_internal_topics_and_of_those_that_are_no_sinks() -
 def test_a_letter_has_the_record_and_says_why() -> None:
     made = sinks(Topics(out=SMALL, letters={"max.message.bytes": "9000"}), LETTERS)
     value, own = random_bytes(5000), [("h", b"x")]
-    found = made.sift(emission((b"a", value, NOW - 9), (b"b", b"2", NOW), headers=[own, None], partition=3))
-    assert found.emission == emission((b"b", b"2", NOW), headers=[None], partition=3)
+    sink = SinkNode("sink-out", "s", "out", None, None, "spec.topology.sinks[0]", partition_by="n")
+    given, left = (ChosenPartitions(sink, numbers) for numbers in ([5, 6], [6]))
+    records = (b"a", value, NOW - 9), (b"b", b"2", NOW)
+    found = made.sift(emission(*records, headers=[own, None], partition=3, chosen_partitions=given))
+    assert found.emission == emission(records[1], headers=[None], partition=3, chosen_partitions=left)
     assert found.letters is not None
     [headers] = found.letters.headers or []
     assert headers is not None
@@ -205,7 +209,7 @@ def test_a_letter_has_the_record_and_says_why() -> None:
     }
     letters = found.letters
     assert (letters.topic, letters.keys, letters.values, letters.timestamps) == ("letters", [b"a"], [value], [NOW - 9])
-    assert (letters.partition, letters.placed_by) == (None, None)
+    assert (letters.partition, letters.placed_by, letters.chosen_partitions) == (None, None, None)
 
 
 def test_a_letter_whose_time_no_topic_takes_has_that_of_the_clock() -> None:

@@ -27,6 +27,7 @@ OUT_WINDOW = "_window"  # start of a row's window, ms
 OUT_WINDOW_END = "_window_until"  # its end, ms
 OUT_TOPIC, OUT_ORDER_TIME = "_came_of_topic", "_turn_time"  # of records for a repartition topic
 OUT_CHOSEN = "_chosen_topic"  # the topic of each record of a sink with topicBy
+OUT_PARTITION = "_chosen_partition"  # the partition of each record of a sink or a repartition with partitionBy
 ORIGIN = ("_origin_topic", "_origin_partition", "_origin_offset")  # where the record was that such a record came of
 OUT_RECORDS = "_records"  # how many records a partial aggregate stands for
 

@@ -16,7 +16,7 @@ from streams_runtime.batch.read_accounts import Account
 from streams_runtime.topology.nodes.dedupe_node import DedupeNode
 from streams_runtime.topology.nodes.join_node import JoinNode
 from streams_runtime.topology.nodes.process_node import ProcessNode
-from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
+from streams_runtime.topology.nodes.source_and_sink_nodes import RepartitionSinkNode, SinkNode
 from streams_runtime.topology.nodes.step_nodes import MergeNode
 from streams_runtime.topology.nodes.stream_join_node import StreamJoinNode
 from streams_runtime.topology.nodes.suppress_node import SuppressNode
@@ -42,12 +42,20 @@ class ChosenTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenPartitions:
+    """The partition of each record, which the `partitionBy` of a node has given; null where its key decides."""
+
+    node: SinkNode | RepartitionSinkNode
+    numbers: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Emission:
     """Records for one topic, in order. `headers` is None where no record has any. Timestamps in ms.
 
     `placed_by`: the keys that decide the partition where the records' own do not: those within windowed keys. With
-    `partition` no key decides. With `chosen` each record has a topic of its own, and `topic` is empty; `sink` names the
-    sink of records that were `chosen` for the one topic.
+    `partition` no key decides, and with `chosen_partitions` only where there is no number. With `chosen` each record
+    has a topic of its own, and `topic` is empty; `sink` names the sink of records that were `chosen` for the one topic.
     """
 
     topic: str
@@ -60,6 +68,7 @@ class Emission:
     partition: int | None = None
     chosen: ChosenTopics | None = None
     sink: str | None = None
+    chosen_partitions: ChosenPartitions | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -73,6 +82,8 @@ class Emission:
             timestamps=[self.timestamps[row] for row in rows],
             headers=None if self.headers is None else [self.headers[row] for row in rows],
             placed_by=None if self.placed_by is None else [self.placed_by[row] for row in rows],
+            chosen_partitions=self.chosen_partitions
+            and replace(self.chosen_partitions, numbers=[self.chosen_partitions.numbers[row] for row in rows]),
         )
 
 

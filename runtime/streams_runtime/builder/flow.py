@@ -48,16 +48,19 @@ class Flow:
         *,
         topic_by: str | None = None,
         topics: Sequence[str] | None = None,
+        partition_by: str | None = None,
         key: Format | None = None,
         value: Format | None = None,
     ) -> None:
         """Write the records, or a table's changes, to a topic that exists (KStream#to).
 
         Instead of a `topic`, the Spark SQL expression `topic_by` gives each record its own (a TopicNameExtractor), one
-        of `topics` if there is such a list. `key` and `value` are formats. Without them the key keeps its format and
+        of `topics` if there is such a list. `partition_by` is an expression that gives each record its partition (a
+        StreamPartitioner); null: its key does. `key` and `value` are formats. Without them the key keeps its format and
         the value is JSON. Raises as every method of Flow does.
         """
         where = {"topic": topic, "topicBy": topic_by, "topics": None if topics is None else list(topics)}
+        where["partitionBy"] = partition_by
         formats = {"key": format_document(key), "value": format_document(value)}
         self._recording.add("sinks", "to", {"from": self.name, **where, **formats})
 

@@ -208,13 +208,14 @@ class KStream(ProcessedFlow):
 
     key_by = select_key
 
-    def repartition(self, partitions: int | None = None, *, name: str) -> KStream:
+    def repartition(self, partitions: int | None = None, *, name: str, partition_by: str | None = None) -> KStream:
         """Spread the records over a topic of `partitions` partitions by their keys (KStream#repartition, KIP-221).
 
-        Without a number it has as many as the largest topic that the records come from. The topic is called after
+        Without a number it has as many as the largest topic that the records come from. `partition_by` is an expression
+        that gives each record its partition (a StreamPartitioner); null: its key does. The topic is called after
         `name`. Raises as every method of Flow does.
         """
-        return self._also("repartition", name, {"repartition": {"partitions": partitions}})
+        return self._also("repartition", name, {"repartition": {"partitions": partitions, "partitionBy": partition_by}})
 
     def group_by_key(self) -> KGroupedStream:
         """Group the records by their key, to be aggregated (KStream#groupByKey). Raises nothing."""

@@ -17,6 +17,7 @@ from streams_runtime.errors import EnvironmentException, InvalidApplicationExcep
 from streams_runtime.topology.aggregate_order import order_mistakes
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
+from streams_runtime.topology.partitioners import partitioner_mistakes
 from streams_runtime.topology.plan import Topology
 
 
@@ -49,7 +50,7 @@ def validate(
         reading = reading.with_more(_function_mistakes(reading))
     application = application_or_exit(reading.with_more(class_mistakes(reading, file)), output)
     topology = build_topology(application)
-    application_or_exit(reading.with_more(order_mistakes(topology)), output)
+    application_or_exit(reading.with_more((*order_mistakes(topology), *partitioner_mistakes(topology))), output)
     _print_summary(application, topology, output)
 
 

@@ -11,6 +11,7 @@ from streams_runtime.pipeline.known import Known
 from streams_runtime.pipeline.topology_traits import Traits
 from streams_runtime.topology.aggregate_order import order_mistakes
 from streams_runtime.topology.node_order import needed_first
+from streams_runtime.topology.partitioners import partitioner_mistakes
 
 
 def analysed(spark: SparkSession, traits: Traits, schemas: Schemas | None) -> Known:
@@ -20,7 +21,7 @@ def analysed(spark: SparkSession, traits: Traits, schemas: Schemas | None) -> Kn
         InvalidApplicationException: what Spark's analysis refuses, all of it, each with its field.
     """
     known = Known(spark, traits, schemas)
-    mistakes = [*order_mistakes(traits.topology)]
+    mistakes = [*order_mistakes(traits.topology), *partitioner_mistakes(traits.topology)]
     needs = {node.name: node.needs for node in traits.topology.nodes}
     for name in needed_first(needs):
         if any(each not in known.outputs for each in needs[name]):

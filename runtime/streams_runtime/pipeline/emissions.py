@@ -10,6 +10,7 @@ from streams_runtime.batch.columns import (
     OUT_CHOSEN,
     OUT_KEY,
     OUT_ORDER_TIME,
+    OUT_PARTITION,
     OUT_TIME,
     OUT_TOPIC,
     OUT_VALUE,
@@ -17,7 +18,7 @@ from streams_runtime.batch.columns import (
     OUT_WINDOW_END,
 )
 from streams_runtime.batch.encode import encoded, windowed_keys
-from streams_runtime.batch.stage import ChosenTopics, Emission
+from streams_runtime.batch.stage import ChosenPartitions, ChosenTopics, Emission
 from streams_runtime.pipeline.steps.written_rows import written, written_in_order
 from streams_runtime.pipeline.windowing.repartition_order import stream_time_order
 from streams_runtime.pipeline.without_spark.column_emissions import ColumnEmissions, headers_in
@@ -31,10 +32,11 @@ class Emissions(ColumnEmissions):
         """What Spark's rows come to in the node's topic; for a repartition topic in the order of stream time."""
         internal = isinstance(node, RepartitionSinkNode)
         if isinstance(node, RepartitionSinkNode):
-            table = written_in_order(rows, "json").toArrow()
+            table = written_in_order(rows, "json", node.partition_by).toArrow()
             table = table.take(stream_time_order(table["_partition"], table[OUT_TOPIC], table[OUT_ORDER_TIME]))
         else:
-            table = written(rows, self._formats.value_format(node), node.topic_by).toArrow()
+            carried_by = self._formats.value_format(node)
+            table = written(rows, carried_by, node.topic_by, node.partition_by).toArrow()
         headers = table["_headers"]
         starts, ends = (table[name] if name in table.column_names else None for name in (OUT_WINDOW, OUT_WINDOW_END))
         keys = encoded(table[OUT_KEY]) if isinstance(node, RepartitionSinkNode) else self.keys(node, table[OUT_KEY])
@@ -47,7 +49,10 @@ class Emissions(ColumnEmissions):
             table[OUT_TIME].to_pylist(),
             headers_in(headers),
             None if starts is None else keys,
-            chosen=_chosen(node, table) if isinstance(node, SinkNode) and not node.is_direct else None,
+            chosen=_chosen(node, table) if isinstance(node, SinkNode) and node.topic_by is not None else None,
+            chosen_partitions=None
+            if node.partition_by is None
+            else ChosenPartitions(node, table[OUT_PARTITION].to_pylist()),
         )
 
 

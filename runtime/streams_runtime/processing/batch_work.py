@@ -13,6 +13,7 @@ from streams_runtime.kafka.producer.batch_producer import BatchProducer
 from streams_runtime.kafka.types import TopicPartition
 from streams_runtime.metrics.thread_recorder import ThreadRecorder
 from streams_runtime.processing.batch_runner import BatchRunner
+from streams_runtime.processing.failures.chosen_partitions import check_partitions
 from streams_runtime.processing.failures.sink_topics import Sifted, SinkTopics
 from streams_runtime.processing.node_names import NodeNames
 from streams_runtime.processing.peek_log import Totals
@@ -104,7 +105,9 @@ class BatchWork:
             effect()
 
     def send(self, emission: Emission) -> None:
-        """Send records to their topic."""
+        """Send records to their topic. Raises FailedProcessingException: a partition is given that it does not have."""
+        if emission.chosen_partitions is not None:
+            check_partitions(emission, emission.chosen_partitions, self.producer)
         self.do(self._send, emission)
 
     def _send(self, emission: Emission) -> None:
@@ -139,7 +142,9 @@ class BatchWork:
 
     def _hand_over(self, emission: Emission) -> None:
         records = (emission.keys, emission.values, emission.timestamps, emission.partition)
-        self.producer.send(emission.topic, *records, headers=emission.headers, placed_by=emission.placed_by)
+        chosen_partitions = None if emission.chosen_partitions is None else emission.chosen_partitions.numbers
+        placing = (emission.headers, emission.placed_by, chosen_partitions)
+        self.producer.send(emission.topic, *records, *placing)
         # Measurements are by declared topics: those that data name may be any number.
         is_declared = emission.sink is None or emission.topic in self.names.sinks
         topic, sink = emission.topic if is_declared else ANY_TOPIC, self._sink_of(emission)

@@ -58,7 +58,7 @@ class Logs:
         """Write a record; `placed_by` decides where it names no partition, and without a key partitions take turns."""
         topic, partition = sent.topic, sent.partition
         is_read = topic in self._counts or partition is None
-        count = self._counts.get(topic, self._others)
+        count = self.partition_count(topic)
         if partition is None and placed_by is None:
             partition = self._keyless[topic] % count
             self._keyless[topic] += 1
@@ -69,6 +69,10 @@ class Logs:
             logged = Logged(topic, partition, self._ends[place], sent.key, sent.value, sent.timestamp, sent.headers)
             self._unread[topic].append(logged)
         self._ends[place] += 1
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        return self._counts.get(topic, self._others)
 
     def unread(self, topic: str) -> deque[Logged]:
         """The records of a topic that are still to be read; whoever reads one takes it out."""

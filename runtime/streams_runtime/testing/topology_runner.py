@@ -173,7 +173,7 @@ class TopologyRunner:
 
     def _commit(self, process: Callable[[BatchProducer], Outcome]) -> None:
         """Write what it sends, and then into the stores what it leaves for them."""
-        sent = MockProducer()
+        sent = MockProducer(self.logs.partition_count)
         # A batch's output goes through `send` alone.
         outcome = process(cast(BatchProducer, sent))
         for each in sent.records:

@@ -107,7 +107,8 @@ def _node_lines(node: Node, sub: SubTopology) -> Iterator[str]:
         among = "" if node.topics is None else f", topics: [{', '.join(node.topics)}]"
         yield f"    Sink: {node.name} (topicBy: {node.topic_by}{among})"
     elif isinstance(node, SinkNode | RepartitionSinkNode | RegroupNode | SubscribeNode):
-        yield f"    Sink: {node.name} (topic: {node.topic})"
+        chosen = node.partition_by if isinstance(node, SinkNode | RepartitionSinkNode) else None
+        yield f"    Sink: {node.name} (topic: {node.topic}{'' if chosen is None else f', partitionBy: {chosen}'})"
     else:
         yield f"    Processor: {node.name} (stores: [{', '.join(stores_of(node, sub))}])"
         yield f"      --> {consumers}"

@@ -4,16 +4,22 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.StreamPartitioner;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.WindowStore;
@@ -92,7 +98,33 @@ enum Application {
                         .withRetention(Duration.ofMinutes(40)));
             return builder.build();
         }
+    },
+
+    /** Orders, JSON with a region, in the partitions of `out` and of a repartition topic that the region gives. */
+    PLACED(List.of("orders"), List.of()) {
+        @Override
+        Topology topology(String id) {
+            StreamsBuilder builder = new StreamsBuilder();
+            KStream<String, String> orders =
+                builder.stream(id + "-orders", Consumed.with(Serdes.String(), Serdes.String()));
+            orders.to(id + "-out", Produced.with(Serdes.String(), Serdes.String()).withStreamPartitioner(by(1)));
+            orders.repartition(
+                    Repartitioned.with(Serdes.String(), Serdes.String())
+                        .withName("spread")
+                        .withNumberOfPartitions(5)
+                        .withStreamPartitioner(by(0)))
+                .foreach((key, order) -> { });
+            return builder.build();
+        }
     };
+
+    /** The partition of an order: its region and `more`; without a region there is none, and the key decides. */
+    private static StreamPartitioner<String, String> by(int more) {
+        return (topic, key, order, count) -> {
+            JsonNode region = order == null ? null : read(order).get("region");
+            return region == null || region.isNull() ? Optional.empty() : Optional.of(Set.of(region.asInt() + more));
+        };
+    }
 
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -124,9 +156,12 @@ enum Application {
     }
 
     private static long number(String document, String field) {
+        return read(document).get(field).asLong();
+    }
+
+    private static JsonNode read(String document) {
         try {
-            JsonNode found = JSON.readTree(document).get(field);
-            return found.asLong();
+            return JSON.readTree(document);
         } catch (IOException exception) {
             throw new UncheckedIOException(exception);
         }

@@ -37,6 +37,7 @@ class SqlField:
         "aggregate",
         "key",
         "topicBy",
+        "partitionBy",
     ]
     text: str
 
@@ -52,6 +53,8 @@ def sql_fields(parts: Parts) -> Iterator[SqlField]:
     for sink in parts.sinks:
         if sink.model and sink.model.topic_by is not None:
             yield SqlField(under(sink.path, "topicBy"), "topicBy", sink.model.topic_by)
+        if sink.model and sink.model.partition_by is not None:
+            yield SqlField(under(sink.path, "partitionBy"), "partitionBy", sink.model.partition_by)
 
 
 def _of_source(source: SourceSpec, path: str) -> Iterator[SqlField]:
@@ -76,16 +79,23 @@ def _of_step(step: StepSpec, path: str) -> Iterator[SqlField]:
             yield SqlField(under(path, "peek", field), "peek", given)
     for name, text in (step.headers or {}).items():
         yield SqlField(under(path, "headers", name), "headers", text)
-    if step.key_by is not None:
-        yield SqlField(under(path, "keyBy"), "keyBy", step.key_by)
-    if step.group_by is not None:
-        yield SqlField(under(path, "groupBy"), "groupBy", step.group_by)
+    yield from _of_keys(step, path)
     for name, text in (step.aggregate or {}).items():
         yield from _of_aggregate(under(path, "aggregate", name), text)
     if step.join is not None and step.join.key is not None:
         yield SqlField(under(path, "join", "key"), "key", step.join.key)
     for name, text in (step.join.select if step.join is not None else {}).items():
         yield SqlField(under(path, "join", "select", name), "select", text)
+
+
+def _of_keys(step: StepSpec, path: str) -> Iterator[SqlField]:
+    """What decides where records go."""
+    if step.key_by is not None:
+        yield SqlField(under(path, "keyBy"), "keyBy", step.key_by)
+    if step.repartition is not None and step.repartition.partition_by is not None:
+        yield SqlField(under(path, "repartition", "partitionBy"), "partitionBy", step.repartition.partition_by)
+    if step.group_by is not None:
+        yield SqlField(under(path, "groupBy"), "groupBy", step.group_by)
 
 
 def _of_aggregate(path: str, text: str) -> Iterator[SqlField]:

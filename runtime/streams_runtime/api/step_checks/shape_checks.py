@@ -69,6 +69,9 @@ def _topics(sink: SinkSpec, path: str) -> Iterator[Mistake]:
     if sink.topic is None and sink.topic_by is None:
         remedy = "give topic, or topicBy with an expression that names one"
         yield Mistake(path, "a sink without a topic", remedy)
+    if sink.topic_by is not None and sink.partition_by is not None:
+        found = "partitionBy beside topicBy is not there yet"
+        yield Mistake(under(path, "partitionBy"), found, "use a sink for each topic behind a split, or leave one out")
     if sink.topics is not None and sink.topic_by is None:
         found = "topics without topicBy"
         yield Mistake(under(path, "topics"), found, "give topicBy, which says who goes where, or topic alone")

@@ -25,7 +25,11 @@ from streams_runtime.api.step_checks.join_checks import join_mistakes
 from streams_runtime.api.step_checks.merge_checks import merge_mistakes
 from streams_runtime.api.step_checks.processing_error_checks import processing_error_mistakes
 from streams_runtime.api.step_checks.stream_join_checks import stream_join_mistakes
-from streams_runtime.api.step_checks.stream_step_checks import stream_step_mistakes, table_mistakes
+from streams_runtime.api.step_checks.stream_step_checks import (
+    sink_partition_mistakes,
+    stream_step_mistakes,
+    table_mistakes,
+)
 from streams_runtime.api.step_checks.table_checks import (
     history_input_mistakes,
     history_source_mistakes,
@@ -207,6 +211,7 @@ def _sink(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[
     yield from global_input_mistakes(sink, path, streams)
     if sink.topic_by is not None:
         yield from _topic_by(sink.topic_by, under(path, "topicBy"), stream.visible)
+    yield from sink_partition_mistakes(sink, path, streams)
     yield from history_input_mistakes(sink, path, streams)
     value = sink.value
     if value is not None and value.format == "avro" and value.schema_ is not None and stream.columns is not None:

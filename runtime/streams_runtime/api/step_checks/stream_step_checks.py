@@ -1,19 +1,21 @@
-"""Checks of the steps that only streams have: what they ask of the columns that reach them, and of tables."""
+"""Checks of the steps and sinks that only streams have: what they ask of the columns that reach them, and of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
+from streams_runtime.api.flow.flows import UNKNOWN, Stream
 from streams_runtime.api.flow.known_columns import Columns, shown_type
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import condition_problems, moment_problems, scalar_problems
 from streams_runtime.api.sql.sql_tree import SqlSyntaxError
 from streams_runtime.api.steps.stream_steps_spec import FlatMapSpec, PeekSpec
-from streams_runtime.api.steps.topology_spec import StepSpec
+from streams_runtime.api.steps.topology_spec import SinkSpec, StepSpec
 from streams_runtime.errors import Mistake
 
+_NUMBERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _IN_TWO = "is another value for each branch, so that a record could be in two of them, or in none"
 
 
@@ -26,6 +28,8 @@ def stream_step_mistakes(step: StepSpec, path: str, visible: Columns | None) -> 
     for name, text in (step.headers or {}).items():
         for problem in scalar_problems(text, visible):
             yield problem.in_field(under(path, "headers", name))
+    if step.repartition is not None and step.repartition.partition_by is not None:
+        yield from _partition_by(step.repartition.partition_by, under(path, "repartition", "partitionBy"), visible)
     for index, branch in enumerate(step.split or ()):
         problems = scalar_problems(branch.where, visible)
         problems += () if problems else moment_problems(branch.where, _IN_TWO)
@@ -33,6 +37,28 @@ def stream_step_mistakes(step: StepSpec, path: str, visible: Columns | None) -> 
             problems += condition_problems(branch.where, visible)
         for problem in problems:
             yield problem.in_field(under(path, "split", index, "where"))
+
+
+def sink_partition_mistakes(sink: SinkSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
+    """Those of a sink's `partitionBy`, which a table can't have: a row that is deleted has no columns to go by."""
+    if sink.partition_by is None:
+        return
+    field, stream = under(path, "partitionBy"), streams.get(sink.from_, UNKNOWN)
+    if stream.table:
+        found = f"partitionBy of the table {sink.from_!r}, of which a row that is deleted has no columns to go by"
+        yield Mistake(field, found, "put a step toStream: {} before the sink, whose records may go by _key")
+    yield from _partition_by(sink.partition_by, field, stream.visible)
+
+
+def _partition_by(text: str, field: str, visible: Columns | None) -> Iterator[Mistake]:
+    problems = scalar_problems(text, visible)
+    for problem in problems:
+        yield problem.in_field(field)
+    if not problems and visible is not None:
+        kind = visible.type_of(text)
+        if kind is not None and not kind.is_type(*_NUMBERS):
+            found = f"{text!r} is {shown_type(kind)}, which is no number of a partition"
+            yield Mistake(field, found, "give an INT or a BIGINT: cast(… as int), pmod(hash(…), 4)")
 
 
 def table_mistakes(step: StepSpec, path: str, table: str) -> Iterator[Mistake]:

@@ -152,6 +152,11 @@ class RepartitionSpec(Model):
         description="How many partitions the topic has, and what follows it tasks. Absent: as many as the largest topic"
         " that its records come from.",
     )
+    partition_by: str | None = Field(
+        default=None,
+        description="Spark SQL expression over the record's columns that gives the partition that it goes to, an INT or"
+        " a BIGINT from 0 (a StreamPartitioner). Null: the one that the key gives. Absent: so for every record.",
+    )
 
 
 EVERY = "*"
@@ -308,6 +313,12 @@ class SinkSpec(Model):
         default=None,
         description="The topics that topicBy may give; they have to exist. Absent: any that is there when a record is"
         " written.",
+    )
+    partition_by: str | None = Field(
+        default=None,
+        description="Spark SQL expression that gives each record the partition that it goes to, an INT or a BIGINT from"
+        " 0 (a StreamPartitioner). Null: the one that the key gives. Absent: so for every record. Not of a table, and"
+        " not beside topicBy.",
     )
     key: FormatSpec | None = Field(default=None, description="Format of the key. Absent: the format that the key has.")
     value: FormatSpec | None = Field(default=None, description="Format of the value. Absent: json.")

@@ -110,6 +110,7 @@ class BatchProducer:
         partition: int | None = None,
         headers: Sequence[Headers | None] | None = None,
         placed_by: Sequence[bytes | None] | None = None,
+        chosen_partitions: Sequence[int | None] | None = None,
     ) -> None:
         """Hands records over; they are written for certain only when `flush` returns.
 
@@ -117,6 +118,7 @@ class BatchProducer:
         timestamps are milliseconds since 1970, UTC. Without `partition` the key decides, as it does in the
         Java client; records without a key are spread at random. `placed_by` are the keys that decide in place of the
         records' own: a windowed key lies where the key in it does (Kafka Streams' WindowedStreamPartitioner).
+        `chosen_partitions` are those of single records; where one is None, it is as without them.
 
         Timestamp 0 is written as 1, because librdkafka takes 0 for "now".
 
@@ -131,11 +133,23 @@ class BatchProducer:
             partitions = [-1 if partition is None else partition] * rows
         else:
             partitions = self._partitions_of(topic, placed_by)
+        if chosen_partitions is not None:
+            partitions = [own if it is None else it for own, it in zip(partitions, chosen_partitions, strict=True)]
         self._waiting_since = time.monotonic()
         self._should_stop()  # a sign of life: a batch may be handed over in many calls, none of which waits
         self._hand_over(topic, keys, values, times, partitions, headers)
         self._poll(0)
         self._raise_failures()
+
+    def partition_count(self, topic: str, more_than: int = 0) -> int:
+        """How many partitions a topic has; asks the brokers anew if it had not so many when they were asked last.
+
+        Waits for a broker that is away, as `send` does. Raises ProducerException as `send` does.
+        """
+        if self._partitions.get(topic, 0) <= more_than:
+            self._waiting_since = time.monotonic()
+            self._partitions[topic] = self._count_of(topic)
+        return self._partitions[topic]
 
     def flush(self) -> None:
         """Waits until the brokers have acknowledged every record that was sent.
@@ -187,9 +201,7 @@ class BatchProducer:
                 raise self._refused(error, text, topic if is_of_records(error) else None) from failure
 
     def _partitions_of(self, topic: str, keys: Sequence[bytes | None]) -> list[int]:
-        if topic not in self._partitions:
-            self._partitions[topic] = self._count_of(topic)
-        count = self._partitions[topic]
+        count = self.partition_count(topic)
         place = {key: -1 if key is None else partition_for(key, count) for key in set(keys)}
         return [place[key] for key in keys]
 

@@ -159,12 +159,21 @@ class TransactionalProducer(BatchProducer):
         partition: int | None = None,
         headers: Sequence[Headers | None] | None = None,
         placed_by: Sequence[bytes | None] | None = None,
+        chosen_partitions: Sequence[int | None] | None = None,
     ) -> None:
         """As BatchProducer; of a transaction that has failed, `add_offsets` says why."""
         try:
-            super().send(topic, keys, values, timestamps, partition, headers, placed_by)
+            super().send(topic, keys, values, timestamps, partition, headers, placed_by, chosen_partitions)
         except UntoldException as failure:
             self._untold = failure
+
+    def partition_count(self, topic: str, more_than: int = 0) -> int:
+        """As BatchProducer; of a transaction that has failed, `add_offsets` says why, and every number will do."""
+        try:
+            return super().partition_count(topic, more_than)
+        except UntoldException as failure:
+            self._untold = failure
+            return more_than + 1
 
     def flush(self) -> None:
         """As BatchProducer; of a transaction that has failed, `add_offsets` says why."""

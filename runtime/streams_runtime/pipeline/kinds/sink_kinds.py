@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame, Observation
-from pyspark.sql.types import DataType, StringType, StructType
+from pyspark.sql.types import DataType, IntegralType, StringType, StructType
 
 from streams_runtime.api.steps.format_names import REGISTERED
 from streams_runtime.batch.stage import StageOutput
@@ -22,6 +22,7 @@ from streams_runtime.pipeline.steps.usable_rows import left_out, taken
 from streams_runtime.pipeline.steps.written_rows import sink_format, written
 from streams_runtime.topology.nodes.source_and_sink_nodes import Format, RepartitionSinkNode, SinkNode
 
+_NO_PARTITION = ("which is no number of a partition", "give an INT or a BIGINT: cast(… as int), pmod(hash(…), 4)")
 _NO_TOPIC = ("which is no name of a topic", "give a STRING: cast(… as string), concat('orders-', …)")
 
 _WRITERS: Mapping[str, Callable[[str, str, Format, DataType, str], RegisteredWriter]] = {
@@ -43,6 +44,7 @@ class SinkKind(LeavingKind[SinkNode]):
             path = f"{node.path}.topicBy"
             with refusing(path):
                 expect_type(StringType, rows, node.topic_by, path, _NO_TOPIC)
+        _check_partition(node.partition_by, rows, f"{node.path}.partitionBy")
         if node.key is not None and node.key.name in REGISTERED:
             kind = rows.schema["_key"].dataType
             known.registered[node.name, "key"] = _writer(node, "key", node.key, kind)
@@ -51,7 +53,7 @@ class SinkKind(LeavingKind[SinkNode]):
         if node.value is not None and node.value.name in REGISTERED:
             columns = StructType([rows.schema[name] for name in value_columns(rows)])
             known.registered[node.name, "value"] = _writer(node, "value", node.value, columns)
-        return written(rows, sink_format(node, rows), node.topic_by)
+        return written(rows, sink_format(node, rows), node.topic_by, node.partition_by)
 
     def collect(self, node: SinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """Records for the topic."""
@@ -65,7 +67,9 @@ class RepartitionSinkKind(LeavingKind[RepartitionSinkNode]):
 
     def analysed(self, node: RepartitionSinkNode, known: Known) -> DataFrame:
         """The rows, as JSON."""
-        return written(known.outputs[node.input], "json")
+        rows = known.outputs[node.input]
+        _check_partition(node.partition_by, rows, f"{node.path}.repartition.partitionBy")
+        return written(rows, "json", partition_by=node.partition_by)
 
     def collect(self, node: RepartitionSinkNode, rows: DataFrame, collecting: Collecting, result: StageOutput) -> None:
         """Records for the topic, of the usable rows."""
@@ -77,6 +81,12 @@ class RepartitionSinkKind(LeavingKind[RepartitionSinkNode]):
 
 def _writer(node: SinkNode, part: str, format: Format, kind: DataType) -> RegisteredWriter:
     return _WRITERS[format.name](node.one_topic, part, format, kind, node.path)
+
+
+def _check_partition(text: str | None, rows: DataFrame, path: str) -> None:
+    if text is not None:
+        with refusing(path):
+            expect_type(IntegralType, rows, text, path, _NO_PARTITION)
 
 
 def _check_key(node: SinkNode, found: Format) -> None:

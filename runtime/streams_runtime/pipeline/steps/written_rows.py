@@ -19,6 +19,7 @@ from streams_runtime.batch.columns import (
     OUT_CHOSEN,
     OUT_KEY,
     OUT_ORDER_TIME,
+    OUT_PARTITION,
     OUT_TIME,
     OUT_TOPIC,
     OUT_VALUE,
@@ -43,14 +44,21 @@ def value_of(columns: Iterable[str], value_format: str) -> Column:
     return write_json(values) if value_format == "json" else F.struct(*values)
 
 
-def written(frame: DataFrame, value_format: str, topic_by: str | None = None) -> DataFrame:
+def written(
+    frame: DataFrame, value_format: str, topic_by: str | None = None, partition_by: str | None = None
+) -> DataFrame:
     """Rows as they go to a topic: `_key`, `_value` (see `value_of`), `_time` (ms), `_headers`.
 
     Rows that are windows have its start and end in ms too. With `topic_by` each has its topic (OUT_CHOSEN), and where
-    the record was that it came of (ORIGIN).
+    the record was that it came of (ORIGIN); with `partition_by` its partition (OUT_PARTITION).
     """
-    columns = _written(tuple(frame.columns), value_format)
+    columns = [*_written(tuple(frame.columns), value_format), *_placed(partition_by)]
     return frame.select(*columns, *(() if topic_by is None else _chosen(tuple(frame.columns), topic_by)))
+
+
+@cache
+def _placed(partition_by: str | None) -> list[Column]:
+    return [] if partition_by is None else [F.expr(partition_by).cast("bigint").alias(OUT_PARTITION)]
 
 
 @cache
@@ -63,13 +71,13 @@ def _chosen(columns: tuple[str, ...], topic_by: str) -> list[Column]:
     return [F.expr(topic_by).alias(OUT_CHOSEN), *(column.alias(name) for column, name in origin)]
 
 
-def written_in_order(frame: DataFrame, value_format: str) -> DataFrame:
+def written_in_order(frame: DataFrame, value_format: str, partition_by: str | None = None) -> DataFrame:
     """The same, with what their order goes by (stream_time): the partition and the topic that they came of, and the
     time that they take their turn by (OUT_TURN, ms).
     """
     topic = FROM_TOPIC if FROM_TOPIC in frame.columns else "_topic"
     order_time = F.unix_millis(ORDER_TIME if ORDER_TIME in frame.columns else "_timestamp").alias(OUT_ORDER_TIME)
-    columns = _written(tuple(frame.columns), value_format)
+    columns = [*_written(tuple(frame.columns), value_format), *_placed(partition_by)]
     return frame.select(*columns, "_partition", F.col(topic).alias(OUT_TOPIC), order_time)
 
 

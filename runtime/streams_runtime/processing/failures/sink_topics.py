@@ -225,7 +225,8 @@ class SinkTopics:
             [*kept, *_why(topic, refusal)] for kept, topic, refusal in zip(own, wanted, found.values(), strict=True)
         ]
         times = [each if 0 <= each <= now else now for each in rows.timestamps]
-        addressed = replace(rows, topic=self._policy.topic, placed_by=None, partition=None, chosen=None, sink=None)
+        nowhere = replace(rows, placed_by=None, partition=None, chosen=None, sink=None, chosen_partitions=None)
+        addressed = replace(nowhere, topic=self._policy.topic)
         letters = replace(addressed, timestamps=times, headers=why)
         limits = self._limits.get(letters.topic, TopicLimits())
         for row in refusals(letters, limits, self._sending, now):

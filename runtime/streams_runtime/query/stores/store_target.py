@@ -54,10 +54,22 @@ class StoreTarget:
         return replace(self, partitions=partitions, key_partition=own)
 
     def partition_of(self, key: bytes) -> int:
-        """The partition that the bytes of a key are in. Raises as `at_key` does."""
+        """The partition that the bytes of a key are in, or the one that the query names where no key says it.
+
+        Raises as `at_key` does, and InvalidQueryException where neither is there.
+        """
         if self.key_partition is not None:
             return self.key_partition
-        return partition_for(key, self.queryable.partition_count(self.store))
+        count = self.queryable.partition_count(self.store)
+        if count > 1 and (expression := self.codec.partition_by) is not None:
+            if self.partitions is not None and len(self.partitions) == 1:
+                return next(iter(self.partitions))
+            raise InvalidQueryException(
+                f"store {self.store!r} has what records put into the partitions that partitionBy gives ({expression}),"
+                " so that a key does not say where it is; ask for the range from the key to itself, which looks into"
+                " all partitions, or take a handle of one partition"
+            )
+        return partition_for(key, count)
 
     def views(self) -> Mapping[int, AnyView]:
         """The local partitions that the query may read: the stale ones only where it wants them."""

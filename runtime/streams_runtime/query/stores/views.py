@@ -131,12 +131,14 @@ class StoreCodec:
 
     `key` raises a ValueError for what can't be a key. `decode_value` gives the object that a user sees (of an
     aggregate: its finished columns) and raises a ValueError for bytes that it can't read. `window_end` gives the
-    end of a window store's window by its start, in ms, and is None for the other kinds.
+    end of a window store's window by its start, in ms, and is None for the other kinds. `partition_by`: the expression
+    by which keys have their partitions, where that is not their hash.
     """
 
     key: KeySerde
     decode_value: Callable[[bytes], object]
     window_end: Callable[[int], int] | None = None
+    partition_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

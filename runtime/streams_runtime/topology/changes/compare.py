@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from streams_runtime.topology.changes.change import Change, Owned, TopologyChanges
 from streams_runtime.topology.changes.group_changes import uncounted_rows
+from streams_runtime.topology.changes.partitioner_changes import partitioner_changes
 from streams_runtime.topology.changes.store_changes import store_changes
 from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
 from streams_runtime.topology.partition_counts import deciding_topics, internal_topic_names
@@ -33,6 +34,7 @@ def changes(old: Topology, new: Topology) -> TopologyChanges:
     items = (
         *_orphaned(old, orphaned),
         *(change for name in kept for change in store_changes(old, new, name)),
+        *partitioner_changes(old, new),
         *_turned(old, new),
         *_partitions(old, new),
         *_new(old, new, added),

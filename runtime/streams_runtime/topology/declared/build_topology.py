@@ -98,9 +98,12 @@ def _nodes(application: StreamsApplication) -> list[Node]:
             continue
         if step.repartition is not None:
             before = rename.get(step.from_ or "", step.from_ or "")
-            nodes += _through_topic(
-                step.name, application.application_id, before, step.name, step.repartition.partitions
-            )
+            path = under("spec.topology.steps", index)
+            topic = repartition_topic(application.application_id, step.name)
+            partitions, partition_by = step.repartition.partitions, step.repartition.partition_by
+            name = repartition_parts(step.name)[0]
+            nodes.append(RepartitionSinkNode(name, before, topic, False, partitions, partition_by, path))
+            nodes.append(RepartitionSourceNode(step.name, topic, before))
             continue
         nodes += _step(step, under("spec.topology.steps", index), rename, tables)
         nodes += branches_of(step)
@@ -118,12 +121,11 @@ def _through_topic(
     application_id: str,
     origin: str,
     source: str,
-    partitions: int | None = None,
-    keeps_null_keys: bool = False,
+    keeps_null_keys: bool,
 ) -> tuple[Node, Node]:
     """Writes what `origin` gives to the repartition topic of this name, and reads it as `source`."""
     topic = repartition_topic(application_id, name)
-    sink = RepartitionSinkNode(repartition_parts(name)[0], origin, topic, keeps_null_keys, partitions)
+    sink = RepartitionSinkNode(repartition_parts(name)[0], origin, topic, keeps_null_keys)
     return sink, RepartitionSourceNode(source, topic, origin)
 
 
@@ -242,7 +244,8 @@ def _sink(sink: SinkSpec, path: str, rename: Mapping[str, str], taken: set[str])
     key = _format(sink.key) if sink.key is not None else None
     value = _format(sink.value) if sink.value is not None else None
     topics = None if sink.topics is None else tuple(sink.topics)
-    return SinkNode(name, rename.get(sink.from_, sink.from_), sink.topic, key, value, path, sink.topic_by, topics)
+    before = rename.get(sink.from_, sink.from_)
+    return SinkNode(name, before, sink.topic, key, value, path, sink.topic_by, topics, sink.partition_by)
 
 
 def _format(spec: FormatSpec) -> Format:

@@ -106,6 +106,7 @@ class RepartitionSinkNode(StepNode):
     """Writes the records of `input` to the repartition topic `topic`, which has `partitions` if a number is declared.
 
     With `keeps_null_keys` also those without a key, which a left join (KIP-962) or a dedupe behind it passes on.
+    `partition_by` gives the partition of each record, where that is not null; None: the key does. `path` is the step's.
     """
 
     KIND: ClassVar[str] = "repartition-sink"
@@ -114,6 +115,8 @@ class RepartitionSinkNode(StepNode):
     topic: str
     keeps_null_keys: bool = False
     partitions: int | None = None
+    partition_by: str | None = None
+    path: str = ""
 
     @property
     def needs_key(self) -> bool:
@@ -123,7 +126,7 @@ class RepartitionSinkNode(StepNode):
     @property
     def summary(self) -> str:
         """The sink in a user's words."""
-        return "write"
+        return "write" if self.partition_by is None else f"write, partitionBy {self.partition_by}"
 
     @property
     def internal_topic(self) -> str | None:
@@ -136,6 +139,7 @@ class SinkNode(StepNode):
     """Writes to a user's topic, or each record to the one that `topic_by` gives.
 
     `topics` are those that `topic_by` may give; None: all that are there. A format that is None was not declared.
+    `partition_by` gives the partition of each record, where that is not null; None: the key does.
     """
 
     KIND: ClassVar[str] = "sink"
@@ -147,11 +151,13 @@ class SinkNode(StepNode):
     path: str
     topic_by: str | None = None
     topics: tuple[str, ...] | None = None
+    partition_by: str | None = None
 
     @property
     def summary(self) -> str:
         """The sink in a user's words."""
-        return "write" if self.topic_by is None else f"write, topicBy {self.topic_by}"
+        given = (("topicBy", self.topic_by), ("partitionBy", self.partition_by))
+        return ", ".join(["write", *(f"{field} {text}" for field, text in given if text is not None)])
 
     @property
     def users_topics(self) -> tuple[str, ...]:
@@ -166,7 +172,7 @@ class SinkNode(StepNode):
     @property
     def is_direct(self) -> bool:
         """Whether rows go there as they are, without an expression that Spark would have to compute."""
-        return self.topic_by is None
+        return self.topic_by is None and self.partition_by is None
 
     @property
     def writes_any(self) -> bool:
