@@ -80,6 +80,13 @@ OF_DAYS: Sequence[tuple[str, Chain]] = (
 )
 """Tables of windows, their changes that wait, and those that have closed."""
 
+OF_ITSELF: Sequence[tuple[str, Chain]] = (
+    ("table", ("join of itself", "where", "toStream", "sum", "outer join of itself", "suppress few")),
+    ("stream", ("ends", "outer join of itself", "left join table", "toStream", "toTable", "groupBy")),
+    ("table", ("where", "outer join of itself", "join of itself", "suppress", "toTable", "left foreign key")),
+)
+"""Tables that meet themselves, with old rows and without, before and behind state that goes by the order of changes."""
+
 OF_HISTORIES: Sequence[tuple[str, Chain]] = (
     ("stream", ("left join table", "join table", "sum")),
     ("stream", ("dedupe", "toTable", "look up", "repartition", "left join table")),
@@ -163,6 +170,14 @@ def test_days_of_a_time_zone_are_the_same_to_all_steps(spark: SparkSession, poli
         if "window" in step:
             step["window"] = DAYS
     assert wrong(spark, document, partitions) == []
+
+
+@pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])
+def test_tables_meet_themselves_by_one_path_after_the_other(spark: SparkSession, policy: str, partitions: int) -> None:
+    together = Made("string", policy)
+    for begins, chain in OF_ITSELF:
+        add_chain(together, begins, chain)
+    assert wrong(spark, together.document, partitions) == []
 
 
 @pytest.mark.parametrize(("policy", "partitions"), [("fail", 1), ("continue", 3)])

@@ -16,6 +16,7 @@ from pipeline_kit import Pipeline, Record, topology_of
 from shared_cases import EXAMPLES, shared
 from table_trees import (
     KINDS,
+    MEETING,
     PARTITIONS,
     RECORDS,
     SPREAD,
@@ -25,6 +26,7 @@ from table_trees import (
     Tree,
     in_partitions,
     joined,
+    made,
     renamed,
     steps_of,
     table,
@@ -44,6 +46,13 @@ WHOLE: dict[str, Tree] = (
     | {"outer join beside a join": joined("outer", joined("left", LEFT, RIGHT), THIRD)}
     | {"inner join beside a filtered join": joined("inner", LEFT, {"filter": joined("outer", RIGHT, THIRD)})}
     | {"filters": {"filter": {"double": {"filter": LEFT}}}}
+    | {
+        "outer join with itself": joined("outer", {"filter": LEFT}, {"double": made(0)}),
+        "filtered join with itself, joined with itself and others": joined(
+            "left", {"filter": joined("inner", LEFT, made(0))}, joined("outer", RIGHT, {"double": made(1)})
+        ),
+        "join with what was made before": joined("outer", {"double": made(0)}, {"filter": LEFT}) | {"swapped": True},
+    }
 )
 
 
@@ -60,7 +69,7 @@ KEYS = [row(0, 1, 1, None), row(1, 1, 1, None), row(0, 1, 2, "b"), row(1, 5, 2, 
 
 @pytest.fixture(scope="module")
 def pipelines(spark: SparkSession) -> dict[str, Pipeline]:
-    made = {name: steps_of(tree) for name, tree in WHOLE.items()}
+    made = {name: steps_of(tree, merged=True) for name, tree in WHOLE.items()}
     return {name: Pipeline(spark, topology_of(each.sources, each.steps, each.sinks)) for name, each in made.items()}
 
 
@@ -72,7 +81,7 @@ def ours(pipeline: Pipeline, cases: Sequence[tuple[Sequence[Record], list[int]]]
 
 
 @settings(max_examples=300)
-@given(TREES, RECORDS)
+@given(TREES | MEETING, RECORDS)
 def test_what_the_model_of_the_unit_tests_passes_on_is_what_kafka_streams_passes_on(
     driver: KafkaStreams, tree: Tree, given: list[Given]
 ) -> None:
@@ -84,7 +93,7 @@ def test_what_the_model_of_the_unit_tests_passes_on_is_what_kafka_streams_passes
     numbers = {
         topic: [(key, value and value["v"], time) for key, value, time in rows] for topic, rows in theirs.sinks.items()
     }
-    assert numbers == model.sinks
+    assert numbers == model.sinks | {"all": model.all}
 
 
 @pytest.mark.parametrize("name", WHOLE)

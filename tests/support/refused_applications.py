@@ -893,14 +893,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "an outer join of the stream 'orders'",
         "use inner or left",
     ),
-    "join-of-a-table-with-itself": (
+    "join-of-a-table-with-itself-once-more-each-time": (
         application(
-            joined("vips", select={"tier": "vips.tier"}, from_="users"),
-            {"name": "vips", "from": "users", "where": "tier = 'gold'"},
+            joined("users", name="s0", from_="users"),
+            *(joined(f"s{n}", select={"x": f"s{n}.tier"}, name=f"s{n + 1}", from_=f"s{n}") for n in range(6)),
         ),
-        f"{S}.join.table",
-        "'users' and 'vips' both come from users",
-        "one where and select",
+        "spec.topology.steps[6].join.table",
+        "each change of users would come to 's6' by 128 paths, more than 64",
+        "put toStream: {} and toTable: {store: …} behind 's5'",
     ),
     "join-of-a-table-with-a-stream": (
         application(joined("orders", select={"amount": "orders.amount"}, from_="users")),

@@ -125,11 +125,23 @@ REFUSED_FOREIGN_KEYS: dict[str, Refused] = {
         "rand is another value when the row changes",
         "use what the record has",
     ),
-    "table-beside-itself-behind-a-foreign-key": (
-        application(joined(), {"name": "j", "from": "s", "join": {"table": "s", "select": {"again": "s.tier"}}}),
+    "foreign-key-of-rows-that-meet-themselves": (
+        application(
+            {"name": "j", "from": "orders", "join": {"table": "orders", "select": {"again": "orders.tier"}}},
+            joined(**{"from": "j"}),
+        ),
+        "spec.topology.steps[1].from",
+        "a join by a foreign key of 'j', in which rows of orders meet themselves",
+        "put toStream: {} and toTable: {store: …} behind it",
+    ),
+    "foreign-key-beside-rows-that-meet-themselves": (
+        application(
+            {"name": "j", "from": "users", "join": {"table": "users", "select": {"again": "users.tier"}}},
+            joined(table="j", select={"t": "j.tier"}),
+        ),
         "spec.topology.steps[1].join.table",
-        "both come from s",
-        "one where and select",
+        "a join by a foreign key of 'j', in which rows of users meet themselves",
+        "put toStream: {} and toTable: {store: …} behind it",
     ),
     "foreign-key-without-keys": (
         application(joined(), sources=(table("orders", key=None), USERS)),

@@ -49,6 +49,17 @@ REFUSED_GROUPS: dict[str, Refused] = {
         "whose rows are windows, is not there yet",
         "toStream, keyBy, toTable",
     ),
+    "groups-of-rows-that-meet-themselves": (
+        application(
+            {"name": "some", "from": "orders", "where": "n > 1"},
+            {"name": "j", "from": "orders", "join": {"table": "some", "select": {"again": "some.n"}}},
+            {"name": "w", "from": "j", "where": "n > 2"},
+            grouped(from_="w"),
+        ),
+        "spec.topology.steps[3].groupBy",
+        "groupBy of 'w', in which rows of orders meet themselves",
+        "put toStream: {} and toTable: {store: …} behind it",
+    ),
     "groups-of-a-global-table": (
         application(grouped(), sources=({**ORDERS, "table": {"store": "orders", "global": True}}, stream("clicks"))),
         f"{S}.from",

@@ -1,7 +1,8 @@
 """Tables over tables, as the oracle's driver takes them (Tables.java), and the same as steps of a topology.
 
 A table is {"table": topic}, {"filter": table}, {"double": table} or {"join": type, "left": table, "right": table}. Each
-has a number `v` and a sink of its own: `out-0` of the one that is made first.
+has a number `v` and a sink of its own: `out-0` of the one that is made first. {"made": number} is the table of that
+sink once more. A join that is "swapped" has its right side made first. All changes of all tables meet in `all`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ def table(topic: str) -> Tree:
     return {"table": topic}
 
 
+def made(number: int) -> Tree:
+    return {"made": number}
+
+
 def joined(kind: str, left: Tree, right: Tree) -> Tree:
     return {"join": kind, "left": left, "right": right}
 
@@ -36,11 +41,22 @@ class Steps:
     sinks: list[dict[str, Any]]
 
 
-def steps_of(tree: Tree, format: str = "json") -> Steps:
-    """The tree as a user would declare it."""
-    made = Steps([], [], [])
-    _add(tree, made, format)
-    return made
+def steps_of(tree: Tree, format: str = "json", merged: bool = False) -> Steps:
+    """The tree as a user would declare it; `merged`: with a toStream behind each table, and these merged into `all`."""
+    steps = Steps([], [], [])
+    _add(tree, steps, format)
+    return _merged(steps) if merged else steps
+
+
+def _merged(made: Steps) -> Steps:
+    """Each toStream stands right behind its table, before all that takes the table's rows."""
+    names = [each["from"] for each in made.sinks]
+    streams = {name: {"name": f"c-{name}", "from": name, "toStream": {}} for name in names}
+    of_sources = [streams[each["name"]] for each in made.sources]
+    steps = [one for each in made.steps for one in (each, streams[each["name"]])]
+    merge = {"name": "merged", "merge": [streams[name]["name"] for name in names]}
+    sinks = [{"from": "merged", "topic": "all", "value": {"format": "json"}}]
+    return Steps(made.sources, [*of_sources, *steps, merge], [*made.sinks, *sinks])
 
 
 def topics_of(tree: Tree) -> list[str]:
@@ -50,6 +66,8 @@ def topics_of(tree: Tree) -> list[str]:
 
 def _add(tree: Tree, made: Steps, format: str) -> str:
     """Add the tree's steps; the name of its table."""
+    if "made" in tree:
+        return str(made.sinks[tree["made"]]["from"])
     if "table" in tree:
         topic = name = tree["table"]
         declared = source(schema="v BIGINT") | {"name": name, "topic": topic, "table": {"store": f"{topic}-store"}}
@@ -63,7 +81,9 @@ def _add(tree: Tree, made: Steps, format: str) -> str:
         name = f"s{len(made.steps)}"
         made.steps.append({"name": name, "from": before, "select": {"v": "v * 2"}})
     else:
-        left, right = (_add(tree[side], made, format) for side in ("left", "right"))
+        sides = ("right", "left") if "swapped" in tree else ("left", "right")
+        named = {side: _add(tree[side], made, format) for side in sides}
+        left, right = named["left"], named["right"]
         name = f"s{len(made.steps)}"
         select = {"v": f"coalesce(v, 0) * 10 + coalesce({right}.v, 0)"}
         made.steps.append(
@@ -163,4 +183,22 @@ def _trees(draw: st.DrawFn, topics: Sequence[str]) -> Tree:
     return made
 
 
+@st.composite
+def _meeting(draw: st.DrawFn) -> Tree:
+    """A tree over few topics in whose joins rows of one topic meet themselves."""
+    counted = draw(_trees([f"t{number}" for number in range(draw(st.integers(1, 2)))]))
+    for _ in range(draw(st.integers(1, 2))):
+        again = made(draw(st.integers(0, len(steps_of(counted).sinks) - 1)))
+        for kind in draw(st.lists(st.sampled_from(["filter", "double"]), max_size=1)):
+            again = {kind: again}
+        # What is made first has the first number, whichever side it is on.
+        kind = draw(st.sampled_from(KINDS))
+        swapped = joined(kind, again, counted) | {"swapped": True}
+        counted = swapped if draw(st.booleans()) else joined(kind, counted, again)
+        for kind in draw(st.lists(st.sampled_from(["filter", "double"]), max_size=1)):
+            counted = {kind: counted}
+    return counted
+
+
+MEETING = _meeting()
 TREES = st.integers(1, 4).flatmap(lambda count: _trees([f"t{number}" for number in range(count)]))

@@ -14,88 +14,101 @@ Row = tuple[int, int] | None
 
 
 @dataclass
+class _Node:
+    """A table; `inputs` and `takers` are numbers of tables, of takers with which of their inputs it is."""
+
+    tree: Tree
+    inputs: list[int]
+    takers: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass
 class TablesModel:
     """What the tables of a tree pass on, by sink: (key, number or None, time) in order."""
 
     tree: Tree
     sinks: dict[str, list[tuple[bytes, int | None, int]]] = field(default_factory=dict)
+    all: list[tuple[bytes, int | None, int]] = field(default_factory=list)
+    """Those of all sinks, as one after the other is passed on."""
     _held: dict[tuple[str, bytes], Row] = field(default_factory=dict)
-    _names: dict[int, str] = field(default_factory=dict)
+    _nodes: list[_Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._name(self.tree)
+        self._add(self.tree)
 
     def feed(self, records: Iterable[Record]) -> None:
         for each in records:
             if each.key is not None:
                 self._record(each, each.key)
 
-    def _name(self, tree: Tree) -> None:
-        for before in _inputs(tree):
-            self._name(before)
-        self._names[id(tree)] = f"out-{len(self._names)}"
-        self.sinks[self._names[id(tree)]] = []
+    def _add(self, tree: Tree) -> int:
+        """Add a table in the order in which a user would call for it; its number."""
+        if "made" in tree:
+            return int(tree["made"])
+        inputs = [self._add(tree[name]) for name in _inputs(tree)]
+        number = len(self._nodes)
+        self._nodes.append(_Node(tree, inputs))
+        self.sinks[f"out-{number}"] = []
+        if "swapped" in tree:
+            inputs.reverse()
+        for side, before in enumerate(inputs):
+            self._nodes[before].takers.append((number, side))
+        return number
 
     def _record(self, record: Record, key: bytes) -> None:
         old = self._held.get((record.topic, key))
         number = loaded(record.value)
         new = None if number is None else (number, record.time)
         self._held[record.topic, key] = new
-        self._push(self.tree, record, key, _number(new), _number(old))
+        for source, node in enumerate(self._nodes):
+            if node.tree.get("table") == record.topic:
+                self._pass_on(source, key, _number(new), _number(old), record.time)
 
-    def _push(self, tree: Tree, record: Record, key: bytes, new: Any, old: Any) -> tuple[Any, Any, int] | None:
-        """What the tree passes on of a change: new number, old number and time; None if nothing."""
-        told = self._change(tree, record, key, new, old)
-        if told is not None:
-            self.sinks[self._names[id(tree)]].append((key, told[0], told[2]))
-        return told
+    def _pass_on(self, number: int, key: bytes, new: Any, old: Any, time: int) -> None:
+        """A change of a table: to its sink, and to those that take it, one after the other."""
+        self.sinks[f"out-{number}"].append((key, new, time))
+        self.all.append((key, new, time))
+        for taker, side in self._nodes[number].takers:
+            self._take(taker, side, key, new, old, time)
 
-    def _change(self, tree: Tree, record: Record, key: bytes, new: Any, old: Any) -> tuple[Any, Any, int] | None:
-        if "table" in tree:
-            return (new, old, record.time) if tree["table"] == record.topic else None
-        if "join" in tree:
-            return self._joined(tree, record, key, new, old)
-        (before,) = _inputs(tree)
-        told = self._push(before, record, key, new, old)
-        if told is None:
-            return None
-        if "double" in tree:
-            return _doubled(told[0]), _doubled(told[1]), told[2]
-        new, old = _kept(told[0]), _kept(told[1])
-        return None if new is None and old is None else (new, old, told[2])
+    def _take(self, number: int, side: int, key: bytes, new: Any, old: Any, time: int) -> None:
+        node = self._nodes[number]
+        if "double" in node.tree:
+            self._pass_on(number, key, _doubled(new), _doubled(old), time)
+        elif "filter" in node.tree:
+            new, old = _kept(new), _kept(old)
+            if new is not None or old is not None:
+                self._pass_on(number, key, new, old, time)
+        else:
+            kind = node.tree["join"]
+            beside = self.row(node.inputs[1 - side], key)
+            alone = kind == "outer" or (kind == "left" and side == 0)
+            if beside is None and (not alone or (new is None and old is None)):
+                return
+            found = [_both(kind, *_sides(side, each, _number(beside))) for each in (new, old)]
+            self._pass_on(number, key, found[0], found[1], time if beside is None else max(time, beside[1]))
 
-    def _joined(self, tree: Tree, record: Record, key: bytes, new: Any, old: Any) -> tuple[Any, Any, int] | None:
-        for side, other in (("left", "right"), ("right", "left")):
-            told = self._push(tree[side], record, key, new, old)
-            if told is None:
-                continue
-            beside = self.row(tree[other], key)
-            alone = tree["join"] == "outer" or (tree["join"] == "left" and side == "left")
-            if beside is None and (not alone or (told[0] is None and told[1] is None)):
-                return None
-            found = [_both(tree["join"], *_sides(side, number, _number(beside))) for number in told[:2]]
-            return found[0], found[1], told[2] if beside is None else max(told[2], beside[1])
-        return None
-
-    def row(self, tree: Tree, key: bytes) -> Row:
-        """The table's row of a key, now."""
-        if "table" in tree:
-            return self._held.get((tree["table"], key))
-        if "join" not in tree:
-            row = self.row(_inputs(tree)[0], key)
-            number = (_doubled if "double" in tree else _kept)(_number(row))
-            return None if row is None or number is None else (number, row[1])
-        left, right = self.row(tree["left"], key), self.row(tree["right"], key)
-        number = _both(tree["join"], _number(left), _number(right))
-        return None if number is None else (number, max(row[1] for row in (left, right) if row is not None))
+    def row(self, number: int, key: bytes) -> Row:
+        """A table's row of a key, now."""
+        node = self._nodes[number]
+        if "table" in node.tree:
+            return self._held.get((node.tree["table"], key))
+        rows = [self.row(each, key) for each in node.inputs]
+        if "join" in node.tree:
+            found = _both(node.tree["join"], *map(_number, rows))
+        else:
+            found = (_doubled if "double" in node.tree else _kept)(_number(rows[0]))
+        return None if found is None else (found, max(row[1] for row in rows if row is not None))
 
 
-def _inputs(tree: Tree) -> list[Tree]:
-    return [tree[name] for name in ("filter", "double", "left", "right") if name in tree]
+def _inputs(tree: Tree) -> list[str]:
+    """In the order in which they are made."""
+    names = [name for name in ("filter", "double", "left", "right") if name in tree]
+    return names[::-1] if "swapped" in tree else names
 
 
-def _sides(side: str, number: Any, beside: Any) -> tuple[Any, Any]:
-    return (number, beside) if side == "left" else (beside, number)
+def _sides(side: int, number: Any, beside: Any) -> tuple[Any, Any]:
+    return (number, beside) if side == 0 else (beside, number)
 
 
 def _both(kind: str, left: Any, right: Any) -> int | None:

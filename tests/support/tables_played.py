@@ -49,24 +49,24 @@ class PlayedRunner:
     sink_values = sink_keys
 
     def tables(self, part: TablePart, snapshots: pa.Table) -> pa.Table:
-        rows: dict[str, list[Any]] = {}
-        for index, source in enumerate(part.sources):
+        rows: list[list[Any]] = []
+        for index in range(len(part.copies.sources)):
             times = snapshots[held_time(index)].cast(pa.int64()).to_pylist()
             held = zip(snapshots[held_value(index)].to_pylist(), times, strict=True)
-            rows[source.name] = [None if value is None else (loaded(value), time // 1000) for value, time in held]
-        for step in part.steps:
+            rows.append([None if value is None else (loaded(value), time // 1000) for value, time in held])
+        for copy in part.copies.steps:
+            step, inputs = copy.node, [rows[number] for number in copy.inputs]
             if isinstance(step, TransformNode):
-                rows[step.name] = [self._transformed(step, row) for row in rows[step.input]]
+                rows.append([self._transformed(step, row) for row in inputs[0]])
             else:
-                pairs = zip(rows[step.input], rows[step.table], strict=True)
-                rows[step.name] = [self._joined(step.type, *pair) for pair in pairs]
+                rows.append([self._joined(step.type, *pair) for pair in zip(*inputs, strict=True)])
         answer = {"_key": snapshots[RAW_KEY]}
-        for index, node in enumerate((*part.sources, *part.steps)):
-            answer[present(index)] = pa.chunked_array([[row is not None for row in rows[node.name]]])
-            times = [None if row is None else row[1] for row in rows[node.name]]
+        for index, of_table in enumerate(rows):
+            answer[present(index)] = pa.chunked_array([[row is not None for row in of_table]])
+            times = [None if row is None else row[1] for row in of_table]
             answer[time_of(index)] = pa.chunked_array([times], pa.int64())
         for index, sink in enumerate(part.sinks):
-            values = [None if row is None else json(v=row[0]) for row in rows[sink.input]]
+            values = [None if row is None else json(v=row[0]) for row in rows[part.copies.first[sink.input]]]
             answer[written_to(index)] = pa.chunked_array([values], pa.binary())
         return pa.table(answer)
 

@@ -197,6 +197,15 @@ def _with_itself(made: Made) -> None:
     made.step(at=first, join={"stream": other, "within": "1s", "select": _both(other)})
 
 
+def _table_with_itself(kind: str) -> Callable[[Made], None]:
+    def add(made: Made) -> None:
+        first = made.at
+        other = made.step(where="v % 5 <> 0")
+        made.step(at=first, join={"table": other, "type": kind, "select": _both(other)})
+
+    return add
+
+
 def _looked_up(made: Made) -> None:
     """A stream beside the table that the chain has come to."""
     table, stream = made.at, made.stream(f"q_{made.key_now}", made.key_now)
@@ -275,6 +284,8 @@ KINDS: Mapping[str, Kind] = {
     "join table": Kind((STREAM, TABLE), _same, _with_table("inner")),
     "left join table": Kind((STREAM, TABLE), _same, _with_table("left")),
     "outer join table": Kind((TABLE,), _same, _with_table("outer")),
+    "join of itself": Kind((TABLE,), _same, _table_with_itself("inner")),
+    "outer join of itself": Kind((TABLE,), _same, _table_with_itself("outer")),
     "join global": Kind((STREAM,), _same, _with_global("inner")),
     "left join global": Kind((STREAM,), _same, _with_global("left")),
     "join stream": Kind((STREAM,), _same, _with_stream("inner")),
@@ -322,10 +333,25 @@ Chain = Sequence[str]
 
 _IN_ORDER = ("ends", "reduce", "class", "tumbling reduce", "hopping", "sliding class")
 _IN_ORDER_OF_SESSIONS = ("session closed", "session reduce", "session class")
-_NOT_KEPT = ("where", "select", "select all", "join table", "left join table", "outer join table", "groupBy")
+_OF_ITSELF = ("join of itself", "outer join of itself")
+_NOT_KEPT = (
+    "where",
+    "select",
+    "select all",
+    "join table",
+    "left join table",
+    "outer join table",
+    "groupBy",
+    *_OF_ITSELF,
+)
 REFUSED: Mapping[Pair, str] = {
     **{((("flatMap", STREAM)), name): "no order by their offsets" for name in (*_IN_ORDER, *_IN_ORDER_OF_SESSIONS)},
     **{((name, TABLE), "look up"): "whose rows no store keeps" for name in _NOT_KEPT},
+    **{
+        ((name, TABLE), other): "meet themselves"
+        for name in _OF_ITSELF
+        for other in ("groupBy", "foreign key", "left foreign key", "foreign key to")
+    },
     **{
         ((closed, STREAM), name): "windows that have closed, each of which has one change only"
         for closed in ("tumbling closed", "hopping closed", "session closed")

@@ -11,7 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_kit import Record, loaded, topology_of
 from shared_cases import batches
-from table_trees import KINDS, RECORDS, TREES, Given, Tree, in_partitions, joined, renamed, steps_of, table, topics_of
+from table_trees import (
+    KINDS,
+    MEETING,
+    RECORDS,
+    TREES,
+    Given,
+    Tree,
+    in_partitions,
+    joined,
+    renamed,
+    steps_of,
+    table,
+    topics_of,
+)
 from tables_model import TablesModel
 from tables_played import OneTask, PlayedRunner, keyed
 
@@ -47,7 +60,7 @@ def passed_in_batches(tree: Tree, records: list[Record], cuts: list[int]) -> dic
 
 
 @settings(max_examples=examples(300))
-@given(TREES, RECORDS, st.lists(st.integers(0, 40), max_size=4), st.sampled_from([1, 2]))
+@given(TREES | MEETING, RECORDS, st.lists(st.integers(0, 40), max_size=4), st.sampled_from([1, 2]))
 def test_every_tree_passes_on_what_pushing_record_by_record_does_wherever_batches_begin(
     tree: Tree, given: list[Given], cuts: list[int], partitions: int
 ) -> None:
@@ -65,11 +78,11 @@ def one(left: tuple[bool, bool], right: tuple[bool, bool], source: int, kind: st
     """What a join passes on of one change at 5 beside a row of the other side at 7."""
     steps = steps_of(joined(kind, table("l"), table("r")))
     (part,) = table_parts(topology_of(steps.sources, steps.steps, steps.sinks).subtopologies[0])
-    rows = {
-        name: Rows(np.array([before]), np.array([after]), np.array([time]))
-        for name, (before, after), time in (("l", left, (5, 7)[source]), ("r", right, (7, 5)[source]))
-    }
-    return passed_on(part, np.array([source]), np.array([5]), rows)["s0"]
+    rows = [
+        Rows(np.array([before]), np.array([after]), np.array([time]))
+        for (before, after), time in ((left, (5, 7)[source]), (right, (7, 5)[source]), (NEW, 0))
+    ]
+    return passed_on(part, np.array([source]), np.array([5]), rows)[-1]
 
 
 NEW, GONE, NEVER, THERE = (False, True), (True, False), (False, False), (True, True)

@@ -101,7 +101,10 @@ def test_what_follows_an_aggregate_is_in_no_part() -> None:
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [
-        ([join("j", "f", "g"), step("f", "a", **FILTER), step("g", "a", **SELECT)], "both sides come from a"),
+        (
+            [join("j", "a", "a"), step("g", "j", groupBy="cast(v as string)", aggregate={"n": "count(*)"}, store="g")],
+            "rows of a meet themselves in 'j'",
+        ),
         (
             [join("j", "a", "n"), step("n", "in", **COUNTED, window={"tumbling": {"size": "1m"}})],
             "'n' is no table that a",

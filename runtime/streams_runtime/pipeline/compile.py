@@ -212,8 +212,8 @@ class Compiler:
         return rows_of_last(side, frame_of(self._spark, snapshots), self.known.decoders, beside)
 
     def _learn_sources(self, part: TablePart, snapshots: pa.Table) -> None:
-        for index, source in enumerate(part.sources):
-            self.learn(self.known.decoders[source.name].value, snapshots[held_value(index)])
+        for index, copy in enumerate(part.copies.sources):
+            self.learn(self.known.decoders[copy.node.name].value, snapshots[held_value(index)])
 
     def _analysed_frames(self, sub: SubTopology) -> list[OutputFrame]:
         """The first stage's outlets, over no records."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from streams_runtime.errors import TopologyException
 from streams_runtime.topology.nodes.aggregate_node import AggregateNode
@@ -14,6 +15,7 @@ from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
 from streams_runtime.topology.nodes.window_kinds import Windows
 from streams_runtime.topology.plan import SubTopology
+from streams_runtime.topology.table_copies import TableCopies, copies_of
 
 TableRoot = TableSourceNode | ToTableNode | AggregateNode | ForeignKeyJoinNode
 """What keeps a table's rows in a store."""
@@ -27,15 +29,17 @@ class TablePart:
     `steps` are in order, inputs first, and each takes its rows from sources and steps of the part. `kept` names those
     that need old rows, or come behind one that does: a `where` tells a row that leaves the table from one that was
     never in it, and a join puts a change beside what the other table holds. So do tables whose changes have to be put
-    in order first, or that are worked out change by change, and those of joins by a foreign key.
+    in order first, or that are worked out change by change, and those of joins by a foreign key. `copies` are those
+    of all sources and steps.
     """
 
     sources: tuple[TableRoot, ...]
     steps: tuple[TableStep, ...]
     kept: frozenset[str]
     sinks: tuple[SinkNode, ...]
-    streams: tuple[ToStreamNode, ...] = ()
-    regroups: tuple[RegroupNode, ...] = ()
+    streams: tuple[ToStreamNode, ...]
+    regroups: tuple[RegroupNode, ...]
+    copies: TableCopies = field(compare=False)
 
     @property
     def leads_on(self) -> bool:
@@ -53,39 +57,38 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
 
     Sources of which nothing needs old rows are in none. Those whose rows are grouped by another key are in one, without
     being `kept` for that: what else is behind them needs no old rows. Raises TopologyException for a join, or groups,
-    of a table that no store keeps, or a join of one with itself.
+    of a table that no store keeps, a join of windows, or groups of rows that meet themselves.
     """
     per_update = per_update_aggregates(sub)
     groups: dict[str, set[str]] = {}  # by the name of a table of sources: the names that belong together
-    behind: dict[str, frozenset[str]] = {}  # by the same, but for windows: the sources of its rows
     kept: set[str] = set()
     for node in sub.nodes:
         if isinstance(node, TableSourceNode | ToTableNode | ForeignKeyJoinNode) or node.name in per_update:
             groups[node.name] = {node.name}
-            if not (isinstance(node, AggregateNode) and node.windows is not None):
-                behind[node.name] = frozenset({node.name})
             several = isinstance(node, ToTableNode) and _topics(sub, node.name) > 1
             if several or isinstance(node, AggregateNode | ForeignKeyJoinNode):
                 kept.add(node.name)
         elif isinstance(node, TableJoinNode):
-            behind[node.name] = _sources_of_join(node, behind)
+            _check_sides(sub, node, groups)
             groups[node.name] = groups[node.input] | groups[node.table] | {node.name}
             groups |= dict.fromkeys(groups[node.name], groups[node.name])
             kept.add(node.name)
         elif isinstance(node, TransformNode) and node.input in groups:
-            if node.input in behind:
-                behind[node.name] = behind[node.input]
             groups[node.name] = groups[node.input]
             groups[node.name].add(node.name)
             if node.where is not None or node.input in kept:
                 kept.add(node.name)
-        elif isinstance(node, RegroupNode) and node.input not in behind:
+        elif isinstance(node, RegroupNode) and (node.input not in groups or windows_of(sub, node.input) is not None):
             raise TopologyException(
                 f"{node.path}: {node.input!r} is no table that a store keeps by key; group such tables"
             )
     found = {id(group): group for group in groups.values()}
     regrouped = {node.input for node in sub.nodes if isinstance(node, RegroupNode)}
-    return tuple(_part(sub, group, kept) for group in found.values() if group & (kept | regrouped))
+    parts = tuple(_part(sub, group, kept) for group in found.values() if group & (kept | regrouped))
+    for part in parts:
+        for node in part.regroups:
+            _check_paths(part, node.input, node.path)
+    return parts
 
 
 def part_of(sub: SubTopology, name: str, path: str) -> TablePart:
@@ -103,7 +106,9 @@ def part_of(sub: SubTopology, name: str, path: str) -> TablePart:
         elif not isinstance(node, TableRoot) or (isinstance(node, AggregateNode) and node.windows is not None):
             raise TopologyException(f"{path}: {name!r} is no table that a store keeps by key; join such tables")
         wanted.add(node.name)
-    return _part(sub, wanted, set())
+    part = _part(sub, wanted, set())
+    _check_paths(part, name, path)
+    return part
 
 
 def windows_of(sub: SubTopology, name: str) -> Windows | None:
@@ -156,22 +161,32 @@ def _topics(sub: SubTopology, name: str) -> int:
     return len(found)
 
 
-def _sources_of_join(node: TableJoinNode, behind: dict[str, frozenset[str]]) -> frozenset[str]:
+def _check_sides(sub: SubTopology, node: TableJoinNode, groups: Collection[str]) -> None:
     for side in (node.input, node.table):
-        if side not in behind:
+        if side not in groups or windows_of(sub, side) is not None:
             raise TopologyException(f"{node.path}: {side!r} is no table that a store keeps by key; join such tables")
-    if both := behind[node.input] & behind[node.table]:
-        raise TopologyException(f"{node.path}: both sides come from {', '.join(sorted(both))}; join different tables")
-    return behind[node.input] | behind[node.table]
+
+
+def _check_paths(part: TablePart, name: str, path: str) -> None:
+    """Who takes out what went in has to be told of a change by one change; raises TopologyException."""
+    whose = [part.copies.sources[copy].node.name for copy in part.copies.paths[name]]
+    for twice in sorted({each for each in whose if whose.count(each) > 1}):
+        raise TopologyException(
+            f"{path}: rows of {twice} meet themselves in {name!r}, which passes on what it never had as old rows; put a"
+            " toStream and a toTable in between"
+        )
 
 
 def _part(sub: SubTopology, group: set[str], kept: set[str]) -> TablePart:
     nodes = [node for node in sub.nodes if node.name in group]
+    sources = tuple(node for node in nodes if isinstance(node, TableRoot))
+    steps = tuple(node for node in nodes if isinstance(node, TableStep))
     return TablePart(
-        tuple(node for node in nodes if isinstance(node, TableRoot)),
-        tuple(node for node in nodes if isinstance(node, TableStep)),
+        sources,
+        steps,
         frozenset(group & kept),
         tuple(node for node in sub.nodes if isinstance(node, SinkNode) and node.input in group & kept),
         tuple(node for node in sub.nodes if isinstance(node, ToStreamNode) and node.input in group & kept),
         tuple(node for node in sub.nodes if isinstance(node, RegroupNode) and node.input in group),
+        copies_of(sources, steps, {node.name: number for number, node in enumerate(sub.nodes)}),
     )

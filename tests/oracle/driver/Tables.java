@@ -9,6 +9,7 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
@@ -19,7 +20,9 @@ import org.apache.kafka.streams.state.KeyValueStore;
  *
  * <p>A table is {"table": topic}; {"filter": table}, rows whose number 3 does not divide; {"double": table}; or {"join":
  * "inner", "left" or "outer", "left": table, "right": table}, ten times the left number and the right one, 0 where there
- * is no row. Each table's changes go to a topic of their own: `out-0` those of the one that is made first.
+ * is no row. Each table's changes go to a topic of their own: `out-0` those of the one that is made first. {"made":
+ * number} is that table once more. A join that is "swapped" has its right side made first. All changes of all tables go
+ * to `all`, too.
  */
 final class Tables {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -27,6 +30,8 @@ final class Tables {
 
     private final StreamsBuilder builder;
     private final List<String> sinks = new ArrayList<>();
+    private final List<KTable<String, String>> tables = new ArrayList<>();
+    private KStream<String, String> all;
 
     private Tables(StreamsBuilder builder) {
         this.builder = builder;
@@ -36,14 +41,22 @@ final class Tables {
     static List<String> add(StreamsBuilder builder, JsonNode asked) {
         Tables tables = new Tables(builder);
         tables.made(asked);
+        tables.all.to("all", Produced.with(TEXT, TEXT));
+        tables.sinks.add("all");
         return tables.sinks;
     }
 
     private KTable<String, String> made(JsonNode asked) {
+        if (asked.has("made")) {
+            return tables.get(asked.get("made").asInt());
+        }
         KTable<String, String> table = table(asked);
+        tables.add(table);
         String sink = "out-" + sinks.size();
         sinks.add(sink);
-        table.toStream().to(sink, Produced.with(TEXT, TEXT));
+        KStream<String, String> changes = table.toStream();
+        changes.to(sink, Produced.with(TEXT, TEXT));
+        all = all == null ? changes : all.merge(changes);
         return table;
     }
 
@@ -63,9 +76,14 @@ final class Tables {
         if (asked.has("double")) {
             return made(asked.get("double")).mapValues(value -> text(number(value) * 2));
         }
+        KTable<String, String> right = asked.has("swapped") ? made(asked.get("right")) : null;
         KTable<String, String> left = made(asked.get("left"));
-        KTable<String, String> right = made(asked.get("right"));
-        switch (asked.get("join").asText()) {
+        right = right == null ? made(asked.get("right")) : right;
+        return joined(asked.get("join").asText(), left, right);
+    }
+
+    static <K> KTable<K, String> joined(String kind, KTable<K, String> left, KTable<K, String> right) {
+        switch (kind) {
             case "inner":
                 return left.join(right, Tables::both);
             case "left":
@@ -73,7 +91,7 @@ final class Tables {
             case "outer":
                 return left.outerJoin(right, Tables::both);
             default:
-                throw new IllegalArgumentException(asked.toString());
+                throw new IllegalArgumentException(kind);
         }
     }
 
@@ -81,7 +99,7 @@ final class Tables {
         return text(number(left) * 10 + number(right));
     }
 
-    private static long number(String value) {
+    static long number(String value) {
         try {
             return value == null ? 0 : JSON.readTree(value).get("v").asLong();
         } catch (IOException exception) {
@@ -89,7 +107,7 @@ final class Tables {
         }
     }
 
-    private static String text(long number) {
+    static String text(long number) {
         return JSON.createObjectNode().put("v", number).toString();
     }
 }

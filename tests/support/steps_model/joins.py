@@ -9,12 +9,12 @@ from typing import Any
 from joins_model import JoinModel
 
 from steps_model.expressions import evaluate
-from steps_model.items import Change, Item, Row, Value, environment
+from steps_model.items import Change, Item, Row, Value, Window, environment
 from steps_model.steps import Output, Spec
 from streams_runtime.topology.nodes.stream_join_node import Side
 
 TableRow = tuple[dict[str, Any], int] | None
-Lookup = Callable[[Any], TableRow]
+Lookup = Callable[[Any, Window | None], TableRow]
 
 
 def joined(spec: Spec, left: Value, right: Value, key: Any, time: int | None) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class OfTables:
     def take(self, item: Item, source: str) -> Iterator[Output]:
         assert isinstance(item, Change)
         left = source == self._spec["from"]
-        beside = self._sides[1 if left else 0](item.key)
+        beside = self._sides[1 if left else 0](item.key, item.window)
         alone = self._kind == "outer" or (self._kind == "left" and left)
         if beside is None and (not alone or (item.new is None and item.old is None)):
             return
@@ -93,10 +93,10 @@ class OfTables:
             for row in (item.new, item.old)
         ]
         time = item.time if beside is None else max(item.time, beside[1])
-        yield self._spec["name"], Change(item.key, found[0], found[1], time, item.headers, turn=item.turn)
+        yield self._spec["name"], Change(item.key, found[0], found[1], time, item.headers, item.window, item.turn)
 
-    def row(self, key: Any) -> TableRow:
-        left, right = (each(key) for each in self._sides)
+    def row(self, key: Any, window: Window | None = None) -> TableRow:
+        left, right = (each(key, window) for each in self._sides)
         value = self._both(left and left[0], right and right[0], key)
         return None if value is None else (value, max(each[1] for each in (left, right) if each is not None))
 

@@ -227,15 +227,16 @@ class Model:
         row = self._lookup(name, task)
         return lambda key, _: row(key)
 
-    def _lookup(self, name: str, task: Task) -> Callable[[Any], Any]:
+    def _lookup(self, name: str, task: Task) -> Callable[..., Any]:
         if name in self._globals:
             return self._globals[name].row
         if name in self._foreign:
             return self._foreign[name].rows.get
         table = self.graph.owner[name]["name"]
 
-        def row(key: Any) -> Any:
-            return task[table].row(key)  # the step may not be made yet
+        def row(key: Any, window: Any = None) -> Any:
+            of_window = () if window is None else (window,)
+            return task[table].row(key, *of_window)  # the step may not be made yet
 
         return row
 
@@ -250,14 +251,16 @@ def _windows(node: Spec) -> Windows:
     kind = next(name for name in ("tumbling", "hopping", "sliding", "session") if name in window)
     of = {name: ms(text) for name, text in window[kind].items() if name != "timezone"}
     grace = of.get("grace", 0)
+    declared = None if "retention" not in window else ms(window["retention"])
     if kind == "session":
-        retention = ms(window["retention"]) if "retention" in window else of["gap"] + grace
-        return Sessions(node, grace, gap=of["gap"], retention=retention)
+        return Sessions(node, grace, gap=of["gap"], retention=declared or of["gap"] + grace)
     if kind == "sliding":
-        return SlidingWindows(node, grace, size=of["timeDifference"])
-    advance = of.get("advance", of["size"])
+        least = 2 * of["timeDifference"] + grace
+        return SlidingWindows(node, grace, size=of["timeDifference"], retention=declared or least)
+    lengths = {name: of[name] for name in ("size", "offset") if name in of} | {"advance": of.get("advance", of["size"])}
     zone = window[kind].get("timezone")
-    return TimeWindows(node, grace, size=of["size"], advance=advance, offset=of.get("offset", 0), timezone=zone)
+    longest = of["size"] + (_UNITS["h"] if zone else 0)  # of a day whose clock is set back
+    return TimeWindows(node, grace, **lengths, timezone=zone, retention=declared or longest + grace)
 
 
 def _kept(node: Spec, table: Spec) -> Kept:

@@ -47,11 +47,11 @@ class Stateless:
         elif "where" not in self._spec or holds(self._spec["where"], item.env):
             yield self._name, self._other(item)
 
-    def row(self, key: Any) -> tuple[dict[str, Any], int] | None:
-        found = self._before(key)
+    def row(self, key: Any, window: Any = None) -> tuple[dict[str, Any], int] | None:
+        found = self._before(key, window)
         if found is None:
             return None
-        value = self._selected(found[0], key, found[1], None)
+        value = self._selected(found[0], key, found[1], window)
         return None if value is None else (value, found[1])
 
     def _of_table(self, change: Change) -> Iterator[Item]:

@@ -29,6 +29,9 @@ class Windows:
     closed: int = -1
     """Up to which end suppress has passed windows on."""
     late: int = 0
+    retention: int = 0
+    written: int = -1
+    """The latest time by which the store keeps any of them."""
 
     def __post_init__(self) -> None:
         self.folds = {name: fold_of(text) for name, text in self.spec["aggregate"].items()}
@@ -63,6 +66,7 @@ class Windows:
     def put(self, row: Row, window: Window, state: State, time: int) -> Change:
         """A window's new state."""
         old = self.states.get((row.key, window))
+        self.written = max(self.written, self.kept_by(window))
         self.states[row.key, window] = (state, time)
         rows = [each and shown(self.folds, each) for each in (state, old and old[0])]
         return Change(row.key, rows[0], rows[1], time, row.headers, window, row.turn)
@@ -79,8 +83,17 @@ class Windows:
         """The key under which suppress keeps a window: of those that end at one time the least goes first."""
         return _bytes(key) + struct.pack(">q", window[0])
 
-    def row(self, key: Any) -> None:
-        raise AssertionError("windows have no row for a key")
+    def row(self, key: Any, window: Window | None = None) -> tuple[dict[str, Any], int] | None:
+        """What the store shows of a window: one that has expired by those that were written is not there."""
+        assert window is not None, "windows have no row for a key"
+        found = self.states.get((key, window))
+        if found is None or self.kept_by(window) <= self.written - self.retention:
+            return None
+        return shown(self.folds, found[0]), found[1]
+
+    def kept_by(self, window: Window) -> int:
+        """The time by which the store keeps a window."""
+        return window[0]
 
 
 @dataclass
@@ -157,7 +170,9 @@ class Sessions(Windows):
     """Sessions: each the states of its records, in the order in which they were put together."""
 
     gap: int = 0
-    retention: int = 0
+
+    def kept_by(self, window: Window) -> int:
+        return window[1]
 
     def last_end(self) -> int:
         return self.now - self.grace - self.gap - 1

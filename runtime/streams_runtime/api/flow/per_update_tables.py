@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streams_runtime.api.flow.step_graph import inputs_of_step, is_kept, outputs_of_step, repartitioned, tells_changes
@@ -41,6 +42,42 @@ def roots_of(name: str, steps: Mapping[str, StepSpec]) -> frozenset[str]:
         else:
             waiting += inputs_of_step(step)
     return frozenset(found)
+
+
+def path_counts(name: str, steps: Mapping[str, StepSpec]) -> Counter[str]:
+    """By how many paths the changes of each of these tables (`roots_of`) come to a table.
+
+    More than one leads through a join of rows that come from one table.
+    """
+    known: dict[str, Counter[str]] = {}
+
+    def found(here: str, above: frozenset[str]) -> Counter[str]:
+        step = steps.get(here)
+        if step is None or is_kept(step):
+            return Counter([here])
+        if here not in known:
+            # Steps that name each other in a ring are refused elsewhere.
+            before = [each for each in inputs_of_step(step) if each not in above]
+            known[here] = sum((found(each, above | {here}) for each in before), Counter[str]())
+        return known[here]
+
+    return found(name, frozenset({name}))
+
+
+def met_again(name: str, steps: Mapping[str, StepSpec]) -> list[str]:
+    """The tables whose rows meet themselves in joins that a table is made of."""
+    return sorted(root for root, paths in path_counts(name, steps).items() if paths > 1)
+
+
+def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
+    """The aggregate by windows that a table's rows come from; None: they come from something else."""
+    by_name = {step.name: step for step in steps}
+    step = by_name.pop(name, None)
+    while step is not None and step.aggregate is None and step.to_table is None:
+        step = by_name.pop(
+            step.from_ or "", None
+        )  # each once: steps that name each other in a ring are refused elsewhere
+    return step if step is not None and step.window is not None else None
 
 
 def made_of_their_own(steps: Sequence[StepSpec], tables: Collection[str]) -> Iterator[tuple[StepSpec, str, str]]:

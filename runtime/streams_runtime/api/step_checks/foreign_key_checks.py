@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
 from streams_runtime.api.flow.known_columns import same_type, shown_type
+from streams_runtime.api.flow.per_update_tables import met_again
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import scalar_problems
 from streams_runtime.api.sql.sql_tree import SqlSyntaxError
-from streams_runtime.api.step_checks.join_sides import name_mistakes, select_mistakes
+from streams_runtime.api.step_checks.join_sides import MATERIALIZE, NEVER_THERE, name_mistakes, select_mistakes
 from streams_runtime.api.steps.topology_spec import JoinSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 
-def foreign_key_mistakes(step: StepSpec, join: JoinSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
-    """What is wrong with a join that has `key` and takes its rows from a table."""
+def foreign_key_mistakes(
+    step: StepSpec, join: JoinSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    """What is wrong with a join that has `key` and takes its rows from a table. `steps` are all."""
     field = under(path, "join")
     left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.other, UNKNOWN)
     if join.type == "outer":
@@ -27,6 +30,10 @@ def foreign_key_mistakes(step: StepSpec, join: JoinSpec, path: str, streams: Map
     if right is UNKNOWN:
         return
     wrong = [*_sides(step, join, path, left, right), *_key(join, left, right, under(field, "key"))]
+    for name, place in ((step.from_ or "", under(path, "from")), (join.other, under(field, "table"))):
+        if again := met_again(name, {each.name: each for each in steps}):
+            found = f"a join by a foreign key of {name!r}, in which rows of {' and '.join(again)} meet themselves"
+            wrong.append(Mistake(place, f"{found}: {NEVER_THERE}", MATERIALIZE))
     yield from wrong or select_mistakes(left, join, right, field)
 
 

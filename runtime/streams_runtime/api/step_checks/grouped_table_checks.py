@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
+from streams_runtime.api.flow.per_update_tables import met_again
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.aggregate_calls import parse_aggregate
 from streams_runtime.api.sql.python_aggregates import PYTHON
 from streams_runtime.api.sql.reduce_aggregates import REDUCE
 from streams_runtime.api.sql.scalars import moment_problems, scalar_problems
 from streams_runtime.api.sql.sql_tree import SqlSyntaxError
+from streams_runtime.api.step_checks.join_sides import MATERIALIZE, NEVER_THERE
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.errors import Mistake
 
@@ -35,8 +37,10 @@ def grouping_shape_mistakes(step: StepSpec, path: str) -> Iterator[Mistake]:
         yield Mistake(field, found, "leave the window out, or give groupBy the window: date_trunc('hour', …)")
 
 
-def grouped_table_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stream]) -> Iterator[Mistake]:
-    """What is wrong with an aggregate that has groupBy, by what reaches it."""
+def grouped_table_mistakes(
+    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    """What is wrong with an aggregate that has groupBy, by what reaches it. `steps` are all."""
     rows = streams.get(step.from_ or "", UNKNOWN)
     if step.group_by is None or step.aggregate is None or rows is UNKNOWN:
         return
@@ -51,6 +55,9 @@ def grouped_table_mistakes(step: StepSpec, path: str, streams: Mapping[str, Stre
     elif rows.unkeyed:
         found = f"groupBy of rows without a key: {' and '.join(rows.unkeyed)} declares none, or one in a registry"
         yield Mistake(field, found, "declare the source's key")
+    if again := met_again(step.from_ or "", {each.name: each for each in steps}):
+        found = f"groupBy of {step.from_!r}, in which rows of {' and '.join(again)} meet themselves"
+        yield Mistake(field, f"{found}: {NEVER_THERE}, which would be taken out of groups", MATERIALIZE)
     yield from _moments(step.group_by, field)
     for name, text in step.aggregate.items():
         yield from _aggregate(text, under(path, "aggregate", name), step.from_ or "")

@@ -29,7 +29,7 @@ def join_mistakes(
     field = under(path, "join")
     stream, table = streams.get(step.from_ or "", UNKNOWN), streams.get(join.table, UNKNOWN)
     if stream.table and join.key is not None:
-        yield from foreign_key_mistakes(step, join, path, streams)
+        yield from foreign_key_mistakes(step, join, path, streams, steps)
         return
     if stream.table:
         yield from table_join_mistakes(step, join, path, streams, steps)

@@ -11,6 +11,9 @@ from streams_runtime.api.sql.scalars import scalar_problems
 from streams_runtime.api.steps.topology_spec import JoinSpec
 from streams_runtime.errors import Mistake
 
+NEVER_THERE = "of one change it passes on old rows that were never there"
+MATERIALIZE = "put toStream: {} and toTable: {store: …} behind it, and take that table"
+
 
 def name_mistakes(name: str | None, left: Stream, join: JoinSpec, field: str) -> Iterator[Mistake]:
     """A column of the left side that is called as the right side is. `name` is the left side's own."""

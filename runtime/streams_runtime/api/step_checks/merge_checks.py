@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
+from streams_runtime.api.flow.per_update_tables import windows_behind
 from streams_runtime.api.flow.step_graph import inputs_of_step, outputs_of_step, stage_before
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.spec.spec_values import format_duration
-from streams_runtime.api.step_checks.table_stream_checks import windows_behind
 from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.api.steps.windows_spec import WindowSpec
 from streams_runtime.errors import Mistake

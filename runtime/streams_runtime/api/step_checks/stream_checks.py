@@ -72,7 +72,7 @@ def stream_mistakes(parts: Parts) -> Iterator[Mistake]:
                 yield from _merge(step.model, step.path, streams)
                 yield from merge_mistakes(step.model, step.path, streams, steps)
                 yield from join_mistakes(step.model, step.path, streams, sources, steps)
-                yield from grouped_table_mistakes(step.model, step.path, streams)
+                yield from grouped_table_mistakes(step.model, step.path, streams, steps)
                 yield from table_step_mistakes(step.model, step.path, streams, steps)
                 yield from table_stream_mistakes(step.model, step.path, streams, steps)
                 yield from stream_join_mistakes(step.model, step.path, streams)

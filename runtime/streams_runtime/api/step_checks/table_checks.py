@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
-from streams_runtime.api.flow.per_update_tables import per_update_aggregates, roots_of
+from streams_runtime.api.flow.per_update_tables import path_counts, per_update_aggregates, roots_of
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import moment_problems, scalar_problems
-from streams_runtime.api.step_checks.join_sides import key_mistakes, name_mistakes, select_mistakes
+from streams_runtime.api.step_checks.join_sides import MATERIALIZE, key_mistakes, name_mistakes, select_mistakes
 from streams_runtime.api.steps.topology_spec import JoinSpec, SinkSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
 _LEAST_HISTORY = timedelta(milliseconds=1)
+_MOST_PATHS = 64
+"""Of each batch a table has as many rows as changes on all paths, and for each path a column of each row."""
 _LATER = "is another value when the row changes, so that what was passed on before would not be known again"
 
 
@@ -92,7 +94,10 @@ def table_join_mistakes(
     left, right = streams.get(step.from_ or "", UNKNOWN), streams.get(join.other, UNKNOWN)
     if right is UNKNOWN:
         return
-    wrong = [*_sides(step, join, path, left, right), *_same_sources(step, join, field, steps)]
+    wrong = [
+        *_sides(step, join, path, left, right),
+        *_paths(step, field, steps),
+    ]
     yield from wrong or select_mistakes(left, join, right, field)
 
 
@@ -118,12 +123,9 @@ def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Strea
     yield from key_mistakes(step.from_, left, join, right, where, "join tables whose topics have keys of one type")
 
 
-def _same_sources(step: StepSpec, join: JoinSpec, field: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
-    by_name = {each.name: each for each in steps}
-    both = roots_of(step.from_ or "", by_name) & roots_of(join.other, by_name)
-    if both:
-        shared = ", ".join(sorted(both))
-        found = (
-            f"{step.from_!r} and {join.other!r} both come from {shared}; a join of a table with itself is not there yet"
-        )
-        yield Mistake(under(field, "table"), found, "take what is needed of one table with one where and select")
+def _paths(step: StepSpec, field: str, steps: Sequence[StepSpec]) -> Iterator[Mistake]:
+    """Joins of a table with itself, and of what comes of that with itself again, as often as doubles each time."""
+    for root, paths in path_counts(step.name, {each.name: each for each in steps}).items():
+        if paths > _MOST_PATHS:
+            found = f"each change of {root} would come to {step.name!r} by {paths} paths, more than {_MOST_PATHS}"
+            yield Mistake(under(field, "table"), found, MATERIALIZE.replace("it", f"{step.from_!r}", 1))

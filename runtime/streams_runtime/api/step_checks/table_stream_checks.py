@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from streams_runtime.api.flow.flows import UNKNOWN, Stream
-from streams_runtime.api.flow.per_update_tables import made_of_their_own
+from streams_runtime.api.flow.per_update_tables import made_of_their_own, windows_behind
 from streams_runtime.api.flow.step_graph import inputs_of_step, is_suppressed
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.step_checks.table_checks import history_length_mistakes
@@ -59,17 +59,6 @@ def suppress_shape_mistakes(suppress: SuppressSpec, path: str) -> Iterator[Mista
     if suppress.buffer is not None and suppress.buffer.records is None and suppress.buffer.bytes is None:
         found = "a buffer without bounds, which is never full"
         yield Mistake(under(path, "buffer"), found, "give it records, bytes or both, or leave it out")
-
-
-def windows_behind(name: str, steps: Sequence[StepSpec]) -> StepSpec | None:
-    """The aggregate by windows that a table's rows come from; None: they come from something else."""
-    by_name = {step.name: step for step in steps}
-    step = by_name.pop(name, None)
-    while step is not None and step.aggregate is None and step.to_table is None:
-        step = by_name.pop(
-            step.from_ or "", None
-        )  # each once: steps that name each other in a ring are refused elsewhere
-    return step if step is not None and step.window is not None else None
 
 
 def _joined(step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]) -> Iterator[Mistake]:

@@ -53,7 +53,7 @@ def tables_of_snapshots(
     `decoders` are those of the sources, `formats` the names of the formats that the sinks write.
     """
     frame = _worked_out(part, _sources(part, snapshots, decoders, (SHOWN,)))
-    number = _numbers(part)
+    number = part.copies.first
     for index, sink in enumerate(part.sinks):
         rows = _flat(frame, _row(number[sink.input]))
         wanted = ~F.col(NULL_VALUE) & F.col(CARRIED)[SHOWN]
@@ -69,7 +69,8 @@ def tables_of_snapshots(
         group = F.when(~F.col(NULL_VALUE), F.expr(regroup.key)).alias(group_of(index))
         value = F.when(~F.col(NULL_VALUE), write_json(columns_taken(regroup))).alias(grouped(index))
         frame = rows.select(f"{CARRIED}.*", group, value)
-    rows_of = {index: F.col(_row(index)) for index in number.values()}
+    tables = len(part.copies.sources) + len(part.copies.steps)
+    rows_of = {index: F.col(_row(index)) for index in range(tables)}
     return frame.select(
         _KEY,
         *(row.isNotNull().alias(present(index)) for index, row in rows_of.items()),
@@ -88,7 +89,7 @@ def rows_of_last(
     Rows in their order, NULL_VALUE where there is none; in CARRIED the columns `beside` of the snapshots.
     """
     frame = _worked_out(part, _sources(part, snapshots, decoders, beside))
-    return _flat(frame, _row(len(part.sources) + len(part.steps) - 1))
+    return _flat(frame, _row(len(part.copies.sources) + len(part.copies.steps) - 1))
 
 
 def check_table_join(node: TableJoinNode, left: DataFrame, right: DataFrame) -> DataFrame:
@@ -118,7 +119,7 @@ def _sources(
     """The key, the columns `beside`, and a row for each source: null where it holds nothing."""
     key = decoders[part.sources[0].name].key
     windows = _windows_of(snapshots)
-    values = [(index, decoders[source.name]) for index, source in enumerate(part.sources)]
+    values = [(index, decoders[each.node.name]) for index, each in enumerate(part.copies.sources)]
     frame = snapshots.withColumns(
         {"_parsed_key": parsed(F.col(RAW_KEY), key)}
         | {_parsed(index): parsed(F.col(held_value(index)), decoder.value) for index, decoder in values}
@@ -137,22 +138,16 @@ def _sources(
     return frame
 
 
-def _numbers(part: TablePart) -> dict[str, int]:
-    """Of each table the number by which its column of rows is called."""
-    return {node.name: index for index, node in enumerate((*part.sources, *part.steps))}
-
-
 def _worked_out(part: TablePart, frame: DataFrame) -> DataFrame:
     """The rows of the steps beside those of the sources."""
-    number = _numbers(part)
-    for step in part.steps:
-        rows = _flat(frame, _row(number[step.input]))
-        if isinstance(step, TransformNode):
-            rows = transformed(step, rows, table=True)
+    for number, copy in enumerate(part.copies.steps, len(part.copies.sources)):
+        rows = _flat(frame, _row(copy.inputs[0]))
+        if isinstance(copy.node, TransformNode):
+            rows = transformed(copy.node, rows, table=True)
         else:
-            other = F.col(CARRIED)[_row(number[step.table])]
-            rows = joined_rows(step, rows, other.dropFields(_TIME), other[_TIME])
-        frame = _packed(rows, _row(number[step.name]))
+            other = F.col(CARRIED)[_row(copy.inputs[1])]
+            rows = joined_rows(copy.node, rows, other.dropFields(_TIME), other[_TIME])
+        frame = _packed(rows, _row(number))
     return frame
 
 

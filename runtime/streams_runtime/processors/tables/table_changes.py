@@ -14,17 +14,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streams_runtime.api.steps.topology_spec import JoinType
 from streams_runtime.batch.columns import ELEMENT, NULL_VALUE, ORDER_TIME
 from streams_runtime.batch.encode import headers_of
+from streams_runtime.batch.record_order import Ordinal
 from streams_runtime.batch.snapshot_columns import RAW_KEY, chosen_for, present, streamed, time_of, written_to
 from streams_runtime.batch.stage import ChosenTopics, Emission, StageInput
 from streams_runtime.processors.aggregates.window_changes import Bounds, bounds_of, numbers_within
-from streams_runtime.processors.contract import Applied, ApplyContext
+from streams_runtime.processors.contract import Applied, ApplyContext, SparkSide
 from streams_runtime.processors.tables.table_regroups import regrouped
 from streams_runtime.processors.tables.table_snapshots import Event, events_of
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode
 from streams_runtime.topology.nodes.step_nodes import TransformNode
-from streams_runtime.topology.nodes.table_nodes import TableJoinNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode
 from streams_runtime.topology.table_parts import TablePart
 
 Mask = npt.NDArray[np.bool_]
@@ -61,15 +63,16 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
     asked = events.table() if bounds is None else bounds.beside(events.table(), RAW_KEY)
     answer = spark.tables(part, asked)
     before, after = np.array([each.before for each in changes]), np.array([each.after for each in changes])
-    rows = {}
-    for index, node in enumerate((*part.sources, *part.steps)):
+    rows = []
+    for index in range(len(part.copies.sources) + len(part.copies.steps)):
         there = answer[present(index)].to_numpy()
-        rows[node.name] = Rows(there[before], there[after], answer[time_of(index)].fill_null(0).to_numpy()[after])
+        rows.append(Rows(there[before], there[after], answer[time_of(index)].fill_null(0).to_numpy()[after]))
     source, times = np.array([each.source for each in changes]), np.array([each.time for each in changes])
-    passed = passed_on(part, source, times, rows)
+    of_copies = passed_on(part, source, times, rows)
+    passed = {name: of_copies[copy] for name, copy in part.copies.first.items()}
     applied = Applied()
     for index, sink in enumerate(part.sinks):
-        which = np.flatnonzero(passed[sink.input].which)
+        which = in_turn(part, sink.input, np.flatnonzero(passed[sink.input].which), changes)
         snapshots: list[int] = after[which].tolist()
         keys, values = (
             spark.sink_keys(sink, answer["_key"]),
@@ -94,11 +97,39 @@ def apply(part: TablePart, context: ApplyContext) -> Applied:
         when: list[int] = passed[regroup.input].times[which].tolist()
         applied.emissions.append(regrouped(regroup, index, [changes[at] for at in which.tolist()], when, answer))
     for index, stream in enumerate(part.streams):
-        fork_paths = {number: spark.fork_path(each.name, stream.name) for number, each in enumerate(part.sources)}
-        rows_passed_on = _as_records(changes, passed[stream.input], after, answer, index, fork_paths, bounds)
+        rows_passed_on = _as_records(
+            changes,
+            in_turn(part, stream.input, np.flatnonzero(passed[stream.input].which), changes),
+            passed[stream.input].times,
+            after,
+            answer,
+            index,
+            _paths_to(part, stream, spark),
+            bounds,
+        )
         if len(rows_passed_on):
             applied.inputs.append(StageInput(stream, rows_passed_on))
     return applied
+
+
+def in_turn(part: TablePart, table: str, which: Numbers, changes: Sequence[Event]) -> Numbers:
+    """Changes that a table passes on, in the order in which they reach it, one path after the other."""
+    if not part.copies.has_several:
+        return which
+    paths = part.copies.paths[table]
+    return np.array(sorted(which.tolist(), key=lambda at: (changes[at].change, paths[changes[at].source])), np.int64)
+
+
+def _paths_to(part: TablePart, stream: ToStreamNode, spark: SparkSide) -> Mapping[int, Sequence[int] | None]:
+    """What the paths from each copy of a source to a toStream add to a row's ELEMENT; None where rows have none.
+
+    Where copies are several, every row has one: of one record there may be several rows, in an order.
+    """
+    sources = part.copies.sources
+    if not part.copies.has_several:
+        return {number: spark.fork_path(each.node.name, stream.name) for number, each in enumerate(sources)}
+    last = 2 * part.copies.ordinals[stream.name]
+    return {number: (*path, last) for number, path in part.copies.paths[stream.input].items()}
 
 
 def _chosen(
@@ -117,18 +148,18 @@ def _chosen(
 
 def _as_records(
     changes: Sequence[Event],
-    passed: Passed,
+    which: Numbers,
+    times: Numbers,
     after: Numbers,
     answer: pa.Table,
     stream: int,
     fork_paths: Mapping[int, Sequence[int] | None],
     bounds: Bounds | None,
 ) -> pa.Table:
-    """The changes that are passed on, as the stage behind a toStream reads them.
+    """The changes that are passed on (`which`, in turn), as the stage behind a toStream reads them.
 
-    `fork_paths` lead from each of the part's sources to the toStream; None where rows have no ELEMENT.
+    `fork_paths` lead from each copy of the part's sources to the toStream; None where rows have no ELEMENT.
     """
-    which = np.flatnonzero(passed.which)
     rows = answer.select(["_key", streamed(stream)]).take(pa.array(after[which]))
     row = rows[streamed(stream)].combine_chunks()
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -136,7 +167,7 @@ def _as_records(
     ordinals = [each.ordinal for each in chosen]
     metadata = {
         "_key": rows["_key"],
-        "_timestamp": pa.array(passed.times[which] * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+        "_timestamp": pa.array(times[which] * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
         "_topic": pa.array([topic for _, _, _, topic, _, _ in ordinals], pa.string()),
         "_partition": pa.array([partition for partition, *_ in ordinals], pa.int32()),
         "_offset": pa.array([offset for *_, offset, _ in ordinals], pa.int64()),
@@ -148,8 +179,8 @@ def _as_records(
     if bounds is not None or all(each is not None for each in further):
         before = [each.way for each in changes]
         if bounds is not None:
-            numbers = numbers_within([each.ordinal for each in changes], before)
-            before = [[*way, number] for way, number in zip(before, numbers, strict=True)]
+            numbers = _numbers_of(changes)
+            before = [[*each.way, numbers[each.change]] for each in changes]
         gone_at = zip(which.tolist(), further, strict=True)
         gone = [[*before[change], *(way or ())] for change, way in gone_at]
         metadata[ELEMENT] = pa.array(gone, pa.list_(pa.int32()))
@@ -161,17 +192,27 @@ def _as_records(
     return pa.table(metadata | columns)
 
 
-def passed_on(part: TablePart, source: Numbers, times: Numbers, rows: Mapping[str, Rows]) -> dict[str, Passed]:
-    """Which changes each table of a part passes on, by its name.
+def _numbers_of(changes: Sequence[Event]) -> dict[int, int]:
+    """Of each change of windows which of its record's it is, whichever source it changes and however many copies."""
+    firsts = {each.change: each for each in reversed(changes)}
+    in_order = [firsts[number] for number in sorted(firsts)]
+    records: list[Ordinal] = [(*each.ordinal[:-1], 0) for each in in_order]
+    return dict(zip(sorted(firsts), numbers_within(records, [each.way for each in in_order]), strict=True))
 
-    `source` and `times` are those of the changes; `rows` are what each table has before and after them.
+
+def passed_on(part: TablePart, source: Numbers, times: Numbers, rows: Sequence[Rows]) -> list[Passed]:
+    """Which changes each copy of a part's tables passes on, by its number.
+
+    `source` (the number of a copy) and `times` are those of the changes; `rows` are what each copy has before and after
+    them.
     """
-    passed = {node.name: Passed(source == index, times) for index, node in enumerate(part.sources)}
-    for step in part.steps:
-        if isinstance(step, TableJoinNode):
-            passed[step.name] = _joined(step, passed, rows)
+    passed = [Passed(source == number, times) for number in range(len(part.copies.sources))]
+    for copy, mine in zip(part.copies.steps, rows[len(passed) :], strict=True):
+        reached, held = [passed[number] for number in copy.inputs], [rows[number] for number in copy.inputs]
+        if isinstance(copy.node, TableJoinNode):
+            passed.append(_joined(copy.node.type, reached, held))
         else:
-            passed[step.name] = _transformed(step, passed[step.input], rows[step.name])
+            passed.append(_transformed(copy.node, reached[0], mine))
     return passed
 
 
@@ -182,16 +223,16 @@ def _transformed(step: TransformNode, reached: Passed, rows: Rows) -> Passed:
     return Passed(reached.which & (rows.before | rows.after), reached.times)
 
 
-def _joined(step: TableJoinNode, passed: Mapping[str, Passed], rows: Mapping[str, Rows]) -> Passed:
+def _joined(kind: JoinType, passed: Sequence[Passed], rows: Sequence[Rows]) -> Passed:
     """Changes of either side that concern the result, also where it has no row before and none after.
 
     A change beside a row of the other side is always passed on. Without one, a side that counts alone passes on what
     it had or has.
     """
-    left, right = rows[step.input], rows[step.table]
-    from_left = right.after if step.type == "inner" else right.after | left.before | left.after
-    from_right = left.after | right.before | right.after if step.type == "outer" else left.after
-    sides = ((passed[step.input], from_left, right), (passed[step.table], from_right, left))
+    left, right = rows
+    from_left = right.after if kind == "inner" else right.after | left.before | left.after
+    from_right = left.after | right.before | right.after if kind == "outer" else left.after
+    sides = ((passed[0], from_left, right), (passed[1], from_right, left))
     which = np.zeros(len(left.after), bool)
     times = np.zeros(len(left.after), np.int64)
     for side, concerned, other in sides:

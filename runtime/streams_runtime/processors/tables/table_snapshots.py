@@ -1,8 +1,9 @@
 """What the sources of tables hold for a key at the moments of a batch, and the changes between these moments.
 
-A change is the step from one snapshot of its key to the next. The changes of all sources that joins bring together have
+A change is the step from one snapshot of its key to another. The changes of all sources that joins bring together have
 one order (batch.record_order), and so have the records that the other side of a join by a foreign key sends: one of
-those lies within a snapshot.
+those lies within a snapshot. Of a source with several copies (topology.table_copies) each change is one of each copy,
+beside which the other copies hold what the source holds from then on.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NOTHING: Held = (None, None)
 
 
 class Snapshot(NamedTuple):
-    """What each source holds for a key. `shown`: whether it is there after a change, not only before all of them."""
+    """What each copy of a source holds for a key. `shown`: whether it is there after a change, not only before one."""
 
     key: bytes
     held: tuple[Held, ...]
@@ -50,9 +51,9 @@ class Snapshot(NamedTuple):
 class Event(NamedTuple):
     """A change of one of the sources, or a record of the other side of a join by a foreign key (`message`).
 
-    `source` is the number of the source that changes; `before` and `after` are the numbers of the snapshots that the
-    event lies between, which are one for a message. `time` is that of the record, in ms; `headers` its headers,
-    `ordinal` where it is, `way` which of its rows.
+    `source` is the number of the copy that changes, `change` that of the change in the batch; `before` and `after` are
+    the numbers of the snapshots that the event lies between, which are one for a message. `time` is that of the record,
+    in ms; `headers` its headers, `ordinal` where it is, `way` which of its rows.
     """
 
     at: At
@@ -64,6 +65,7 @@ class Event(NamedTuple):
     message: bytes | None = None
     headers: Any = None
     way: Sequence[int] = ()
+    change: int = 0
 
 
 @dataclass(slots=True)
@@ -133,20 +135,54 @@ def events_of(
         rows += _messages(arrived, several_ordinals[-1])
     rows.sort(key=lambda row: row.ordinal)
     current = _held(part, {row.at for row in rows}, tasks, stores)
-    found = Events()
-    latest: dict[At, int] = {}
-    for row in rows:
-        if row.at not in latest:
-            latest[row.at] = len(found.snapshots)
-            found.snapshots.append(Snapshot(row.at[1], tuple(current[row.at]), shown=False))
-        before = latest[row.at]
+    found = _Found([copy.source for copy in part.copies.sources])
+    for number, row in enumerate(rows):
+        held = current[row.at]
+        before = held[row.source]
         if row.held is not None:
-            current[row.at][row.source] = row.held
-            latest[row.at] = len(found.snapshots)
-            found.snapshots.append(Snapshot(row.at[1], tuple(current[row.at]), shown=True))
-        ordinal = (row.ordinal, row.source, row.message, row.headers, row.way)
-        found.sequence.append(Event(row.at, row.time, before, latest[row.at], *ordinal))
-    return found
+            held[row.source] = row.held
+        found.add(row, number, held, before)
+    return found.events
+
+
+@dataclass(slots=True)
+class _Found:
+    """The events so far. `sources`: the source of each copy; `latest`: by partition and key the last snapshot."""
+
+    sources: Sequence[int]
+    events: Events = field(default_factory=Events)
+    latest: dict[At, int] = field(default_factory=dict)
+
+    def add(self, row: _Row, number: int, now: Sequence[Held], before: Held) -> None:
+        """The events of one row: one of each copy of what changes, which held `before`; `now` is by sources."""
+        there = [now[source] for source in self.sources]
+        if row.held is None:
+            at = self._before(row.at, tuple(there))
+            self._event(row, number, at, at)
+            return
+        copies = [copy for copy, source in enumerate(self.sources) if source == row.source]
+        befores = [self._before(row.at, _with(there, copy, before)) for copy in copies]
+        self.latest[row.at] = len(self.events.snapshots)
+        self.events.snapshots.append(Snapshot(row.at[1], tuple(there), shown=True))
+        for copy, old in zip(copies, befores, strict=True):
+            self._event(row, number, old, self.latest[row.at], copy)
+
+    def _event(self, row: _Row, number: int, before: int, after: int, copy: int = 0) -> None:
+        what = (row.ordinal, copy, row.message, row.headers, row.way, number)
+        self.events.sequence.append(Event(row.at, row.time, before, after, *what))
+
+    def _before(self, at: At, held: tuple[Held, ...]) -> int:
+        """The number of a snapshot before a change: the last one of its key, unless that is another."""
+        latest = self.latest.get(at)
+        if latest is None or self.events.snapshots[latest].held != held:
+            latest = len(self.events.snapshots)
+            self.latest.setdefault(at, latest)
+            self.events.snapshots.append(Snapshot(at[1], held, shown=False))
+        return latest
+
+
+def _with(there: Sequence[Held], copy: int, held: Held) -> tuple[Held, ...]:
+    return (*there[:copy], held, *there[copy + 1 :])
 
 
 def _changes(source: int, store_batch: StoreBatch, ordinals: Sequence[Ordinal]) -> Iterator[_Row]:
