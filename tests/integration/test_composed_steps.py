@@ -84,6 +84,8 @@ OF_ITSELF: Sequence[tuple[str, Chain]] = (
     ("table", ("join of itself", "where", "toStream", "sum", "outer join of itself", "suppress few")),
     ("stream", ("ends", "outer join of itself", "left join table", "toStream", "toTable", "groupBy")),
     ("table", ("where", "outer join of itself", "join of itself", "suppress", "toTable", "left foreign key")),
+    ("stream", ("keyBy number", "tumbling", "join of itself", "suppress few", "keyBy text", "sum")),
+    ("stream", ("session", "outer join of itself", "where", "toStream", "merge")),
 )
 """Tables that meet themselves, with old rows and without, before and behind state that goes by the order of changes."""
 

@@ -55,6 +55,9 @@ def step(**fields: Any) -> dict[str, Any]:
     return {"name": "s", "from": "orders", **{name.rstrip("_"): value for name, value in fields.items()}}
 
 
+U = {"store": "u"}
+
+
 def joined(table: str = "users", **fields: Any) -> dict[str, Any]:
     select = fields.pop("select", {"tier": "users.tier"})
     return step(join={"table": table, "select": select, **fields.pop("more", {})}, **fields)
@@ -914,8 +917,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
             total(name="t", window={"tumbling": {"size": "1m"}}),
         ),
         f"{S}.join.table",
-        "of which 't' has windows is not there yet",
-        "make a stream of it by toStream",
+        "a join of 't', whose rows are windows, and 'users', whose rows are none",
+        "make a table of 't' under another key",
     ),
     "join-of-windows-with-a-table": (
         application(
@@ -923,9 +926,82 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
             total(name="t", window={"tumbling": {"size": "1m"}}),
             {"name": "w", "from": "t", "where": "n > 1"},
         ),
-        f"{S}.from",
-        "of which 'w' has windows is not there yet",
-        "by keyBy",
+        f"{S}.join.table",
+        "a join of 'w', whose rows are windows, and 'users', whose rows are none",
+        "make a table of 'w' under another key",
+    ),
+    **{
+        f"join-of-windows-{name}": (
+            application(
+                joined("t", select={"n": "t.n"}, from_="u"),
+                total(name="t", window=one),
+                total(name="u", window=two) | U,
+            ),
+            f"{S}.join.table",
+            f"'u' has {mine}, and 't' has {theirs}",
+            "give both the same",
+        )
+        for name, one, two, mine, theirs in (
+            (
+                "of-two-sizes",
+                {"tumbling": {"size": "1m"}},
+                {"hopping": {"size": "2m", "advance": "1m"}},
+                "window.hopping.size 2m",
+                "window.tumbling.size 1m",
+            ),
+            (
+                "of-two-advances",
+                {"tumbling": {"size": "2m"}},
+                {"hopping": {"size": "2m", "advance": "1m"}},
+                "window.hopping.advance 1m",
+                "window.tumbling.size 2m",
+            ),
+            (
+                "of-two-offsets",
+                {"tumbling": {"size": "2m", "offset": "1m"}},
+                {"tumbling": {"size": "2m"}},
+                "window.tumbling.offset 0ms",
+                "window.tumbling.offset 1m",
+            ),
+            (
+                "by-two-clocks",
+                {"tumbling": {"size": "1d", "timezone": "Europe/Berlin"}},
+                {"tumbling": {"size": "1d"}},
+                "no window.tumbling.timezone",
+                "window.tumbling.timezone Europe/Berlin",
+            ),
+            (
+                "of-two-gaps",
+                {"session": {"gap": "1m"}},
+                {"session": {"gap": "2m"}},
+                "window.session.gap 2m",
+                "window.session.gap 1m",
+            ),
+            (
+                "of-two-differences",
+                {"sliding": {"timeDifference": "1m"}},
+                {"sliding": {"timeDifference": "2m"}},
+                "window.sliding.timeDifference 2m",
+                "window.sliding.timeDifference 1m",
+            ),
+            (
+                "of-two-kinds",
+                {"session": {"gap": "1m"}},
+                {"tumbling": {"size": "1m"}},
+                "window.tumbling",
+                "window.session",
+            ),
+        )
+    },
+    "join-of-windows-that-have-closed": (
+        application(
+            joined("t", select={"n": "t.n"}, from_="u"),
+            total(name="t", window={"tumbling": {"size": "1m"}}, suppress="untilWindowCloses"),
+            total(name="u", window={"tumbling": {"size": "1m"}}) | U,
+        ),
+        f"{S}.join.table",
+        "a join of two tables of which 't' has windows that have closed is not there yet",
+        "leave the suppress of 't' out",
     ),
     "join-of-tables-without-a-key": (
         application(

@@ -284,8 +284,8 @@ KINDS: Mapping[str, Kind] = {
     "join table": Kind((STREAM, TABLE), _same, _with_table("inner")),
     "left join table": Kind((STREAM, TABLE), _same, _with_table("left")),
     "outer join table": Kind((TABLE,), _same, _with_table("outer")),
-    "join of itself": Kind((TABLE,), _same, _table_with_itself("inner")),
-    "outer join of itself": Kind((TABLE,), _same, _table_with_itself("outer")),
+    "join of itself": Kind((TABLE, WINDOWS), _same, _table_with_itself("inner")),
+    "outer join of itself": Kind((TABLE, WINDOWS), _same, _table_with_itself("outer")),
     "join global": Kind((STREAM,), _same, _with_global("inner")),
     "left join global": Kind((STREAM,), _same, _with_global("left")),
     "join stream": Kind((STREAM,), _same, _with_stream("inner")),
@@ -356,6 +356,11 @@ REFUSED: Mapping[Pair, str] = {
         ((closed, STREAM), name): "windows that have closed, each of which has one change only"
         for closed in ("tumbling closed", "hopping closed", "session closed")
         for name in ("suppress", "suppress few")
+    },
+    **{
+        ((closed, STREAM), name): "has windows that have closed"
+        for closed in ("tumbling closed", "hopping closed", "session closed")
+        for name in _OF_ITSELF
     },
     (("foreign key to", TABLE), "foreign key to"): "'g' is STRING, and the key of 's0' is BIGINT",
 }

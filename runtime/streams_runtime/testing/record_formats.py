@@ -32,7 +32,7 @@ from streams_runtime.topology.nodes.source_and_sink_nodes import Format, SinkNod
 from streams_runtime.topology.nodes.step_nodes import MergeNode, TransformNode
 from streams_runtime.topology.nodes.stream_nodes import StreamNode
 from streams_runtime.topology.nodes.suppress_node import SuppressNode
-from streams_runtime.topology.nodes.table_nodes import ToStreamNode
+from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode
 from streams_runtime.topology.plan import Topology
 
 Encode = Callable[[object], bytes | None]
@@ -160,6 +160,6 @@ def _windows_of(topology: Topology, name: str) -> AggregateNode | None:
     node = topology.node(name)
     if isinstance(node, TransformNode | StreamNode | ToStreamNode | SuppressNode):
         return _windows_of(topology, node.input)
-    if isinstance(node, MergeNode):
+    if isinstance(node, MergeNode | TableJoinNode):
         return _windows_of(topology, node.inputs[0])  # all are of one kind
     return node if isinstance(node, AggregateNode) and node.windows is not None else None

@@ -13,7 +13,7 @@ from streams_runtime.topology.nodes.regroup_node import RegroupNode
 from streams_runtime.topology.nodes.source_and_sink_nodes import SinkNode, TableSourceNode
 from streams_runtime.topology.nodes.step_nodes import TransformNode
 from streams_runtime.topology.nodes.table_nodes import TableJoinNode, ToStreamNode, ToTableNode
-from streams_runtime.topology.nodes.window_kinds import Windows
+from streams_runtime.topology.nodes.window_kinds import Windows, bounds_differ
 from streams_runtime.topology.plan import SubTopology
 from streams_runtime.topology.table_copies import TableCopies, copies_of
 
@@ -47,6 +47,11 @@ class TablePart:
         return bool(self.sinks or self.streams or self.regroups)
 
     @property
+    def is_windowed(self) -> bool:
+        """Whether its rows are windows; then those of all its sources are."""
+        return any(isinstance(each, AggregateNode) and each.windows is not None for each in self.sources)
+
+    @property
     def name(self) -> str:
         """The part's, by its first source."""
         return self.sources[0].name
@@ -57,7 +62,7 @@ def table_parts(sub: SubTopology) -> tuple[TablePart, ...]:
 
     Sources of which nothing needs old rows are in none. Those whose rows are grouped by another key are in one, without
     being `kept` for that: what else is behind them needs no old rows. Raises TopologyException for a join, or groups,
-    of a table that no store keeps, a join of windows, or groups of rows that meet themselves.
+    of a table that no store keeps, a join of windows that are others, or groups of rows that meet themselves.
     """
     per_update = per_update_aggregates(sub)
     groups: dict[str, set[str]] = {}  # by the name of a table of sources: the names that belong together
@@ -163,8 +168,12 @@ def _topics(sub: SubTopology, name: str) -> int:
 
 def _check_sides(sub: SubTopology, node: TableJoinNode, groups: Collection[str]) -> None:
     for side in (node.input, node.table):
-        if side not in groups or windows_of(sub, side) is not None:
+        if side not in groups:
             raise TopologyException(f"{node.path}: {side!r} is no table that a store keeps by key; join such tables")
+    left, right = (windows_of(sub, side) for side in (node.input, node.table))
+    if bounds_differ(left, right):
+        shown = " and ".join("records" if each is None else each.summary for each in (left, right))
+        raise TopologyException(f"{node.path}: the sides are {shown}; join windows of equal bounds")
 
 
 def _check_paths(part: TablePart, name: str, path: str) -> None:

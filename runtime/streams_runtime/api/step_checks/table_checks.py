@@ -10,6 +10,7 @@ from streams_runtime.api.flow.per_update_tables import path_counts, per_update_a
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.sql.scalars import moment_problems, scalar_problems
 from streams_runtime.api.step_checks.join_sides import MATERIALIZE, key_mistakes, name_mistakes, select_mistakes
+from streams_runtime.api.step_checks.window_checks import joined_window_mistakes
 from streams_runtime.api.steps.topology_spec import JoinSpec, SinkSpec, SourceSpec, StepSpec
 from streams_runtime.errors import Mistake
 
@@ -96,6 +97,7 @@ def table_join_mistakes(
         return
     wrong = [
         *_sides(step, join, path, left, right),
+        *joined_window_mistakes(step, path, streams, steps),
         *_paths(step, field, steps),
     ]
     yield from wrong or select_mistakes(left, join, right, field)
@@ -113,9 +115,6 @@ def _sides(step: StepSpec, join: JoinSpec, path: str, left: Stream, right: Strea
         if side.is_global:
             found = f"a join of two tables of which {name!r} is global: no change of a global table is passed on"
             yield Mistake(place, found, "join a stream with it, or declare it without global")
-        elif side.windowed:
-            found = f"a join of two tables of which {name!r} has windows is not there yet"
-            yield Mistake(place, found, "make a stream of it by toStream, give that a key by keyBy, and join by this")
         elif side.unkeyed:
             found = f"a join of rows without a key: {' and '.join(side.unkeyed)} declares none, or one in a registry"
             yield Mistake(place, found, "declare the source's key")

@@ -1,14 +1,18 @@
-"""Checks of a step's windows: one kind, lengths that windows can have, a retention that they fit into."""
+"""Checks of windows: of one kind, lengths that they can have, a retention that fits; and joins, of equal bounds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
+from streams_runtime.api.flow.flows import UNKNOWN, Stream
+from streams_runtime.api.flow.per_update_tables import windows_behind
+from streams_runtime.api.flow.step_graph import inputs_of_step
 from streams_runtime.api.reading.field_paths import under
 from streams_runtime.api.reading.mistakes import suggestion
 from streams_runtime.api.spec.spec_values import format_duration
+from streams_runtime.api.steps.topology_spec import StepSpec
 from streams_runtime.api.steps.windows_spec import HoppingSpec, SessionSpec, SlidingSpec, TumblingSpec, WindowSpec
 from streams_runtime.errors import Mistake
 from streams_runtime.time_zones.day_calendar import calendar_of
@@ -119,3 +123,68 @@ def _instead_of_fixed(kind: TumblingSpec, fixed: re.Match[str]) -> str:
     ahead = timedelta(hours=int(fixed[3]), minutes=int(fixed[4] or 0))
     offset = (kind.offset + (-ahead if fixed[2] == "+" else ahead)) % max(kind.size, _DAY)
     return f"leave timezone out and give offset: {format_duration(offset)}, or a place such as Europe/Berlin"
+
+
+def joined_window_mistakes(
+    step: StepSpec, path: str, streams: Mapping[str, Stream], steps: Sequence[StepSpec]
+) -> Iterator[Mistake]:
+    """What is wrong with the windows of both sides of a join of tables; nothing where none has any."""
+    names = inputs_of_step(step)
+    fields = (under(path, "from"), under(path, "join", "table"))
+    sides = [streams.get(name, UNKNOWN) for name in names]
+    if not any(side.windowed for side in sides) or not all(side.table for side in sides):
+        return
+    found = [windows_behind(name, steps) if side.windowed else None for name, side in zip(names, sides, strict=True)]
+    left, right = found
+    if left is None or right is None:
+        one, other = names if right is None else reversed(names)
+        text = f"a join of {one!r}, whose rows are windows, and {other!r}, whose rows are none"
+        yield Mistake(fields[1], text, f"make a table of {one!r} under another key: toStream, keyBy, toTable")
+        return
+    for name, field, windows in zip(names, fields, found, strict=True):
+        if windows is not None and windows.suppress is not None:
+            text = f"a join of two tables of which {name!r} has windows that have closed is not there yet"
+            remedy = f"leave the suppress of {windows.name!r} out; changes can wait in a toStream behind the join"
+            yield Mistake(field, text, remedy)
+    difference = None if left.window is None or right.window is None else _difference(left.window, right.window)
+    if difference is not None:
+        mine, theirs = difference
+        text = f"windows of other bounds: {left.name!r} has {mine}, and {right.name!r} has {theirs}"
+        yield Mistake(fields[1], text, "give both the same, or a key by keyBy behind a toStream and join by this")
+
+
+def _difference(one: WindowSpec, other: WindowSpec) -> tuple[str, str] | None:
+    """The fields in which the bounds of two kinds of windows differ, with what stands there."""
+    mine, theirs = _bounds(one), _bounds(other)
+    if mine.keys() != theirs.keys():
+        return _kind(one), _kind(other)
+    for name in mine:
+        if mine[name][1] != theirs[name][1]:
+            shown = [f"{field} {value}" if value else f"no {field}" for field, value in (mine[name], theirs[name])]
+            return shown[0], shown[1]
+    return None
+
+
+def _bounds(window: WindowSpec) -> dict[str, tuple[str, str]]:
+    """Each part of the bounds as field and value; the advance of tumbling windows is their size."""
+    kind = _kind(window)
+    if window.session is not None:
+        return {"gap": (f"{kind}.gap", format_duration(window.session.gap))}
+    if window.sliding is not None:
+        return {"difference": (f"{kind}.timeDifference", format_duration(window.sliding.time_difference))}
+    lengths = window.tumbling or window.hopping
+    assert lengths is not None, "a window is of one kind"
+    size = (f"{kind}.size", format_duration(lengths.size))
+    hopping = None if window.hopping is None else (f"{kind}.advance", format_duration(window.hopping.advance))
+    zone = None if window.tumbling is None else window.tumbling.timezone
+    return {
+        "size": size,
+        "advance": hopping or size,
+        "offset": (f"{kind}.offset", format_duration(lengths.offset)),
+        "timezone": (f"{kind}.timezone", zone or ""),
+    }
+
+
+def _kind(window: WindowSpec) -> str:
+    kinds = ("tumbling", "hopping", "sliding", "session")
+    return next(f"window.{each}" for each in kinds if getattr(window, each) is not None)

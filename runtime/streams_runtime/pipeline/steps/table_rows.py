@@ -146,7 +146,11 @@ def _worked_out(part: TablePart, frame: DataFrame) -> DataFrame:
             rows = transformed(copy.node, rows, table=True)
         else:
             other = F.col(CARRIED)[_row(copy.inputs[1])]
-            rows = joined_rows(copy.node, rows, other.dropFields(_TIME), other[_TIME])
+            windows = [name for name in (WINDOW_START, WINDOW_END) if name in rows.columns]
+            # Of an outer join the left side may have no row; the bounds are those of the key.
+            for name in windows:
+                rows = rows.withColumn(name, F.coalesce(F.col(name), other[name]))
+            rows = joined_rows(copy.node, rows, other.dropFields(_TIME, *windows), other[_TIME])
         frame = _packed(rows, _row(number))
     return frame
 

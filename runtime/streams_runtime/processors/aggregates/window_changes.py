@@ -54,7 +54,7 @@ class Bounds:
 
 
 def bounds_of(part: TablePart, keys: Sequence[bytes]) -> Bounds | None:
-    """The windows of a part's rows by their keys in its store; None: the rows are none. No part joins windows."""
+    """The windows of a part's rows by their keys in a store; None: the rows are none. All sources have the same."""
     source = part.sources[0]
     if not isinstance(source, AggregateNode) or source.windows is None:
         return None

@@ -20,6 +20,7 @@ from streams_runtime.batch.rows import moments
 from streams_runtime.batch.snapshot_columns import RAW_KEY, SHOWN, held_time, held_value
 from streams_runtime.batch.stage import StoreBatch
 from streams_runtime.processors.aggregates.window_changes import held_in
+from streams_runtime.processors.tables.store_clock import StoreClock
 from streams_runtime.state.open_store import AnyStore
 from streams_runtime.state.shown_values import Shown
 from streams_runtime.state.store import stamp
@@ -135,13 +136,15 @@ def events_of(
         rows += _messages(arrived, several_ordinals[-1])
     rows.sort(key=lambda row: row.ordinal)
     current = _held(part, {row.at for row in rows}, tasks, stores)
+    clock = StoreClock.of(part, tasks)
     found = _Found([copy.source for copy in part.copies.sources])
     for number, row in enumerate(rows):
         held = current[row.at]
         before = held[row.source]
         if row.held is not None:
             held[row.source] = row.held
-        found.add(row, number, held, before)
+            clock.put(row.at, row.source)
+        found.add(row, number, clock.shown(row.at, held), before)
     return found.events
 
 
@@ -153,18 +156,21 @@ class _Found:
     events: Events = field(default_factory=Events)
     latest: dict[At, int] = field(default_factory=dict)
 
-    def add(self, row: _Row, number: int, now: Sequence[Held], before: Held) -> None:
-        """The events of one row: one of each copy of what changes, which held `before`; `now` is by sources."""
-        there = [now[source] for source in self.sources]
+    def add(self, row: _Row, number: int, shown: Sequence[Held], before: Held) -> None:
+        """The events of one row: one of each copy of what changes, which held `before`; `shown` is by sources."""
+        there = [shown[source] for source in self.sources]
         if row.held is None:
             at = self._before(row.at, tuple(there))
             self._event(row, number, at, at)
             return
         copies = [copy for copy, source in enumerate(self.sources) if source == row.source]
-        befores = [self._before(row.at, _with(there, copy, before)) for copy in copies]
-        self.latest[row.at] = len(self.events.snapshots)
-        self.events.snapshots.append(Snapshot(row.at[1], tuple(there), shown=True))
-        for copy, old in zip(copies, befores, strict=True):
+        # A change says itself what is new, whether or not its store still shows it.
+        olds, news = ([_with(there, copy, held) for copy in copies] for held in (before, row.held))
+        befores = [self._before(row.at, old) for old in olds]
+        for copy, old, new in zip(copies, befores, news, strict=True):
+            if copy == copies[0] or self.events.snapshots[-1].held != new:
+                self.latest[row.at] = len(self.events.snapshots)
+                self.events.snapshots.append(Snapshot(row.at[1], new, shown=True))
             self._event(row, number, old, self.latest[row.at], copy)
 
     def _event(self, row: _Row, number: int, before: int, after: int, copy: int = 0) -> None:

@@ -141,5 +141,25 @@ def closes_after(windows: Windows) -> int:
     return windows.grace + (windows.gap if isinstance(windows, SessionWindows) else 0)
 
 
+def bounds_differ(one: Windows | None, other: Windows | None) -> bool:
+    """Whether the windows of one table begin or end elsewhere than those of another (None: its rows are no windows).
+
+    Grace and retention are no part of that.
+    """
+    return _bounds(one) != _bounds(other)
+
+
+def _bounds(windows: Windows | None) -> tuple[object, ...]:
+    match windows:
+        case None:
+            return ()
+        case TimeWindows():
+            return "time", windows.size, windows.advance, windows.offset, windows.timezone
+        case SlidingWindows():
+            return "sliding", windows.size
+        case SessionWindows():
+            return "session", windows.gap
+
+
 def _final(only_final: bool) -> str:
     return ", each once it has closed" if only_final else ""
