@@ -2,8 +2,8 @@
 
 A run makes a part of the pairs that fit: chains of up to six steps, several in an application, keys of every format,
 and records that can't be read where the policy has an answer to them. With `STREAMSAPP_TEST_PAIRS=all` it makes every
-pair, which takes long; `STREAMSAPP_TEST_SEED` names other chains, records and batches. A failure says which chain it
-was.
+pair, those of processors too, which takes long; `STREAMSAPP_TEST_SEED` names other chains, records and batches. A
+failure says which chain it was.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from shared_cases import batches
 from steps_model import Model
 from topologies_made import (
     FORMATS,
+    KINDS,
+    PAIRED,
     REFUSED,
     Chain,
     Made,
@@ -103,8 +105,9 @@ DAYS = {"tumbling": {"size": "1d", "grace": "1s", "offset": "19h1m45s", "timezon
 @cache
 def chains() -> Sequence[Sequence[tuple[str, Chain]]]:
     """Chains that have every pair that fits, by the applications that they are in; without ALL the first of them."""
-    wanted = [pair for pair in pairs() if pair not in REFUSED]
-    found = covering(random.Random(SEED), wanted, STEPS, refused)
+    kinds = PAIRED if ALL else KINDS
+    wanted = [pair for pair in pairs() if pair not in REFUSED and {pair[0][0], pair[1]} <= kinds.keys()]
+    found = covering(random.Random(SEED), wanted, STEPS, refused, kinds)
     some = list(found if ALL else islice(found, CHAINS * APPLICATIONS))
     return [some[first : first + CHAINS] for first in range(0, len(some), CHAINS)]
 

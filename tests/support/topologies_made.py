@@ -1,7 +1,8 @@
 """Topologies made of step kinds behind each other, and records for them: every kind that the resource has.
 
-A `Chain` is a list of kinds (`KINDS`), each with what it takes and gives: a stream, a table, windows, or a stream of
-windows. All kinds work on the columns `v BIGINT, g STRING` and keep both, so that any can stand behind any other.
+A `Chain` is a list of kinds (`KINDS`, and `PROCESSED`: processors), each with what it takes and gives: a stream, a
+table, windows, or a stream of windows. All kinds work on the columns `v BIGINT, g STRING` and keep both, so that any
+can stand behind any other.
 `steps_model` says what comes of such a topology; `topologies_played` runs it in the test driver.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from processor_kinds import PROCESS_KINDS, UNORDERED, ProcessKind
 from steps_model.folds import FOLDED, LARGEST, REDUCE, REDUCE_SESSIONS, TRAIL
 from steps_model.items import Given
 
@@ -235,6 +237,18 @@ def _grouped(made: Made) -> None:
     made.key_now = "string"
 
 
+def _processed(kind: ProcessKind) -> Callable[[Made], None]:
+    def add(made: Made) -> None:
+        name = made.step(process=kind.process(f"s{len(made.steps)}"))
+        made.key_now = {None: made.key_now, "STRING": "string", "BIGINT": "long"}[kind.key]
+        if kind.outputs:
+            first, last = (f"{name}.{each}" for each in kind.outputs)
+            other = made.step(at=last, select={"v": "v + 1", "g": "g"})
+            made.step(merge=[first, other])
+
+    return add
+
+
 def _both(other: str) -> dict[str, str]:
     return {"v": f"coalesce(v, 0) + coalesce({other}.v, 0)", "w": f"{other}.v"}
 
@@ -325,6 +339,11 @@ KINDS: Mapping[str, Kind] = {
     "left foreign key": Kind((TABLE,), _same, _foreign("left")),
     "foreign key to": Kind((TABLE,), _same, _foreign_to),
 }
+PROCESSED: Mapping[str, Kind] = {
+    name: Kind((STREAM,), _gives(STREAM), _processed(kind)) for name, kind in PROCESS_KINDS.items()
+}
+"""Processors, which histories of faults do not have."""
+PAIRED: Mapping[str, Kind] = {**KINDS, **PROCESSED}
 Place = tuple[str, str]
 """A kind of step, and what it stands behind."""
 Pair = tuple[Place, str]
@@ -346,6 +365,11 @@ _NOT_KEPT = (
 )
 REFUSED: Mapping[Pair, str] = {
     **{((("flatMap", STREAM)), name): "no order by their offsets" for name in (*_IN_ORDER, *_IN_ORDER_OF_SESSIONS)},
+    **{
+        ((before, STREAM), name): "no order by their offsets"
+        for before in UNORDERED
+        for name in (*_IN_ORDER, *_IN_ORDER_OF_SESSIONS)
+    },
     **{((name, TABLE), "look up"): "whose rows no store keeps" for name in _NOT_KEPT},
     **{
         ((name, TABLE), other): "meet themselves"
@@ -376,7 +400,7 @@ _LEADS: Mapping[str, tuple[str, ...]] = {
 
 def places() -> Iterator[Place]:
     """Every kind behind everything that it may stand behind."""
-    return ((name, before) for name, kind in KINDS.items() for before in kind.takes)
+    return ((name, before) for name, kind in PAIRED.items() for before in kind.takes)
 
 
 def led_to(before: str) -> tuple[str, ...]:
@@ -388,7 +412,7 @@ def add_chain(made: Made, begins: str, chain: Chain) -> None:
     """Add steps of these kinds behind each other, and a sink at the end. `begins`: at a stream, or at a table."""
     made.begin(begins)
     for name in chain:
-        KINDS[name].add(made)
+        PAIRED[name].add(made)
     made.sink()
 
 
@@ -402,7 +426,7 @@ def made_of(chain: Chain, begins: str = STREAM, key: str = "string", policy: Any
 def end_of(chain: Chain, begins: str) -> str:
     """What a chain gives in the end."""
     for name in chain:
-        begins = KINDS[name].gives(begins)
+        begins = PAIRED[name].gives(begins)
     return begins
 
 
@@ -416,8 +440,8 @@ def named_wrongly(chain: Chain) -> bool:
 def pairs() -> Iterator[Pair]:
     """Every kind, behind everything that it may stand behind, with every kind that may stand behind it."""
     for name, before in places():
-        gives = KINDS[name].gives(before)
-        yield from (((name, before), other) for other, kind in KINDS.items() if gives in kind.takes)
+        gives = PAIRED[name].gives(before)
+        yield from (((name, before), other) for other, kind in PAIRED.items() if gives in kind.takes)
 
 
 def pairs_in(chain: Chain, begins: str) -> list[Pair]:
@@ -425,23 +449,27 @@ def pairs_in(chain: Chain, begins: str) -> list[Pair]:
     found, before = [], begins
     for name, other in itertools.pairwise(chain):
         found.append(((name, before), other))
-        before = KINDS[name].gives(before)
+        before = PAIRED[name].gives(before)
     return found
 
 
 def covering(
-    source: random.Random, wanted: Iterable[Pair], most: int, refused: Callable[[Chain, str], bool]
+    source: random.Random,
+    wanted: Iterable[Pair],
+    most: int,
+    refused: Callable[[Chain, str], bool],
+    kinds: Mapping[str, Kind] = PAIRED,
 ) -> Iterator[tuple[str, Chain]]:
     """Chains of up to `most` steps, each with what it begins at, that have all of these pairs among them.
 
-    `refused` says whether a chain is, as some are that put what is refused in pairs further apart. None of the pairs
-    is refused by itself.
+    They have no other kinds than `kinds`. `refused` says whether a chain is, as some are that put what is refused in
+    pairs further apart. None of the pairs is refused by itself.
     """
     left = dict.fromkeys(wanted)
     while left:
         pair = source.choice(list(left))
         chain, begins = alone(pair)
-        while len(chain) < most and (longer := _longer(chain, begins, left, source)) is not None:
+        while len(chain) < most and (longer := _longer(chain, begins, left, source, kinds)) is not None:
             chain = longer
         least, _ = alone(pair)
         while len(chain) > len(least) and refused(chain, begins):
@@ -451,10 +479,12 @@ def covering(
         yield begins, chain
 
 
-def _longer(chain: Chain, begins: str, left: Mapping[Pair, None], source: random.Random) -> Chain | None:
+def _longer(
+    chain: Chain, begins: str, left: Mapping[Pair, None], source: random.Random, kinds: Mapping[str, Kind]
+) -> Chain | None:
     """The chain with one kind more, one of these pairs if there is one; None where nothing can follow."""
     before, place = end_of(chain, begins), (chain[-1], end_of(chain[:-1], begins))
-    nexts = [name for name, kind in KINDS.items() if before in kind.takes and (place, name) not in REFUSED]
+    nexts = [name for name, kind in kinds.items() if before in kind.takes and (place, name) not in REFUSED]
     wanted = [name for name in nexts if (place, name) in left]
     return (*chain, source.choice(wanted or nexts)) if nexts else None
 

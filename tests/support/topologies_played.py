@@ -14,6 +14,7 @@ from state_kit import memory_folder
 from steps_model import Given, Model, Written
 from steps_model.compare import alike, without_nulls
 from steps_model.graph import Known
+from steps_model.model import stores_of
 
 from streams_runtime.api.reading.load import accepted
 from streams_runtime.builder.resolve_python import read_with_python
@@ -97,8 +98,8 @@ def differences(model: Model, outcome: Outcome) -> list[str]:
         found += _of_sink(sink["topic"], known, model.sinks[sink["topic"]], outcome.sinks[sink["topic"]])
     for name, rows in outcome.stores.items():
         found += _of_store(model, name, rows)
-    if outcome.letters and outcome.letters != len(model.unreadable):
-        found.append(f"{outcome.letters} dead letters, and {len(model.unreadable)} records that can't be read")
+    if outcome.letters != model.letters:
+        found.append(f"{outcome.letters} dead letters in place of {model.letters}")
     return found
 
 
@@ -119,11 +120,7 @@ def _of_sink(topic: str, known: Known, expected: Sequence[Written], found: Seque
 
 
 def _of_store(model: Model, name: str, rows: Mapping[Any, Any]) -> list[str]:
-    node = next(
-        each
-        for each in model.graph.nodes.values()
-        if name in (each.get("store"), each.get("table", {}).get("store"), each.get("toTable", {}).get("store"))
-    )
+    node = next(each for each in model.graph.nodes.values() if name in stores_of(each))
     known = model.graph.known(node["name"])
     if known is Known.NOTHING:
         return []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from topologies_made import KINDS, REFUSED, STREAM, Pair, alone, made_of, pairs, places
+from topologies_made import KINDS, PROCESSED, REFUSED, STREAM, Pair, alone, made_of, pairs, places
 from topologies_refused import refusals
 
 FIT = frozenset(pairs())
-GIVEN = {KINDS[name].gives(before): (name, before) for name, before in places()}
+EVERY = {**KINDS, **PROCESSED}
+GIVEN = {EVERY[name].gives(before): (name, before) for name, before in places()}
 """Of everything that a step may give one kind that gives it."""
-UNFIT = [(place, name) for place in GIVEN.values() for name in KINDS if (place, name) not in FIT]
+UNFIT = [(place, name) for place in GIVEN.values() for name in EVERY if (place, name) not in FIT]
 
 
 def told(pair: Pair) -> list[str]:
@@ -32,8 +33,8 @@ def test_a_pair_that_fits_and_is_not_there_is_refused_by_name(pair: Pair, words:
 
 
 def test_pairs_that_fit_are_not_refused_and_the_others_are_named() -> None:
-    """All others run (integration/test_composed_steps.py); here the steps without state stand for them."""
-    stateless = ("where", "select", "flatMap", "split", "peek", "headers", "merge")
+    """All others run (integration/test_composed_steps.py); here the steps without state and processors do."""
+    stateless = ("where", "select", "flatMap", "split", "peek", "headers", "merge", *PROCESSED)
     for name in stateless:
         for other in stateless:
             assert told(((name, STREAM), other)) == []

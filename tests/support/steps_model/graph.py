@@ -41,28 +41,30 @@ class Graph:
 
     @cached_property
     def repartitioned(self) -> frozenset[str]:
-        """The steps whose records go through a topic."""
-        return frozenset(self._key_bys_that_reach(_needs_keys)) | self._repartitions
+        """The outputs whose records go through a topic."""
+        return frozenset(self._new_keys_that_reach(_needs_keys)) | self._repartitions
 
     @cached_property
     def keeping_null_keys(self) -> frozenset[str]:
         """Those of them that pass records without a key on."""
-        return frozenset(self._key_bys_that_reach(_takes_null_keys))
+        return frozenset(self._new_keys_that_reach(_takes_null_keys))
 
     @cached_property
     def _repartitions(self) -> frozenset[str]:
         return frozenset(step["name"] for step in self.steps if "repartition" in step)
 
-    def _key_bys_that_reach(self, wanted: Any) -> Iterator[str]:
-        return (step["name"] for step in self.steps if "keyBy" in step and self._reaches(step, wanted))
+    def _new_keys_that_reach(self, wanted: Any) -> Iterator[str]:
+        new = (output for step in self.steps if _gives_keys(step) for output in outputs(step))
+        return (output for output in new if self._reaches(output, wanted))
 
-    def _reaches(self, step: Spec, wanted: Any) -> bool:
-        seen, waiting = set(), [step["name"]]
+    def _reaches(self, output: str, wanted: Any) -> bool:
+        seen, waiting = set(), [output]
         while waiting:
             for each in self.consumers(waiting.pop()):
                 if wanted(each):
                     return True
-                if each["name"] not in seen and not each.keys() & {"keyBy", "repartition", "aggregate", "toTable"}:
+                ends = _gives_keys(each) or each.keys() & {"repartition", "aggregate", "toTable"}
+                if each["name"] not in seen and not ends:
                     seen.add(each["name"])
                     waiting += outputs(each)
         return False
@@ -97,7 +99,7 @@ class Graph:
         for step in self.steps:
             for name in inputs(step):
                 before = self.owner[name]
-                if before["name"] in self.repartitioned or "groupBy" in step or self._apart(step, name):
+                if name in self.repartitioned or "groupBy" in step or self._apart(step, name):
                     continue
                 both = group[step["name"]] | group[before["name"]]
                 for each in both:
@@ -187,6 +189,8 @@ class Graph:
             return tuple(each.split()[0] for each in node["value"]["schema"].split(","))
         if "*" in node.get("select", {}):
             return tuple(dict.fromkeys((*self.columns(inputs(node)[0]), *node["select"])) - {"*": None}.keys())
+        if "process" in node:
+            return tuple(each.split()[0] for each in node["process"]["value"].split(","))
         if "select" in node or "aggregate" in node:
             return tuple(node.get("select") or node["aggregate"])
         before = self.columns(inputs(node)[0])
@@ -208,6 +212,8 @@ def inputs(step: Spec) -> tuple[str, ...]:
 
 def outputs(node: Spec) -> tuple[str, ...]:
     """What others may take of a source or step."""
+    if "outputs" in node.get("process", {}):
+        return tuple(f"{node['name']}.{each}" for each in node["process"]["outputs"])
     if "split" not in node:
         return (node["name"],)
     names = [each["name"] for each in node["split"]] + ([node["default"]] if "default" in node else [])
@@ -216,9 +222,15 @@ def outputs(node: Spec) -> tuple[str, ...]:
 
 def _needs_keys(step: Spec) -> bool:
     by_itself = "join" in step and "key" not in step["join"]
-    return by_itself or bool(step.keys() & {"aggregate", "toTable", "dedupe"})
+    return by_itself or bool(step.keys() & {"aggregate", "toTable", "dedupe", "process"})
+
+
+def _gives_keys(step: Spec) -> bool:
+    return "keyBy" in step or "key" in step.get("process", {})
 
 
 def _takes_null_keys(step: Spec) -> bool:
     join = step.get("join")
-    return "dedupe" in step or (join is not None and ("key" in join or join.get("type", "inner") != "inner"))
+    return bool(step.keys() & {"dedupe", "process"}) or (
+        join is not None and ("key" in join or join.get("type", "inner") != "inner")
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from steps_model.graph import Graph, Spec, inputs
 from steps_model.groups import Grouped, regrouped
 from steps_model.items import Change, Given, Item, Row, Written
 from steps_model.joins import ByForeignKey, OfStreams, OfTables, WithTable
+from steps_model.processors import FailedError, Process
 from steps_model.steps import Aggregate, Dedupe, History, Kept, Stateless, Step, Suppress
 from steps_model.windows import Sessions, SlidingWindows, TimeWindows, Windows
 from streams_runtime.kafka.producer.partitioner import partition_for
@@ -35,7 +37,11 @@ class Model:
         self.graph = Graph(spec["topology"], partitions > 1)
         self.sinks: dict[str, list[Written]] = {each["topic"]: [] for each in self.graph.sinks}
         self.unreadable: list[Given] = []
-        self._policy = spec.get("processing", {}).get("onDeserializationError", "fail")
+        self.failed = 0
+        """Records over which processors have failed."""
+        processing = spec.get("processing", {})
+        self._policy = processing.get("onDeserializationError", "fail")
+        self._on_failure = processing.get("onProcessingError", "fail")
         self._partitions = partitions
         self._globals = {each["name"]: Kept(each["name"]) for each in self.graph.sources if self._is_global(each)}
         self._foreign = {each["name"]: ByForeignKey(each) for each in self.graph.steps if self.graph.is_foreign(each)}
@@ -49,6 +55,12 @@ class Model:
         self._ends: Counter[tuple[str, int]] = Counter()
         self._keyless: Counter[str] = Counter()
         self._turns = 0
+
+    @property
+    def letters(self) -> int:
+        """How many records have gone to dead-letter topics."""
+        unreadable = len(self.unreadable) if isinstance(self._policy, Mapping) else 0
+        return unreadable + (self.failed if isinstance(self._on_failure, Mapping) else 0)
 
     def feed(self, batch: Iterable[Given]) -> None:
         """Process these records, and what comes of them.
@@ -81,7 +93,7 @@ class Model:
 
     def rows(self, store: str) -> dict[Any, tuple[dict[str, Any] | None, int]]:
         """What a store holds, of all partitions, by key, or by key and window: value and time."""
-        node = next(each for each in self.graph.nodes.values() if store in (each.get("store"), _table_store(each)))
+        node = next(each for each in self.graph.nodes.values() if store in stores_of(each))
         if node["name"] in self._globals:
             return dict(self._globals[node["name"]].rows)
         if node["name"] in self._foreign:
@@ -89,7 +101,7 @@ class Model:
         found: dict[Any, tuple[dict[str, Any] | None, int]] = {}
         for task in self._tasks:
             step = task[node["name"]]
-            found |= step.rows() if isinstance(step, Windows) else step.rows  # type: ignore[attr-defined]
+            found |= step.rows() if isinstance(step, Windows | Process) else step.rows  # type: ignore[attr-defined]
         return found
 
     def expired(self, step: str) -> set[Any]:
@@ -122,12 +134,49 @@ class Model:
             come: dict[int, int] = {}
             for partition, offset, row in self._topics.pop(name):
                 come[partition] = max(row.time, come.get(partition, row.time))
-                is_stream = "table" not in self.graph.nodes[name]
+                is_stream = "table" not in self.graph.nodes.get(name, {})
                 waiting.append(((partition, come[partition], is_stream, name, offset), name, partition, row))
         for _, name, partition, row in sorted(waiting, key=lambda each: each[0]):
             self._turns += 1
-            self._enter(name, partition, replace(row, turn=self._turns))
+            self._enter_or_leave_out(component, name, partition, replace(row, turn=self._turns))
         return bool(waiting)
+
+    def _enter_or_leave_out(self, component: frozenset[str], name: str, partition: int, row: Row) -> None:
+        """Process a record, and what is due with it; one over which a processor fails leaves no trace."""
+        before = self._saved(partition) if self._on_failure != "fail" else None
+        try:
+            processors = [
+                step
+                for each in self.graph.ordered
+                if each["name"] in component and isinstance(step := self._tasks[partition].get(each["name"]), Process)
+            ]
+            for step in processors:
+                step.come(row.time)
+            self._enter(name, partition, row)
+            self._punctuate(processors, partition, row.turn)
+        except FailedError:
+            if before is None:
+                raise
+            self._go_back(partition, before)
+            self.failed += 1
+
+    def _punctuate(self, processors: Sequence[Process], partition: int, turn: int) -> None:
+        """Call what is due in a task, the earliest first."""
+        while True:
+            due = [(*each, at) for at, step in enumerate(processors) for each in step.due()]
+            if not due:
+                return
+            _, number, at = min(due, key=lambda each: (each[0], each[2], each[1]))
+            for output, given in processors[at].punctuate(number, turn):
+                self._give(output, partition, given)
+
+    def _saved(self, partition: int) -> Any:
+        return deepcopy((self._tasks[partition], self._topics, self._ends, self._keyless, self.sinks))
+
+    def _go_back(self, partition: int, before: Any) -> None:
+        # Steps know their task by the mapping that it is.
+        task, self._topics, self._ends, self._keyless, self.sinks = before
+        self._tasks[partition].update(task)
 
     def _read_by(self, component: frozenset[str]) -> list[str]:
         """Sources and repartition topics (by their keyBy) that the sub-topology reads."""
@@ -143,7 +192,7 @@ class Model:
         return list(dict.fromkeys([*sources, *moved, *(step["name"] for step in steps if "groupBy" in step)]))
 
     def _enter(self, name: str, partition: int, row: Row) -> None:
-        reads = self.graph.nodes[name].keys() & {"topic", "groupBy"}
+        reads = self.graph.nodes.get(name, {}).keys() & {"topic", "groupBy"}
         table = self._tasks[partition].get(name) if reads else None
         if table is None:
             self._push(name, partition, row)
@@ -166,10 +215,14 @@ class Model:
                     self._append(step["name"], self._place(step["name"], write_key(told.key)), told)
                 continue
             for output, given in self._tasks[partition][step["name"]].take(item, name):
-                if output in self.graph.repartitioned:
-                    self._send(output, partition, given)
-                else:
-                    self._push(output, partition, given)
+                self._give(output, partition, given)
+
+    def _give(self, output: str, partition: int, item: Item) -> None:
+        """Hand on what a step gives: to its topic, or to the steps behind it."""
+        if output in self.graph.repartitioned:
+            self._send(output, partition, item)
+        else:
+            self._push(output, partition, item)
 
     def _to_foreign(self, step: Spec, name: str, partition: int, item: Item) -> None:
         join = self._foreign[step["name"]]
@@ -194,6 +247,7 @@ class Model:
             "groupBy": lambda: Grouped(node),
             "aggregate": lambda: Aggregate(node),
             "toTable": lambda: _kept(node, node["toTable"]),
+            "process": lambda: Process(node),
             "dedupe": lambda: Dedupe(node, ms(node["dedupe"]["within"])),
             "join": lambda: self._join(node, task),
         }
@@ -268,6 +322,7 @@ def _kept(node: Spec, table: Spec) -> Kept:
     return Kept(node["name"]) if retention is None else History(node["name"], ms(retention))
 
 
-def _table_store(node: Mapping[str, Any]) -> str | None:
-    where: Sequence[str] = ("table", "toTable")
-    return next((node[each]["store"] for each in where if each in node), None)
+def stores_of(node: Spec) -> tuple[str, ...]:
+    """The stores that a source or step has, by their names."""
+    kept = [node[each]["store"] for each in ("table", "toTable") if each in node]
+    return (*([node["store"]] if "store" in node else []), *kept, *node.get("process", {}).get("stores", ()))
