@@ -41,6 +41,7 @@ from streams_runtime.tasks.standby_placement import Wanted
 from streams_runtime.tasks.standbys import StandbyTasks
 from streams_runtime.topics.external_topics import offset_resets, own_topics, sink_topics, source_topics
 from streams_runtime.topics.setup_policy import InitParameters, automatic, explicit, manual
+from streams_runtime.topics.table_changelogs import warn_of_former_changelogs
 from streams_runtime.topics.topic_manager import InternalTopicManager
 from streams_runtime.topics.topic_watch import TopicWatch
 from streams_runtime.topology.declared.build_topology import build_topology
@@ -170,7 +171,9 @@ class ClientContext:
         """
         again = bool(self.partition_counts)
         policy = manual if self.application.spec.internal_topics.setup == "manual" else automatic
-        done = self._topics.set_up(self.topology, self.application.spec, policy)
+        done = self._topics.set_up(self.topology, self.application.spec, policy, is_begun=not again)
+        if not again:
+            warn_of_former_changelogs(self.admin, self.topology)
         if again and done.created:
             _LOGGER.warning(
                 "internal topics had been deleted and were made again, empty: %s. What was in them is lost: records"

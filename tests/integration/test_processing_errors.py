@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -279,6 +280,57 @@ def test_composed_steps_give_what_they_give_without_the_records_that_fail(made: 
     if "aggregate" in application["spec"]["topology"]["steps"][-1]:
         found["out"], expected["out"] = in_the_end(found["out"]), in_the_end(expected["out"])
     assert found["out"] == expected["out"]
+
+
+ROWS = {"name": "in", "topic": "in", "key": {"format": "string"}, "table": {"store": "in"}}
+OVER_ROWS: Sequence[Mapping[str, Any]] = (*FAILS[:2], {"where": "if(bad, raise_error('bad'), a % 3 <> 0)"})
+
+
+def over_tables(dice: random.Random) -> dict[str, Any]:
+    """Steps over a table of a topic, of which one fails, and over its changes; beside another one at times."""
+    source = {**ROWS, "value": {"format": "json", "schema": "a BIGINT, g STRING, bad BOOLEAN"}}
+    kind = dice.choice(("inner", "left", "outer"))
+    beside: Mapping[str, Any] = {"join": {"table": "users", "type": kind, "select": {"a": "a", "tier": "users.tier"}}}
+    chosen = [dice.choice(OVER_ROWS), *([beside] if dice.random() < 0.6 else [])]
+    chosen += [{"toStream": {}}, *dice.choices(({"where": "true"}, {"keyBy": "'all'"}), k=1), dice.choice(ENDS[:2])]
+    steps = [
+        {
+            "name": f"s{at}",
+            "from": f"s{at - 1}" if at else "in",
+            **json.loads(json.dumps(each).replace("sum(a)", "sum(1)")),
+        }
+        for at, each in enumerate(chosen)
+    ]
+    sinks = {"out": steps[-1]["name"], "copy": "in", "rows": "s0"}
+    sources = [source, USERS] if any("join" in each for each in chosen) else [source]
+    return document(sources, steps, sinks, processing=LETTERS)
+
+
+def rows_given(application: Mapping[str, Any], dice: random.Random) -> list[tuple[str, Record]]:
+    """Records in the order of their times, so that those of two topics have one order in any batches."""
+    found = []
+    for at, (topic, record) in enumerate(given_to(application, dice)[:20]):
+        value = None if dice.random() < 0.15 else record.value
+        found.append((topic, dataclasses.replace(record, value=value, timestamp=START + timedelta(seconds=at))))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_table_leaves_out_the_records_over_which_a_step_fails(made: Made, seed: int) -> None:
+    dice = random.Random(seed)
+    application = over_tables(dice)
+    given = rows_given(application, dice)
+    good = [(topic, record) for topic, record in given if not (record.value or {}).get("bad")]
+    failing, clean = made(application), made(application)
+    found = played(failing, given, {at for at in range(1, len(given)) if dice.random() < 0.1})
+    expected = played(clean, good, {at for at in range(1, len(good)) if dice.random() < 0.1})
+    assert failing.counters.processing_errors == len(given) - len(good) > 0
+    assert len(failing.output_topic("letters").read_all()) == len(given) - len(good)
+    if "aggregate" in application["spec"]["topology"]["steps"][-1]:
+        found["out"], expected["out"] = in_the_end(found["out"]), in_the_end(expected["out"])
+    assert found == expected
+    assert seen(failing, "rows") == seen(clean, "rows")
+    assert dict(failing.store("in").all()) == dict(clean.store("in").all())
 
 
 def in_the_end(rows: Sequence[tuple[Any, Any, Any]]) -> list[tuple[str, Any]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
 from oracle_driver import Answer, KafkaStreams
+from table_trees import joined, steps_of, table
 from topology_drivers import Made, document
 
 from streams_runtime.query.stores.key_value_handle import Windowed
@@ -21,6 +23,7 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 
+_NUMBERS = [f'{{"v": {number}}}' for number in range(1, 7)]
 Piped = tuple[str, str | None, dict[str, Any] | None, int]
 """Topic, key, value and time (ms) of a record."""
 Written = tuple[bytes | None, Any, int]
@@ -151,3 +154,25 @@ def test_both_drivers_write_the_same_records_in_the_same_order(driver: KafkaStre
     assert out
     assert out == once_a_batch(answer.sinks["out"])
     assert ours.counters.records_dropped + ours.counters.late_records == answer.dropped
+
+
+def test_a_table_keeps_the_row_of_a_key_whose_record_can_not_be_read(driver: KafkaStreams, made: Made) -> None:
+    tree = joined("inner", {"filter": table("left")}, table("right"))
+    steps = steps_of(tree)
+    sinks = {each["topic"]: each["from"] for each in steps.sinks}
+    application = document(steps.sources, steps.steps, sinks, processing={"onDeserializationError": "continue"})
+    ours = made(application)
+    dice = random.Random(5)
+    records = [
+        (dice.choice(("left", "right")), dice.choice("ab"), dice.choice((None, "nope", '{"v":', *_NUMBERS)), time)
+        for time in range(60)
+    ]
+    for topic, key, text, time in records:
+        ours.input_topic(topic).pipe(key, None if text is None else text.encode(), time)
+    asked = [{"topic": topic, "key": key, "value": text, "time": time} for topic, key, text, time in records]
+    answer = driver.answer({"tables": tree, "leavesOut": True}, asked)
+    for topic in sinks:
+        written = [as_written(each) for each in ours.output_topic(topic).read_all()]
+        assert written == answer.sinks[topic]
+        assert written
+    assert ours.counters.deserialization_errors == answer.dropped > 10

@@ -2298,23 +2298,32 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "a topic's name of 311 characters",
         "at most 249",
     ),
-    "dead-letters-of-a-table": (
-        application(processing={"onDeserializationError": {"deadLetter": {"topic": "letters"}}}),
-        "spec.processing.onDeserializationError",
-        "deadLetter is not there yet for tables (users)",
-        "read the topic as a stream",
+    "changelog-of-a-table-is-written": (
+        application(
+            sinks=[{"from": "orders", "topic": "shop-users-changelog"}],
+            processing={"onDeserializationError": "continue"},
+        ),
+        f"{SINK}.topic",
+        "an internal topic of this application",
+        "another topic",
     ),
-    "records-of-a-table-left-out": (
-        application(processing={"onDeserializationError": "continue"}),
-        "spec.processing.onDeserializationError",
-        "continue is not there yet for tables (users)",
-        "use fail",
-    ),
-    "failing-rows-of-a-table": (
-        application(step(from_="users", where="tier = 'x'"), processing={"onProcessingError": "continue"}),
+    "failing-changes-that-wait": (
+        application(
+            step(from_="users", toStream={"suppress": {"within": "5s"}}), processing={"onProcessingError": "continue"}
+        ),
         "spec.processing.onProcessingError",
         "continue is not there yet beside the step 's', which takes its rows from the table 'users'",
-        "use fail, or let steps take their records from streams alone",
+        "use fail, or let such steps take their records from streams",
+    ),
+    "failing-rows-of-a-kept-table": (
+        application(
+            step(toTable={"store": "t"}),
+            {"name": "both", "from": "users", "join": {"table": "s", "type": "left", "select": {"u": "s.user"}}},
+            processing={"onProcessingError": "continue"},
+        ),
+        "spec.processing.onProcessingError",
+        "continue is not there yet beside the step 'both', which takes its rows from the table 's'",
+        "from tables of topics by where",
     ),
     "failing-rows-of-an-aggregate": (
         application(
@@ -2324,7 +2333,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         ),
         "spec.processing.onProcessingError",
         "deadLetter is not there yet beside the step 'after', which takes its rows from the table 's'",
-        "streams alone",
+        "from streams",
     ),
     "failing-rows-without-a-match": (
         application(

@@ -27,6 +27,7 @@ from streams_runtime.topics.admins import Admins, OfItsOwn
 from streams_runtime.topics.reset.reset_plan import OffsetMove, ResetOutlook, plan_reset
 from streams_runtime.topics.reset.reset_steps import require_no_members, set_offsets, survey
 from streams_runtime.topics.setup_policy import NONE_IF_INCOMPLETE, InitParameters, explicit
+from streams_runtime.topics.table_changelogs import former_changelogs
 from streams_runtime.topics.topic_manager import InternalTopicManager, Survey
 from streams_runtime.topology.declared.build_topology import build_topology
 from streams_runtime.topology.partition_counts import internal_topic_names, tasks
@@ -180,7 +181,7 @@ class ApplicationTopics:
         def work() -> TopicsReport:
             require_no_members(self._admin, self._topology.application_id)
             self._delete()
-            done = self._manager.set_up(self._topology, self._application.spec)
+            done = self._manager.set_up(self._topology, self._application.spec, is_begun=False)
             return self._report(done.survey, done.created)
 
         return self._bounded(work)
@@ -196,7 +197,7 @@ class ApplicationTopics:
             self._admins.give_back(self._admin, sound=self._sound)
 
     def _delete(self) -> tuple[str, ...]:
-        names = internal_topic_names(self._topology)
+        names = (*internal_topic_names(self._topology), *former_changelogs(self._admin, self._topology))
         found = left = self._admin.describe_topics(names, config=False)
         ends_at = time.monotonic() + self._work
         while left:

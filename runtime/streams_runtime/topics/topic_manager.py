@@ -20,6 +20,7 @@ from streams_runtime.kafka.admin.kafka_admin import Admin
 from streams_runtime.kafka.types import TopicPartition, TopicSpec
 from streams_runtime.topics.external_topics import check_external_topics, sink_topics, source_topics
 from streams_runtime.topics.setup_policy import SetupPolicy, automatic
+from streams_runtime.topics.table_changelogs import check_table_changelogs
 from streams_runtime.topics.validate_internal import validate
 from streams_runtime.topology.partition_counts import internal_topics, partition_counts
 from streams_runtime.topology.plan import InternalTopic, Topology
@@ -109,6 +110,7 @@ class InternalTopicManager:
         Raises what `set_up` would raise, the brokers' refusals of the new topics included.
         """
         survey = self.look(topology, spec)
+        self._check_tables(topology, survey)
         if survey.missing:
             asked = _specs(policy(survey.expected, survey.missing))
             self._raise_refusals(self._admin.create_topics(asked, validate_only=True).refused)
@@ -120,24 +122,34 @@ class InternalTopicManager:
         spec: ApplicationSpec,
         policy: SetupPolicy = automatic,
         timeout: float | None = None,
+        is_begun: bool = True,
     ) -> SetUp:
         """Makes the missing internal topics that `policy` allows. `timeout`: seconds in place of the manager's.
+
+        `is_begun`: the application may have processed records before, and what it kept of them may be missing.
 
         Several clients may call this at once, and one client again at any time. If it raises, the topics that
         this call made are gone again, unless the brokers stopped answering; then a later call goes on with
         them.
 
         Raises MissingSourceTopicException (create the topics that it names), TopologyException (sink topics
-        are missing, or co-partitioned sources disagree in their counts),
+        are missing, co-partitioned sources disagree in their counts, or a table's changelog would lack rows),
         MisconfiguredInternalTopicException (correct the topics), ConfigException (the brokers refuse the
         settings of new topics), BrokerNotAvailableException (try again), and what `policy` raises.
         """
         made: set[str] = set()
         try:
-            return self._set_up(self.look(topology, spec), policy, made, self._timeout if timeout is None else timeout)
+            survey = self.look(topology, spec)
+            if is_begun:
+                self._check_tables(topology, survey)
+            return self._set_up(survey, policy, made, self._timeout if timeout is None else timeout)
         except BaseException:
             self._remove(made)
             raise
+
+    def _check_tables(self, topology: Topology, survey: Survey) -> None:
+        missing = {topic.name for topic in survey.missing}
+        check_table_changelogs(self._admin, topology, missing, survey.external)
 
     def _set_up(self, survey: Survey, policy: SetupPolicy, made: set[str], timeout: float) -> SetUp:
         expected, missing = survey.expected, survey.missing

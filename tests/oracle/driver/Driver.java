@@ -15,6 +15,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.LogAndContinueExceptionHandler;
 import org.apache.kafka.streams.processor.internals.assignment.Standbys;
 import org.apache.kafka.streams.test.TestRecord;
 
@@ -23,9 +24,10 @@ import org.apache.kafka.streams.test.TestRecord;
  *
  * <p>A case is {"topology": {...}, "records": [{"topic", "key", "value", "time"}]}, see Topologies; keys and values are
  * text or null, times in ms; {"advance": ms} among the records moves the clock, which begins at 0 unless
- * processors say otherwise. The answer is {"sinks": {topic: [{"key", "value", "time"}]}, "store": [...], "dropped": n}:
- * all records of each sink in order (keys as hexadecimal bytes), the store's contents at the end, and how many records
- * were dropped. {"standbys": {...}} is answered by Standbys. Ends with its input.
+ * processors say otherwise; with "leavesOut" in the topology records that can't be read are left out. The answer is
+ * {"sinks": {topic: [{"key", "value", "time"}]}, "store": [...], "dropped": n}: all records of each sink in order (keys
+ * as hexadecimal bytes), the store's contents at the end, and how many records were dropped. {"standbys": {...}} is
+ * answered by Standbys. Ends with its input.
  */
 public final class Driver {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -48,6 +50,9 @@ public final class Driver {
         config.put("statestore.cache.max.bytes", "0");
         // Otherwise joins of streams look for closed windows once a second by the clock, which stands still here.
         config.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0L);
+        if (asked.get("topology").has("leavesOut")) {
+            config.put("deserialization.exception.handler", LogAndContinueExceptionHandler.class);
+        }
         Topologies made = Topologies.of(asked.get("topology"));
         Instant begin = Instant.ofEpochMilli(asked.at("/topology/processors/start").asLong());
         try (TopologyTestDriver driver = new TopologyTestDriver(made.topology, config, begin)) {

@@ -2,10 +2,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.kafka.common.errors.SerializationException;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
@@ -27,6 +30,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 final class Tables {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Serde<String> TEXT = Serdes.String();
+    private static final Serde<String> JSON_TEXT = Serdes.serdeFrom(new StringSerializer(), (topic, data) -> json(data));
 
     private final StreamsBuilder builder;
     private final List<String> sinks = new ArrayList<>();
@@ -65,10 +69,10 @@ final class Tables {
             String topic = asked.get("table").asText();
             return builder.table(
                 topic,
-                Consumed.with(TEXT, TEXT),
+                Consumed.with(TEXT, JSON_TEXT),
                 Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as(topic + "-store")
                     .withKeySerde(TEXT)
-                    .withValueSerde(TEXT));
+                    .withValueSerde(JSON_TEXT));
         }
         if (asked.has("filter")) {
             return made(asked.get("filter")).filter((key, value) -> number(value) % 3 != 0);
@@ -92,6 +96,18 @@ final class Tables {
                 return left.outerJoin(right, Tables::both);
             default:
                 throw new IllegalArgumentException(kind);
+        }
+    }
+
+    private static String json(byte[] data) {
+        if (data == null) {
+            return null;
+        }
+        try {
+            JSON.readTree(data);
+            return new String(data, StandardCharsets.UTF_8);
+        } catch (IOException exception) {
+            throw new SerializationException("not JSON", exception);
         }
     }
 

@@ -18,7 +18,7 @@ from streams_runtime.api.checks.spark_checks import spark_mistakes
 from streams_runtime.api.checks.state_checks import state_mistakes
 from streams_runtime.api.checks.template_checks import template_mistakes
 from streams_runtime.api.reading.field_paths import under
-from streams_runtime.api.reading.not_yet import global_table_limits, table_limits
+from streams_runtime.api.reading.not_yet import global_table_limits
 from streams_runtime.api.reading.readable_parts import Parts
 from streams_runtime.api.schemas.avro_checks import registry_mistakes
 from streams_runtime.api.spec.kafka_spec import LEAST_POLL, MOST_POLL, InternalTopicsSpec, KafkaSpec, ProcessingSpec
@@ -64,7 +64,6 @@ def setting_mistakes(parts: Parts, internal: Iterable[str]) -> Iterator[Mistake]
         sources = [source.model for source in parts.sources if source.model]
         checks += [
             _processing(parts.processing),
-            table_limits(parts.processing, sources),
             global_table_limits(parts.processing, sources),
         ]
     yield from chain.from_iterable(checks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from streams_runtime.api.flow.own_changelogs import tables_with_changelogs
 from streams_runtime.api.flow.step_graph import (
     foreign_key_joins,
     is_suppressed,
@@ -54,6 +55,9 @@ def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
     application = parts.application_id or "application"
     moved = through_a_topic(step.model for step in parts.steps if step.model)
     foreign = _foreign_key_joins(parts)
+    for field, store in _table_changelogs(parts):
+        full = changelog_topic(application, store)
+        topics[full.removeprefix(f"{application}-")] = (full, field)
     for step in parts.steps:
         if step.model and step.name in foreign:
             for full in (registration_topic(application, step.name), response_topic(application, step.name)):
@@ -75,6 +79,18 @@ def internal_topic_fields(parts: Parts) -> dict[str, tuple[str, str]]:
             full = changelog_topic(application, store)
             topics[full.removeprefix(f"{application}-")] = (full, under(step.path, "name"))
     return topics
+
+
+def _table_changelogs(parts: Parts) -> Iterator[tuple[str, str]]:
+    """The stores of tables of topics that have changelogs of their own, each with its field."""
+    sources = [source.model for source in parts.sources if source.model]
+    sinks = [sink.model for sink in parts.sinks if sink.model]
+    own: frozenset[str] = frozenset()
+    if parts.processing is not None:
+        own = tables_with_changelogs(parts.processing, sources, list(_models(parts)), sinks)
+    for source in parts.sources:
+        if source.model and source.model.table is not None and source.name in own:
+            yield under(source.path, "table", "store"), source.model.table.store
 
 
 def _foreign_key_joins(parts: Parts) -> frozenset[str]:

@@ -15,16 +15,6 @@ NOT_YET_FIELDS: dict[tuple[str, str], str] = {
 """(model, field) of the grammar that is planned, and what would do instead."""
 
 
-def table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
-    """Skipping records of a table: restoring it from its own topic would bring them back."""
-    tables = [source.name for source in sources if source.table is not None and not source.table.global_]
-    action = processing.on_deserialization_error.action
-    if tables and action != "fail":
-        found = f"{action} is not there yet for tables ({', '.join(tables)}): a table is restored from its own topic"
-        remedy = "use fail, or read the topic as a stream"
-        yield Mistake("spec.processing.onDeserializationError", found, remedy)
-
-
 def global_table_limits(processing: ProcessingSpec, sources: Iterable[SourceSpec]) -> Iterator[Mistake]:
     """Sending records of a global table elsewhere, which each instance would do, at each rebuilding of its copy."""
     tables = [source.name for source in sources if source.table is not None and source.table.global_]

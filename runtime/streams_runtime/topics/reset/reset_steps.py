@@ -17,6 +17,7 @@ from streams_runtime.topics.reset.reset_plan import (
     listed,
     reset_topics_of,
 )
+from streams_runtime.topics.table_changelogs import former_changelogs
 from streams_runtime.topology.partition_counts import internal_topic_names
 from streams_runtime.topology.plan import Topology
 
@@ -31,7 +32,8 @@ def survey(
 
     `problems` are given on. Under `exactly_once` a log ends where its oldest open transaction begins.
     """
-    group, internal = topology.application_id, tuple(internal_topic_names(topology))
+    group = topology.application_id
+    internal = (*internal_topic_names(topology), *former_changelogs(admin, topology))
     emptied = reset.internal_topics == "Delete"
     there = set(admin.describe_topics(internal, config=False)) if emptied else set()
     return ResetSurvey(

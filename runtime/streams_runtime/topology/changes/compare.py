@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from streams_runtime.topology.changes.change import Change, Owned, TopologyChanges
 from streams_runtime.topology.changes.group_changes import uncounted_rows
 from streams_runtime.topology.changes.partitioner_changes import partitioner_changes
+from streams_runtime.topology.changes.source_table_changes import renamed_store
 from streams_runtime.topology.changes.store_changes import store_changes
 from streams_runtime.topology.nodes.source_and_sink_nodes import SourceNode, TableSourceNode
 from streams_runtime.topology.partition_counts import deciding_topics, internal_topic_names
@@ -89,6 +90,8 @@ def _new(old: Topology, new: Topology, names: Owned) -> Iterator[Change]:
         _, store = new.store(name)
         remedy = "nothing" if store.source_changelog else _SET_UP
         if (change := uncounted_rows(old, new, store)) is not None:
+            yield change
+        if (change := renamed_store(old, new, store)) is not None:
             yield change
         yield Change("new", f"store {name}", _ADDED, _EMPTY, remedy)
     for topic in names.topics:

@@ -21,6 +21,7 @@ from streams_runtime.topology.changes.global_changes import global_change
 from streams_runtime.topology.changes.group_changes import group_changes
 from streams_runtime.topology.changes.history_changes import history_change
 from streams_runtime.topology.changes.process_changes import process_store_changes
+from streams_runtime.topology.changes.source_table_changes import source_table_changes
 from streams_runtime.topology.changes.stream_join_changes import join_store_changes
 from streams_runtime.topology.changes.suppress_store_changes import suppress_store_changes
 from streams_runtime.topology.changes.to_table_changes import to_table_changes
@@ -53,6 +54,7 @@ _OWNERS = (
     | ForeignKeyJoinNode
     | ProcessNode
 )
+_OF_ROWS = ToTableNode | AggregateNode | TableSourceNode
 
 
 def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
@@ -69,6 +71,12 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
     elif before.global_ != after.global_:
         yield global_change(under(path, "table", "global"), after)
         return
+    elif (
+        isinstance(was, TableSourceNode)
+        and isinstance(now, TableSourceNode)
+        and (was.topic == now.topic or (was.own_changelog and now.own_changelog))
+    ):
+        yield from source_table_changes(was, now, after)
     elif before.changelog_topic != after.changelog_topic:
         yield _changed(
             under(path, "store"),
@@ -87,7 +95,7 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
             f"the store {name} was that of {was.name} and is that of a join",
             "what is in it has other columns",
         )
-    elif isinstance(was, ToTableNode | AggregateNode) and isinstance(now, ToTableNode | AggregateNode):
+    elif isinstance(was, _OF_ROWS) and isinstance(now, _OF_ROWS):
         yield _changed(
             path,
             f"the store {name} was that of {_kind(was)} and is that of {_kind(now)}",
@@ -99,7 +107,9 @@ def store_changes(old: Topology, new: Topology, name: str) -> Iterator[Change]:
         yield from _moved(old_sub, new_sub, after, path)
 
 
-def _kind(node: AggregateNode | ToTableNode) -> str:
+def _kind(node: AggregateNode | ToTableNode | TableSourceNode) -> str:
+    if isinstance(node, TableSourceNode):
+        return f"the table of {node.topic}"
     return "an aggregate" if isinstance(node, AggregateNode) else "a toTable"
 
 

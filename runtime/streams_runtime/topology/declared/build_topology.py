@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from streams_runtime.api import StreamsApplication
+from streams_runtime.api.flow.own_changelogs import tables_with_changelogs
 from streams_runtime.api.flow.step_graph import (
     foreign_key_joins,
     keeping_null_keys,
@@ -78,6 +79,7 @@ def _nodes(application: StreamsApplication) -> list[Node]:
     moved, with_null_keys = repartitioned(spec.steps), keeping_null_keys(spec.steps)
     tables = tables_of(spec.sources, spec.steps)
     foreign = foreign_key_joins(spec.sources, spec.steps)
+    with_own_changelogs = tables_with_changelogs(application.spec.processing, spec.sources, spec.steps, spec.sinks)
     rename = {
         name: repartition_parts(name)[1]
         for step in spec.steps
@@ -88,7 +90,8 @@ def _nodes(application: StreamsApplication) -> list[Node]:
     readers: dict[str, str] = {}
     for index, source in enumerate(spec.sources):
         first = readers.setdefault(source.topic, source.name)
-        nodes.append(_source(source, under("spec.topology.sources", index), first))
+        own = source.name in with_own_changelogs
+        nodes.append(_source(source, under("spec.topology.sources", index), first, own))
     for index, step in enumerate(spec.steps):
         if step.name in foreign and step.join is not None:
             nodes += foreign_key_nodes(step, step.join, application.application_id, under("spec.topology.steps", index))
@@ -141,7 +144,7 @@ def _grouped(step: StepSpec, key: str, application_id: str, path: str) -> tuple[
     )
 
 
-def _source(source: SourceSpec, path: str, first: str) -> Node:
+def _source(source: SourceSpec, path: str, first: str, own_changelog: bool) -> Node:
     """What reads the topic; of a further source of one topic, whose settings are equal, a node behind the `first`."""
     if source.name != first:
         return TransformNode(source.name, first, None, None, path)
@@ -149,7 +152,8 @@ def _source(source: SourceSpec, path: str, first: str) -> Node:
     value = _format(source.value)
     if source.table is not None:
         store, history = source.table.store, history_of(source.table)
-        return TableSourceNode(source.name, source.topic, key, value, source.timestamp, store, path, history)
+        read = (source.name, source.topic, key, value, source.timestamp)
+        return TableSourceNode(*read, store, path, history, own_changelog)
     return SourceNode(source.name, source.topic, key, value, source.timestamp, path)
 
 

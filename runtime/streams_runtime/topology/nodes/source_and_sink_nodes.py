@@ -57,7 +57,8 @@ class SourceNode(FromTopicNode):
 class TableSourceNode(FromTopicNode):
     """A user's topic read as a table, kept in `store`; the topic itself is the store's changelog.
 
-    `history`: for how long (ms) the store keeps what each key had; None: the last value alone.
+    `history`: for how long (ms) the store keeps what each key had; None: the last value alone. With `own_changelog` the
+    store has a changelog of its own, since the topic may have records that the table leaves out.
     """
 
     KIND: ClassVar[str] = "table-source"
@@ -69,6 +70,7 @@ class TableSourceNode(FromTopicNode):
     store: str
     path: str
     history: int | None = None
+    own_changelog: bool = False
 
     @property
     def summary(self) -> str:
@@ -76,7 +78,9 @@ class TableSourceNode(FromTopicNode):
         return f"read as a table{with_history(self.history)}"
 
     def store_specs(self, application_id: str) -> tuple[StoreSpec, ...]:
-        """The topic's last values; it is their changelog."""
+        """The topic's last values; it is their changelog, or they have one of their own."""
+        if self.own_changelog:
+            return (StoreSpec.kept(self.store, "key-value", application_id, self.name, history=self.history),)
         kept = StoreSpec(
             self.store, "key-value", self.topic, source_changelog=True, node=self.name, history=self.history
         )
